@@ -61,24 +61,24 @@ def make_inputs(folder: Path) -> None:
 
 def add_own(source: Path, inputs: Path) -> None:
     """Replace the files of the inputs that each version must bring itself by those of `source`."""
-    for board, names in OWN_FILES.items():
-        for name in names:
-            target = inputs / board / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (source / name).is_dir():
-                shutil.rmtree(target, ignore_errors=True)
-                shutil.copytree(source / name, target)
+    for board, files in OWN_FILES.items():
+        for file in files:
+            copy = inputs / board / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if (source / file).is_dir():
+                shutil.rmtree(copy, ignore_errors=True)
+                shutil.copytree(source / file, copy)
             else:
-                shutil.copy(source / name, target)
+                shutil.copy(source / file, copy)
 
 
 def collect(inputs: Path, outputs: Path) -> None:
     """Run the version that Python imports on the inputs, and write its outputs."""
-    for root in [*(inputs / name for name in BOARDS), *sorted((inputs / "rules").iterdir())]:
-        results = outputs / root.relative_to(inputs)
-        results.mkdir(parents=True)
+    for root in [*(inputs / board for board in BOARDS), *sorted((inputs / "rules").iterdir())]:
+        board_outputs = outputs / root.relative_to(inputs)
+        board_outputs.mkdir(parents=True)
         checked_folder = next((n for n in ("submissions", "alone") if (root / n).is_dir()), ".")
-        board = str(results / "board")
+        board = str(board_outputs / "board")
         # Each command in today's spelling, followed by that of earlier versions.
         commands = {"check": [["check", checked_folder, "--format", "json"]]}
         if root.name in BOARDS:
@@ -88,14 +88,14 @@ def collect(inputs: Path, outputs: Path) -> None:
                 "build": [["build", "--output", board], ["build", "--out", board]],
             }
         with contextlib.chdir(root):
-            for name, spellings in commands.items():
+            for command, spellings in commands.items():
                 code, raw = run_first(spellings)
-                if name == "build" and code:
+                if command == "build" and code:
                     sys.exit(f"{root}: `geneb-ci build` failed: {raw!r}")
                 raw = raw.replace(os.fsencode(outputs), b"OUTPUTS")
-                (results / name).write_bytes(raw + f"exit {code}\n".encode())
+                (board_outputs / command).write_bytes(raw + f"exit {code}\n".encode())
         if root.name in BOARDS:
-            drop_digests(results / "board")
+            drop_digests(board_outputs / "board")
 
 
 def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
@@ -129,21 +129,21 @@ def drop_digests(board: Path) -> None:
 
 def differences(before: Path, after: Path) -> Iterator[str]:
     """Yield the differences between two folders of outputs, with the first lines of each."""
-    names = {
+    paths = {
         p.relative_to(folder)
         for folder in (before, after)
         for p in folder.rglob("*")
         if p.is_file()
     }
-    for name in sorted(names):
-        old, new = (folder / name for folder in (before, after))
+    for path in sorted(paths):
+        old, new = (folder / path for folder in (before, after))
         if not old.exists() or not new.exists():
-            yield f"{name}: only {'after' if new.exists() else 'before'}"
+            yield f"{path}: only {'after' if new.exists() else 'before'}"
         elif old.read_bytes() != new.read_bytes():
             first, second = (file.read_text("utf-8", "replace").split("\n") for file in (old, new))
             lines = list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=0))
             excerpt = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
-            yield f"{name}: {len(lines)} lines of difference\n{excerpt}"
+            yield f"{path}: {len(lines)} lines of difference\n{excerpt}"
 
 
 def compare(base: str) -> int:
@@ -155,11 +155,11 @@ def compare(base: str) -> int:
         git = ["git", "-C", str(ROOT)]
         subprocess.run([*git, "worktree", "add", "-q", "--detach", base_checkout, base], check=True)
         try:
-            for name, source in (("before", base_checkout), ("after", ROOT)):
-                add_own(source, inputs)
+            for version, checkout in (("before", base_checkout), ("after", ROOT)):
+                add_own(checkout, inputs)
                 subprocess.run(
-                    [sys.executable, "-P", __file__, "--collect", inputs, folder / name],
-                    check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(source)},
+                    [sys.executable, "-P", __file__, "--collect", inputs, folder / version],
+                    check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(checkout)},
                 )  # fmt: skip
         finally:
             subprocess.run([*git, "worktree", "remove", "--force", base_checkout], check=True)

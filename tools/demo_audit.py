@@ -56,9 +56,9 @@ class MiniRepository:
         shutil.copy(ROOT / "schemas/benchmark-mini.json", self.root / "schemas/benchmark.json")
         policy = self.root / "leaderboard/policy"
         policy.mkdir(parents=True)
-        text = (ROOT / "leaderboard/policy/policy.toml").read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{drawn}", text)
-        (policy / "policy.toml").write_text(text, encoding="utf-8")
+        policy_text = (ROOT / "leaderboard/policy/policy.toml").read_text(encoding="utf-8")
+        policy_text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{drawn}", policy_text)
+        (policy / "policy.toml").write_text(policy_text, encoding="utf-8")
         self._write("leaderboard/policy/official.json", {"files": {}})
         self._write("round.json", ROUND)
         self._key()
@@ -66,18 +66,18 @@ class MiniRepository:
 
     def _site(self, folder: Path) -> Path:
         """Copy the toolkit into a folder, and return the folder for PYTHONPATH."""
-        for name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
-            shutil.copytree(ROOT / name, folder / name)
+        for folder_name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
+            shutil.copytree(ROOT / folder_name, folder / folder_name)
         return folder
 
-    def _write(self, name: str, value: object) -> None:
-        (self.root / name).write_text(json.dumps(value) + "\n", encoding="utf-8")
+    def _write(self, file_name: str, content: object) -> None:
+        (self.root / file_name).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
     def _key(self) -> None:
-        key = ("--output", "key.pem", "--owner", "demo")
-        output = self.run("geneb_ci", "audit", "keygen", *key).stdout
-        entry = json.loads(output) | {"valid_from": COMMITTED_AT}
-        self._write("leaderboard/policy/keys.json", {"keys": [entry]})
+        key_words = ("--output", "key.pem", "--owner", "demo")
+        output = self.run("geneb_ci", "audit", "keygen", *key_words).stdout
+        trusted_key = json.loads(output) | {"valid_from": COMMITTED_AT}
+        self._write("leaderboard/policy/keys.json", {"keys": [trusted_key]})
 
     def _git(self, *arguments: str) -> None:
         author = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
@@ -170,8 +170,8 @@ def audits(folder: Path) -> bool:
 def show(path: Path) -> None:
     """Print the evidence and the audit of each row of a board."""
     table = Table(title="the board of GENEB-mini, full regime", title_justify="left")
-    for name in ("model", "macro MCC", "evidence", "audit"):
-        table.add_column(name, justify="right" if name == "macro MCC" else "left")
+    for heading in ("model", "macro MCC", "evidence", "audit"):
+        table.add_column(heading, justify="right" if heading == "macro MCC" else "left")
     for row in json.loads(path.read_bytes())["data"]["full"]:
         audit = row.get("audit")
         summary = (

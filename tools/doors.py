@@ -34,14 +34,14 @@ class InstallHome:
     """An empty home folder, in which each way of installation is tried."""
 
     def __init__(self, at: Path) -> None:
-        source = snapshot(at / "source.git")
-        self.variables = environment(at, source)
+        repository = snapshot(at / "source.git")
+        self.variables = environment(at, repository)
         programs, local = at / "programs", at / "home/.local/bin"
         venv.create(programs, with_pip=True, symlinks=True)
         path = f"{programs}/bin:{local}:{self.variables['PATH']}"
         self.variables |= {"PATH": path}
         self.at = at
-        self.commit = self.run("git", "-C", str(source), "rev-parse", "HEAD").stdout.strip()
+        self.commit = self.run("git", "-C", str(repository), "rev-parse", "HEAD").stdout.strip()
         self.run(f"{programs}/bin/python", "-m", "pip", "install", "--quiet", *PROGRAMS)
 
     def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> Done:
@@ -52,25 +52,25 @@ class InstallHome:
             raise RuntimeError(message + process.stderr)
         return process
 
-    def install_kept(self, text: str, tool: str) -> None:
+    def install_kept(self, page_text: str, tool: str) -> None:
         """Install with the command in the page's table, run the program, and uninstall it."""
-        (command,) = re.findall(rf"^\| {tool} \| `(.*)` \|$", text, re.MULTILINE)
+        (command,) = re.findall(rf"^\| {tool} \| `(.*)` \|$", page_text, re.MULTILINE)
         self.run(*shlex.split(command))
         program = self.at / "home/.local/bin/geneb-ci"
         self.run(str(program), "check", str(ROW))
         *program_of, _, _ = shlex.split(command)  # without `install` and the address
         self.run(*program_of, "uninstall", "geneb-ci")
 
-    def run_uninstalled(self, text: str) -> None:
+    def run_uninstalled(self, page_text: str) -> None:
         """Run the block of the page that works without an installation."""
-        (block,) = [page_block for page_block in blocks(text) if page_block.test == MODULE]
+        (block,) = [page_block for page_block in blocks(page_text) if page_block.test == MODULE]
         shutil.copy(ROW, self.at / "submission.json")
         for command, _ in block.typed():
             self.run(*shlex.split(command))
 
-    def hook(self, text: str, program: str) -> None:
+    def hook(self, page_text: str, program: str) -> None:
         """Run the page's hook on a valid submission, and on one without a score."""
-        (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        (settings,) = re.findall(r"^```yaml\n(.*?)^```", page_text, re.MULTILINE | re.DOTALL)
         folder = self.at / program
         row = folder / "submissions" / ROW.name
         row.parent.mkdir(parents=True)
@@ -97,17 +97,17 @@ WAYS: dict[str, Callable[[InstallHome, str], None]] = {
 
 def main() -> int:
     """Try each way; return 1 at the first one that does not do what the page says."""
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-doors-") as at:
-        home = InstallHome(Path(at))
-        for name, way in WAYS.items():
+    page_text = (ROOT / PAGE).read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-doors-") as folder:
+        home = InstallHome(Path(folder))
+        for tool, way in WAYS.items():
             started = time.monotonic()
             try:
-                way(home, text)
+                way(home, page_text)
             except RuntimeError as error:
-                print(f"{name}: {error}")
+                print(f"{tool}: {error}")
                 return REFUSED
-            print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
+            print(f"{tool}: {time.monotonic() - started:.0f} s", flush=True)
     return 0
 
 

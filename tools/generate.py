@@ -85,9 +85,9 @@ def model_schema(
     owners = [parent.__name__ for parent in model.__mro__]
     for owner, part in [*schema.get("$defs", {}).items(), *((owner, schema) for owner in owners)]:
         for attribute, text in docs.get(owner, {}).items():
-            entry = part["properties"].get("$schema" if attribute == "schema_" else attribute)
-            if entry is not None:
-                entry.setdefault("description", text)
+            member = part["properties"].get("$schema" if attribute == "schema_" else attribute)
+            if member is not None:
+                member.setdefault("description", text)
     _drop_titles(schema)
     return {
         "$schema": DIALECT,
@@ -100,26 +100,26 @@ def _drop_titles(node: Any) -> None:
     if isinstance(node, dict):
         if isinstance(node.get("title"), str):
             del node["title"]
-        for value in node.values():
-            _drop_titles(value)
+        for inner in node.values():
+            _drop_titles(inner)
     elif isinstance(node, list):
-        for value in node:
-            _drop_titles(value)
+        for inner in node:
+            _drop_titles(inner)
 
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the schema of a submission; names of regimes and tasks allow completion in editors."""
-    name, modules = f"submission-{version}", (submission,)
+    schema_name, modules = f"submission-{version}", (submission,)
     title = f"Submission, format {version}"
-    schema = model_schema(name, submission.MODELS[version], modules, title)
+    schema = model_schema(schema_name, submission.MODELS[version], modules, title)
     if version == "1.1":
-        _with_entries(schema, model_schema(name, submission.SubmissionByEntry, modules, ""))
+        _with_entries(schema, model_schema(schema_name, submission.SubmissionByEntry, modules, ""))
     is_complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:
             continue
-        entry = schema["properties"][table]
-        cell = entry["additionalProperties"]["additionalProperties"]
+        member = schema["properties"][table]
+        cell = member["additionalProperties"]["additionalProperties"]
         holder = f"{table.capitalize()}ByTask"
         schema["$defs"][holder] = _named_members(
             {t.id: cell | {"description": t.label} for t in benchmark.tasks}, is_complete
@@ -127,7 +127,7 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
         regimes = _named_members(
             {regime: {"$ref": f"#/$defs/{holder}"} for regime in benchmark.regimes}, is_complete
         )
-        described = {key: entry[key] for key in ("description", "default") if key in entry}
+        described = {key: member[key] for key in ("description", "default") if key in member}
         schema["properties"][table] = described | regimes
     return schema
 
@@ -311,33 +311,33 @@ def fit_of(rows_text: str, benchmark: Benchmark) -> str:
 
 def known_files() -> str:
     """Return the digests of valid shipped files, and the facts in each registry entry."""
-    names = ("benchmark.json", PRACTICE_BENCHMARK)
+    files = ("benchmark.json", PRACTICE_BENCHMARK)
     benchmarks = []
-    for name in names:
-        raw = (ROOT / "schemas" / name).read_bytes()
+    for file in files:
+        raw = (ROOT / "schemas" / file).read_bytes()
         benchmarks.append(parse(raw).sha256)
-    entries = {}
+    facts_of = {}
     for path in sorted((ROOT / "leaderboard/policy/models").glob("*.toml")):
-        entry = parse_entry(path.read_bytes(), path.name)
-        entries[entry.sha256] = entry.entry.attributes
+        read_entry = parse_entry(path.read_bytes(), path.name)
+        facts_of[read_entry.sha256] = read_entry.entry.attributes
     note = "Shipped files that `make generate` found valid. A file of other bytes is read in full."
     head = {"note": note, "benchmarks": benchmarks}
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    facts = ",\n".join(f"  {json.dumps(key)}: {json.dumps(entries[key])}" for key in entries)
+    facts = ",\n".join(f"  {json.dumps(key)}: {json.dumps(facts_of[key])}" for key in facts_of)
     return "{\n" + ",\n".join([*lines, f' "models": {{\n{facts}\n }}']) + "\n}\n"
 
 
 def main() -> int:
     """Write the files that differ, or with --check only name them; return the exit code."""
     stale = []
-    for name, text in generated().items():
-        path = ROOT / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            stale.append(name)
+    for file, content in generated().items():
+        path = ROOT / file
+        if not path.is_file() or path.read_text(encoding="utf-8") != content:
+            stale.append(file)
             if "--check" not in sys.argv:
-                path.write_text(text, encoding="utf-8")
-    for name in stale:
-        print(f"{'stale' if '--check' in sys.argv else 'wrote'}: {name}")
+                path.write_text(content, encoding="utf-8")
+    for file in stale:
+        print(f"{'stale' if '--check' in sys.argv else 'wrote'}: {file}")
     if stale and "--check" in sys.argv:
         print("run `make generate` and commit the result")
         return 1

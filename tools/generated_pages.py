@@ -27,13 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def lists() -> dict[str, str]:
     """Return the pages with lists from tables in the code: formats and built-in extractors."""
-    names = r"\|".join(FORMATS)
+    formats = r"\|".join(FORMATS)
     extractors = "\n".join(
         f"- `{name}`: {extractor.summary}" for name, extractor in BUILTINS.items()
     )
     return {
         "docs/contributor/check.md": between(
-            "docs/contributor/check.md", "formats", f"`--format {names}`"
+            "docs/contributor/check.md", "formats", f"`--format {formats}`"
         ),
         "reference_harness/README.md": between(
             "reference_harness/README.md", "extractors", f"\n{extractors}\n"
@@ -47,26 +47,26 @@ def situations() -> dict[str, str]:
         Role.CONTRIBUTOR: contributor.TABLE,
         Role.MAINTAINER: maintainer.TABLE,
     }
-    text = (ROOT / "docs/reference/next.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/next.md").read_text(encoding="utf-8")
     for role, table in tables.items():
         rows = "".join(f"| `{entry.name}` | {entry.about} |\n" for entry in table)
         lines = f"\n| situation | when |\n|---|---|\n{rows}"
-        text = between("docs/reference/next.md", role, lines, text)
-    return {"docs/reference/next.md": text}
+        page = between("docs/reference/next.md", role, lines, page)
+    return {"docs/reference/next.md": page}
 
 
-def between(path: str, name: str, text: str, content: str | None = None) -> str:
-    """Return a page with `text` between its marks `<!-- name -->` and `<!-- /name -->`.
+def between(path: str, mark: str, section: str, content: str | None = None) -> str:
+    """Return a page with `section` between its marks `<!-- mark -->` and `<!-- /mark -->`.
 
     `content` is the page's text if an earlier call has changed it. Raises ValueError unless each
     mark occurs exactly once.
     """
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     content = content or (ROOT / path).read_text(encoding="utf-8")
     if not content.count(begin) == content.count(end) == 1:
         raise ValueError(f"{path} lacks {begin}...{end}: put both marks where the list belongs")
     head, _, after = content.partition(begin)
-    return f"{head}{begin}{text}{end}{after.partition(end)[2]}"
+    return f"{head}{begin}{section}{end}{after.partition(end)[2]}"
 
 
 def evidence_script() -> str:
@@ -94,14 +94,14 @@ TRUST = "docs/maintainer/trust.md"
 def with_attestation() -> str:
     """Return docs/maintainer/trust.md with its tables of who vouches for each field."""
     fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
-    names: dict[tuple[str, str], list[str]] = {}
+    fields_by_author: dict[tuple[str, str], list[str]] = {}
     for group in FIELD_GROUPS:
         author = "the submitter" if group.author is Author.SUBMITTER else group.statement
         checks = "; ".join(group.checks) or ("nothing" if author == "the submitter" else "")
-        names.setdefault((author, checks), []).append(group.name)
+        fields_by_author.setdefault((author, checks), []).append(group.name)
     fields += [
         f"| {'; '.join(groups)} | {author} | {checks} |"
-        for (author, checks), groups in names.items()
+        for (author, checks), groups in fields_by_author.items()
     ]
     standings = [
         "| evidence | a task that was rerun | another, in a regime that was sampled | any other |",
@@ -113,8 +113,8 @@ def with_attestation() -> str:
     meanings = [
         f"- `{standing}`: {meaning}" for standing, meaning in SCORE_EVIDENCE_MEANING.items()
     ]
-    text = "\n\n".join("\n".join(part) for part in (fields, standings, meanings))
-    return between(TRUST, "attestation", f"\n{text}\n")
+    section = "\n\n".join("\n".join(part) for part in (fields, standings, meanings))
+    return between(TRUST, "attestation", f"\n{section}\n")
 
 
 BOARD_FILES = "docs/reference/board-files.md"
@@ -148,14 +148,14 @@ def models_page() -> str:
     registry = ModelRegistry(find_layout(ROOT))
     models: dict[tuple[str, str], list[str]] = {}
     unknown = ["| model | fact | what is known of it |", "|---|---|---|"]
-    for name in registry:
-        listed = registry.entry(name)
+    for model in registry:
+        listed = registry.entry(model)
         run = listed.entry.run if listed is not None else None
         if listed is not None and run is not None:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
-            models.setdefault((lock, in_short(run, lock)), []).append(name)
+            models.setdefault((lock, in_short(run, lock)), []).append(model)
             unknown += [
-                f"| {name} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
+                f"| {model} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
             ]
     rows = ["| models | environment | what was tried, or what is missing |", "|---|---|---|"]
     rows += [f"| {', '.join(names)} | {lock} | {text} |" for (lock, text), names in models.items()]

@@ -174,9 +174,9 @@ def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
 def by_line(description: dict[str, Any]) -> str:
     """Return the description as JSON, with one line per operation and per component."""
     parts = []
-    for name, groups in sorted(description.items()):
+    for member, groups in sorted(description.items()):
         if isinstance(groups, str):
-            parts.append(f'"{name}": {json.dumps(groups)}')
+            parts.append(f'"{member}": {json.dumps(groups)}')
             continue
         lines = [
             f'"{group}": {{\n'
@@ -186,7 +186,7 @@ def by_line(description: dict[str, Any]) -> str:
             + "\n}"
             for group, members in sorted(groups.items())
         ]
-        parts.append(f'"{name}": {{\n' + ",\n".join(lines) + "\n}")
+        parts.append(f'"{member}": {{\n' + ",\n".join(lines) + "\n}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
@@ -196,8 +196,8 @@ def references(value: Any) -> set[str]:
         return set().union(*map(references, value))
     if not isinstance(value, dict):
         return set()
-    targets = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-    return targets.union(*map(references, value.values()))
+    own_references = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return own_references.union(*map(references, value.values()))
 
 
 def json_schema(value: Any, *, is_names: bool = False) -> Any:
@@ -219,11 +219,11 @@ def json_schema(value: Any, *, is_names: bool = False) -> Any:
     return keywords
 
 
-def pruned_graphql(text: str) -> str:
+def pruned_graphql(schema_text: str) -> str:
     """Return the types listed above with their fields, and the types of the fields' arguments."""
     types: dict[str, Any] = {
         node.name.value: node
-        for node in parse(text, no_location=True).definitions
+        for node in parse(schema_text, no_location=True).definitions
         if isinstance(node, TypeDefinitionNode)
     }
     reached: dict[str, Any] = {}
@@ -255,12 +255,12 @@ def arguments(node: Any) -> Iterable[Any]:
 
 def without_prose(node: Any) -> Any:
     """Return a definition without the descriptions of its parts."""
-    parts = {
+    children = {
         key: tuple(without_prose(part) for part in getattr(node, key))
         for key in ("fields", "values", "arguments")
         if getattr(node, key, None)
     }
-    return replace(node, description=None, **parts)
+    return replace(node, description=None, **children)
 
 
 def type_name(node: Any) -> str:

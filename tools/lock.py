@@ -80,8 +80,8 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = copy(Path(name))
+        with tempfile.TemporaryDirectory() as folder_name:
+            folder = copy(Path(folder_name))
             if options.check:
                 faults = [*changes(folder)]
             else:
@@ -114,14 +114,14 @@ def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
         *("--exclude-newer", until, *lock.arguments, "--output-file", lock.name),
         folder=folder,
     )
-    text = f"{HEADER}{until}\n{path.read_text(encoding='utf-8')}"
-    path.write_text(text, encoding="utf-8")
-    return text
+    locked = f"{HEADER}{until}\n{path.read_text(encoding='utf-8')}"
+    path.write_text(locked, encoding="utf-8")
+    return locked
 
 
-def without_hashes(text: str) -> str:
+def without_hashes(locked: str) -> str:
     """Return only the pins, so that uv keeps the versions but looks up the hashes again."""
-    return re.sub(r" --hash=sha256:[0-9a-f]{64}", "", text.replace("\\\n", " "))
+    return re.sub(r" --hash=sha256:[0-9a-f]{64}", "", locked.replace("\\\n", " "))
 
 
 def changes(folder: Path) -> Iterator[str]:
@@ -181,14 +181,14 @@ def environment() -> dict[str, str]:
 def write(folder: Path) -> None:
     """Write each lock atomically, unless nothing but its time would change."""
     for lock in LOCKS:
-        text, old = (folder / lock.name).read_text(encoding="utf-8"), lock.read()
-        if old.startswith(HEADER) and old.partition("\n")[2] == text.partition("\n")[2]:
+        locked, old = (folder / lock.name).read_text(encoding="utf-8"), lock.read()
+        if old.startswith(HEADER) and old.partition("\n")[2] == locked.partition("\n")[2]:
             print(f"{lock.name}: unchanged")
             continue
-        part = ROOT / f"{lock.name}.part"
-        part.write_text(text, encoding="utf-8")
-        part.replace(ROOT / lock.name)
-        print(f"{lock.name}: {text.count('==')} releases")
+        temporary = ROOT / f"{lock.name}.part"
+        temporary.write_text(locked, encoding="utf-8")
+        temporary.replace(ROOT / lock.name)
+        print(f"{lock.name}: {locked.count('==')} releases")
 
 
 if __name__ == "__main__":

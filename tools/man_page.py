@@ -50,30 +50,30 @@ def man_page() -> str:
 def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     """Yield each command that is not a group, with its full name."""
     ctx = click.Context(group)
-    for name in group.list_commands(ctx):
-        command = group.get_command(ctx, name)
+    for command_name in group.list_commands(ctx):
+        command = group.get_command(ctx, command_name)
         if command is None:
-            raise LookupError(f"{path} {name}")
+            raise LookupError(f"{path} {command_name}")
         if isinstance(command, click.Group):
-            yield from _commands(command, f"{path} {name}")
+            yield from _commands(command, f"{path} {command_name}")
         else:
-            yield f"{path} {name}", command
+            yield f"{path} {command_name}", command
 
 
 def _section(path: str, command: click.Command) -> Iterator[str]:
     ctx = click.Context(command, info_name=path)
     yield f'.SS "{_plain(path)} {_plain(" ".join(command.collect_usage_pieces(ctx)))}"'
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    for number, text in enumerate(paragraphs):
-        yield from [".PP", _plain(text)] if number else [_plain(text)]
+    for number, paragraph in enumerate(paragraphs):
+        yield from [".PP", _plain(paragraph)] if number else [_plain(paragraph)]
     options = (option for option in command.params if isinstance(option, click.Option))
     records = (option.get_help_record(ctx) for option in options)
     yield from _listed(dict(record for record in records if record is not None))
 
 
-def _listed(items: dict[str, str]) -> Iterator[str]:
-    for name, text in items.items():
-        yield from (".TP", rf"\fB{_plain(name)}\fR", _plain(text))
+def _listed(descriptions: dict[str, str]) -> Iterator[str]:
+    for term, description in descriptions.items():
+        yield from (".TP", rf"\fB{_plain(term)}\fR", _plain(description))
 
 
 def _plain(text: str) -> str:

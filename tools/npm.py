@@ -6,14 +6,14 @@ import tarfile
 import tempfile
 
 
-def fetched(name: str, version: str, sha256s: dict[str, str | None]) -> list[bytes]:
+def fetched(package: str, version: str, sha256s: dict[str, str | None]) -> list[bytes]:
     """Return files of a package, given the digest of each by its path; None if it is not pinned.
 
     npm verifies the package against the registry's digest. Raises ValueError if a file is missing
     or has another digest.
     """
     with tempfile.TemporaryDirectory(prefix="npm-") as folder:
-        command = ["npm", "pack", "--silent", f"{name}@{version}"]
+        command = ["npm", "pack", "--silent", f"{package}@{version}"]
         process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         contents = []
         with tarfile.open(f"{folder}/{process.stdout.strip()}") as archive:
@@ -22,5 +22,5 @@ def fetched(name: str, version: str, sha256s: dict[str, str | None]) -> list[byt
                 contents.append(b"" if stream is None else stream.read())
                 digest = hashlib.sha256(contents[-1]).hexdigest()
                 if sha256 not in {None, digest}:
-                    raise ValueError(f"{name}@{version}: sha256 of {path} is {digest}")
+                    raise ValueError(f"{package}@{version}: sha256 of {path} is {digest}")
     return contents

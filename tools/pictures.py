@@ -40,8 +40,8 @@ def main() -> None:
         ) as tab:
             page = tab.go(VIEW)
             top = page.locator("main h2 ~ * h3, main h2").last.bounding_box()
-            y = top["y"] - MARGIN if top else 0
-            clip: Any = {"x": 0, "y": y, **VIEWPORT}
+            top_edge = top["y"] - MARGIN if top else 0
+            clip: Any = {"x": 0, "y": top_edge, **VIEWPORT}
             page.screenshot(path=BOARD, animations="disabled", clip=clip)
     with Image.open(BOARD) as picture:
         small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)

@@ -190,9 +190,9 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     person = {
-        f"GIT_{role}_{part}": value
+        f"GIT_{role}_{part}": setting_value
         for role in ("AUTHOR", "COMMITTER")
-        for part, value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
+        for part, setting_value in (("NAME", PERSON["login"]), ("EMAIL", "maintainer@example.org"))
     }
     words = (
         *("init", "board", "--repo", REPOSITORY, "--space", SPACE),
@@ -209,8 +209,8 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
     origin = f"{github.clones}/{REPOSITORY}"
     remotes = git(board, "remote").split()
     git(board, "remote", "set-url" if "origin" in remotes else "add", "origin", origin)
-    for part, value in (("name", PERSON["login"]), ("email", "maintainer@example.org")):
-        git(board, "config", f"user.{part}", value)
+    for part, setting_value in (("name", PERSON["login"]), ("email", "maintainer@example.org")):
+        git(board, "config", f"user.{part}", setting_value)
     git(board, "fetch", "--quiet", "origin")
     git(board, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
     github.learn(github.main)
@@ -224,12 +224,12 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         hub.create(f"spaces/{SPACE}")
         github.excused = "in practice any request is allowed"
         with serving(github):
-            result = Practice(folder, github, hub)
+            trial = Practice(folder, github, hub)
             for proposal in proposals(measured(folder, data)):
-                result.propose(proposal)
+                trial.propose(proposal)
             if data is None:  # a board of another benchmark has no row to publish yet
-                result.publish()
-            yield result
+                trial.publish()
+            yield trial
     finally:
         hub.close()
 
@@ -241,11 +241,11 @@ def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
     data_options = (
         [] if data is None else ["--data", f"{data}", "--benchmark", f"{data}/benchmark.json"]
     )
-    for model_id, k in ((HONEST, 3), (FORGED, 2)):
+    for model_id, length in ((HONEST, 3), (FORGED, 2)):
         words = (
-            *("run", "--extractor", "kmer", "--option", f"k={k}", "--model-id", model_id),
+            *("run", "--extractor", "kmer", "--option", f"k={length}", "--model-id", model_id),
             *("--output", f"{model_id}.record.json", "--submission", f"{model_id}.json"),
-            *("--display", f"{k}-mers", "--zero-shot", "--training-data", "none"),
+            *("--display", f"{length}-mers", "--zero-shot", "--training-data", "none"),
             *("--submitted-by", "stranger", "--quiet", *data_options),
         )
         process = geneb_ci(work, os.environ, *words)
@@ -260,12 +260,12 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     card = template("card.md.in", {})
     honest = rows[HONEST]
 
-    def row(name: str, raw: bytes) -> Files:
-        own_card = card.replace(b"# k-mer baseline", f"# {name}".encode())
-        return {f"{SUBMISSIONS}/{name}.json": raw, f"{SUBMISSIONS}/cards/{name}.md": own_card}
+    def row(model: str, raw: bytes) -> Files:
+        own_card = card.replace(b"# k-mer baseline", f"# {model}".encode())
+        return {f"{SUBMISSIONS}/{model}.json": raw, f"{SUBMISSIONS}/cards/{model}.md": own_card}
 
-    def changed(name: str, change: Callable[[dict[str, Any]], object]) -> bytes:
-        document = json.loads(honest) | {"model_id": name}
+    def changed(model: str, change: Callable[[dict[str, Any]], object]) -> bytes:
+        document = json.loads(honest) | {"model_id": model}
         change(document)
         return json.dumps(document, indent=2).encode() + b"\n"
 
@@ -298,14 +298,14 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     yield Proposal("readme", "Mend a word", {"NOTES.md": b"A page about nothing of the board.\n"})
 
 
-def instructions(result: Practice) -> str:
+def instructions(trial: Practice) -> str:
     """Return the addresses and the commands for a maintainer to begin with."""
     exports = "\n".join(
-        f"  export {name}={shlex.quote(value)}" for name, value in result.settings.items()
+        f"  export {name}={shlex.quote(value)}" for name, value in trial.settings.items()
     )
     return (
-        f"{len(result.github.pulls)} pull requests are open on a board of your own. In another "
-        f"terminal:\n\n  cd {shlex.quote(str(result.board))}\n"
+        f"{len(trial.github.pulls)} pull requests are open on a board of your own. In another "
+        f"terminal:\n\n  cd {shlex.quote(str(trial.board))}\n"
         f"  export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH\n{exports}\n"
         "  geneb-ci triage\n\n"
         f"Here you do what you would click on GitHub:\n\n{HELP}\n"
@@ -318,16 +318,16 @@ def main(folder: Path, lines: TextIO) -> int:
         print(f"practice: {folder} is not empty: choose another folder", file=sys.stderr)
         return 2
     print("writing a board, measuring two rows, opening twelve pull requests (a minute)")
-    with practice(folder) as result:
-        result.sweep()
-        print(instructions(result), flush=True)
+    with practice(folder) as trial:
+        trial.sweep()
+        print(instructions(trial), flush=True)
         while True:
             print("practice> ", end="", flush=True)
             line = lines.readline()
             if not line or line.strip() == "quit":
-                print(f"the board stays in {result.board}")
+                print(f"the board stays in {trial.board}")
                 return 0
-            print(result.answer(line), flush=True)
+            print(trial.answer(line), flush=True)
 
 
 if __name__ == "__main__":

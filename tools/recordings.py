@@ -123,12 +123,12 @@ class Session:
 
     def _motion(self, name: str) -> str:
         """Return the CSS rules that make each line appear at its time."""
-        rules, at = [], 0.0
+        rules, seconds = [], 0.0
         for number, line in enumerate(self.lines):
-            at += line.wait
+            seconds += line.wait
             rules.append(
                 f'.{name}-matrix text[clip-path="url(#{name}-line-{number})"] '
-                f"{{ animation: {name}-show .01s {at:.2f}s both }}\n"
+                f"{{ animation: {name}-show .01s {seconds:.2f}s both }}\n"
             )
         return (
             f"@keyframes {name}-show {{ from {{ visibility: hidden }} }}\n"
@@ -156,16 +156,16 @@ def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[i
         stderr=subprocess.PIPE,
     ) as process:
         os.close(their_end)
-        parts = []
+        chunks = []
         try:
-            while part := os.read(our_end, READ_BYTES):
-                parts.append(part)
+            while chunk := os.read(our_end, READ_BYTES):
+                chunks.append(chunk)
         except OSError:  # on Linux EIO, once the last writer has closed its end
             pass
         finally:
             os.close(our_end)
-        parts.append(process.stderr.read() if process.stderr else b"")
-    return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
+        chunks.append(process.stderr.read() if process.stderr else b"")
+    return process.returncode, b"".join(chunks).decode().replace("\r\n", "\n")
 
 
 def check(folder: Path) -> Session:
@@ -184,8 +184,8 @@ def check(folder: Path) -> Session:
     details = {"Display name": "My Model 86M", "Parameters": "87,101,793"}
     details |= {"Model id": "my-model", "Submitted by": "DNA Survey authors"}
     card = CARD.read_text(encoding="utf-8")
-    for field, value in details.items():
-        card = re.sub(rf"(?m)(?<=\*\*{field}:\*\* ).*", value, card)
+    for field, answer in details.items():
+        card = re.sub(rf"(?m)(?<=\*\*{field}:\*\* ).*", answer, card)
     (folder / "submissions/cards/my-model.md").write_text(card, encoding="utf-8")
     session = Session(folder)
     session.type("geneb-ci check submissions/my-model.json")
@@ -212,8 +212,8 @@ def run(folder: Path) -> Session:
 def new(folder: Path) -> Session:
     """Record `new` for a model on an imitated Hub; its weights are never read."""
     shutil.copytree(ROOT / "schemas", folder / "schemas")
-    for name in ("submissions/cards", "leaderboard/policy"):
-        (folder / name).mkdir(parents=True)
+    for folder_name in ("submissions/cards", "leaderboard/policy"):
+        (folder / folder_name).mkdir(parents=True)
     hub = Hub()
     hub.create("models/ada/tiny-dna", TINY)
     session = Session(folder, HF_ENDPOINT=hub.endpoint, HF_HOME=str(folder / "cache"))
@@ -282,21 +282,21 @@ RECORDINGS = {
 """The recordings by file name."""
 
 
-def recorded(name: str) -> str:
+def recorded(command: str) -> str:
     """Record one of RECORDINGS and return its picture."""
-    recording = RECORDINGS[name]
+    recording = RECORDINGS[command]
     with tempfile.TemporaryDirectory(prefix="geneb-") as scratch:
         parent = Path(scratch).resolve()
         folder = parent / "home".ljust(HOME_LENGTH - len(f"{parent}/"), "-")
         folder.mkdir()
-        return recording.typed(folder).svg(name, recording.title)
+        return recording.typed(folder).svg(command, recording.title)
 
 
 def main() -> None:
     """Write every recording."""
     FOLDER.mkdir(exist_ok=True)
-    for name in RECORDINGS:
-        (FOLDER / f"{name}.svg").write_text(recorded(name), encoding="utf-8")
+    for command in RECORDINGS:
+        (FOLDER / f"{command}.svg").write_text(recorded(command), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,13 +17,13 @@ unavailable, such as other rows, is skipped, and the report says so.
 
 def rules_markdown() -> str:
     """Return the text of RULES.md."""
-    parts = [_HEAD]
+    sections = [_HEAD]
     for family in FAMILIES:
         rules = [rule for rule in ALL if rule.family == family]
         lines = Table((family, "", ""), [_row(rule) for rule in rules]).markdown_lines()
-        parts.append("".join(f"{line}\n" for line in lines))
-    parts.extend(_section(rule) for rule in ALL)
-    return "\n".join(parts)
+        sections.append("".join(f"{line}\n" for line in lines))
+    sections.extend(_section(rule) for rule in ALL)
+    return "\n".join(sections)
 
 
 def _row(rule: AnyRule) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def repository() -> str:
     return f"https://github.com/{os.environ.get('GITHUB_REPOSITORY', PLACEHOLDER)}"
 
 
-def rewritten(page: str, text: str, page_by_path: dict[str, str]) -> str:
+def rewritten(page: str, page_text: str, page_by_path: dict[str, str]) -> str:
     """Return a page with its links changed to those of the site."""
 
     def link(match: re.Match[str]) -> str:
@@ -54,20 +54,20 @@ def rewritten(page: str, text: str, page_by_path: dict[str, str]) -> str:
             return match[1] if match[1].startswith("```") else match[1].replace("\\|", "|")
         return f"]({_target(page, match[2], page_by_path)})"
 
-    return _PARTS.sub(link, text)
+    return _PARTS.sub(link, page_text)
 
 
-def _target(page: str, target: str, page_by_path: dict[str, str]) -> str:
-    file, mark, anchor = target.partition("#")
-    if not file or re.match(r"[a-z]+:", target):
-        return target
+def _target(page: str, link: str, page_by_path: dict[str, str]) -> str:
+    file, mark, anchor = link.partition("#")
+    if not file or re.match(r"[a-z]+:", link):
+        return link
     path = os.path.normpath(Path(page).parent / file)
     if path in page_by_path:
         return f"{page_by_path[path]}{mark}{anchor}"
     if path.startswith(COPIED):
         return path.removeprefix("docs/")
-    kind = "tree" if (ROOT / path).is_dir() else "blob"
-    return f"{repository()}/{kind}/main/{path}{mark}{anchor}"
+    view = "tree" if (ROOT / path).is_dir() else "blob"
+    return f"{repository()}/{view}/main/{path}{mark}{anchor}"
 
 
 def schemas_page() -> str:
@@ -97,9 +97,9 @@ def main() -> None:
     shutil.rmtree(SOURCE, ignore_errors=True)
     page_by_path = pages()
     SOURCE.mkdir(parents=True)
-    for path, name in page_by_path.items():
-        text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), page_by_path)
-        (SOURCE / name).write_text(text, encoding="utf-8")
+    for path, file in page_by_path.items():
+        page_text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), page_by_path)
+        (SOURCE / file).write_text(page_text, encoding="utf-8")
     (SOURCE / SCHEMAS).write_text(schemas_page(), encoding="utf-8")
     for folder in COPIED:
         shutil.copytree(ROOT / folder, SOURCE / folder.removeprefix("docs/"))

@@ -53,12 +53,12 @@ def main() -> int:
     if unknown := [page for page in pages if page not in COMMANDS_MAX]:
         parser.error(f"{unknown[0]} is not one of: {', '.join(COMMANDS_MAX)}")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-tutorials-") as at:
-        source = snapshot(Path(at, "source.git"))
+        repository = snapshot(Path(at, "source.git"))
         for page in pages:
             folder = Path(at, Path(page).stem)
             folder.mkdir()
             try:
-                played = follow(page, folder, source)
+                played = follow(page, folder, repository)
             except DiffersError as error:
                 print(f"{page}: not as the page shows\n{error}")
                 return 1
@@ -93,13 +93,13 @@ def snapshot(repository: Path, root: Path = ROOT) -> Path:
     return repository
 
 
-def environment(folder: Path, source: Path) -> dict[str, str]:
+def environment(folder: Path, repository: Path) -> dict[str, str]:
     """Create an empty home and an empty virtual environment; return the environment variables."""
     home = folder / "home"
     home.mkdir()
     (home / ".gitconfig").write_text(
         "[user]\nname = Ada Example\nemail = ada@example.org\n"
-        f'[url "file://{source}"]\ninsteadOf = {ADDRESS}\n',
+        f'[url "file://{repository}"]\ninsteadOf = {ADDRESS}\n',
         encoding="utf-8",
     )
     venv.create(folder / "environment", with_pip=True, symlinks=True)
@@ -108,12 +108,12 @@ def environment(folder: Path, source: Path) -> dict[str, str]:
     return passed | {"HOME": str(home), "PATH": path, "COLUMNS": "80", "LANG": "C.UTF-8"}
 
 
-def follow(page: str, root: Path, source: Path) -> Played:
+def follow(page: str, root: Path, repository: Path) -> Played:
     """Run the commands of a page in an empty folder.
 
     Raises DiffersError at the first command whose exit code or output differs from the page.
     """
-    variables = environment(root, source)
+    variables = environment(root, repository)
     folder = root / "empty"
     folder.mkdir()
     session = Session(folder, variables, in_shell, own=MODULE)

@@ -72,26 +72,26 @@ def note(script: bytes) -> str:
     return ABOUT.format(digest=hashlib.sha256(script).hexdigest(), rows=rows)
 
 
-def licenses(texts: list[bytes]) -> bytes:
+def licenses(licence_texts: list[bytes]) -> bytes:
     """Return each distinct licence under the names of its modules."""
-    parts = []
-    for text in dict.fromkeys(texts):
-        names = [m.name for m, t in zip(MODULES, texts, strict=True) if t == text]
-        parts.append(f"{', '.join(names)}:\n\n".encode() + text)
-    return b"\n\n\n".join(parts) + b"\n"
+    sections = []
+    for licence in dict.fromkeys(licence_texts):
+        modules = [m.name for m, t in zip(MODULES, licence_texts, strict=True) if t == licence]
+        sections.append(f"{', '.join(modules)}:\n\n".encode() + licence)
+    return b"\n\n\n".join(sections) + b"\n"
 
 
 def main() -> None:
     """Write the folder."""
-    scripts, texts = [], []
-    for name, version, sha256 in MODULES:
-        paths = {f"dist/{name}.min.js": sha256, "LICENSE": None}
-        script, text = fetched(name, version, paths)
+    scripts, licence_texts = [], []
+    for module, version, sha256 in MODULES:
+        paths = {f"dist/{module}.min.js": sha256, "LICENSE": None}
+        script, licence = fetched(module, version, paths)
         scripts.append(script)
-        texts.append(text.strip())
+        licence_texts.append(licence.strip())
     script = b"".join(scripts)
     (FOLDER / SCRIPT).write_bytes(script)
-    (FOLDER / LICENSE).write_bytes(licenses(texts))
+    (FOLDER / LICENSE).write_bytes(licenses(licence_texts))
     (FOLDER / NOTE).write_text(note(script), encoding="utf-8")
 
 

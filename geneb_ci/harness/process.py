@@ -269,8 +269,8 @@ class HarnessProcess:
         if self._log is not None:
             self._log.seek(0)
             log = self._log.read()[-LOG_SHOWN:]
-        text = log.decode(errors="backslashreplace").strip()
-        return text.removeprefix("error: ") or f"code {process.returncode}"
+        words = log.decode(errors="backslashreplace").strip()
+        return words.removeprefix("error: ") or f"code {process.returncode}"
 
 
 class _Call:
@@ -343,27 +343,27 @@ class _Call:
         if threads > self._limits.processes:
             raise self._limit_error(PROCESSES, f"it had more than {self._limits.processes} threads")
 
-    def error(self, arguments: Sequence[str], kind: str, message: str | None) -> Exception:
+    def error(self, arguments: Sequence[str], fault: str, message: str | None) -> Exception:
         """Return the exception for an answer that is an error."""
-        text = str(message)
+        message_text = str(message)
         if self._limits is None:
-            return _harness_error(arguments, text)
-        if kind == OUT_OF_MEMORY:
+            return _harness_error(arguments, message_text)
+        if fault == OUT_OF_MEMORY:
             return self._limit_error(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
-        if kind == WORKER_DIED and self.used.seconds > NEAR_LIMIT_SHARE * self._limits.seconds:
+        if fault == WORKER_DIED and self.used.seconds > NEAR_LIMIT_SHARE * self._limits.seconds:
             return self._limit_error(SECONDS, f"it took {self._limits.seconds} s of CPU time")
-        if kind in EMBEDDING_ERRORS:
+        if fault in EMBEDDING_ERRORS:
             return _with_stage(
                 ResultRefused(
-                    f"task {self._task}: the embeddings cannot be scored: {text}",
+                    f"task {self._task}: the embeddings cannot be scored: {message_text}",
                     "ask the contributor for an extractor whose embeddings a probe can fit",
                 ),
                 self._task,
             )
-        return _harness_error(arguments, text)
+        return _harness_error(arguments, message_text)
 
-    def _limit_error(self, limit: str, reason: str) -> ExtractorRefused:
-        message = f"task {self._task}: scoring its embeddings was stopped: {reason}"
+    def _limit_error(self, limit: str, excess: str) -> ExtractorRefused:
+        message = f"task {self._task}: scoring its embeddings was stopped: {excess}"
         return _with_stage(LimitExceeded(limit, message, advice(limit)), self._task)
 
 
@@ -380,18 +380,18 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
 def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
     """Set limits that the kernel enforces on a process and its children, should a check fail."""
     used = round(processes.cpu_seconds(pid))
-    values = {
+    resource_limits = {
         resource.RLIMIT_CPU: used + limits.seconds + 1,
         resource.RLIMIT_AS: limits.memory_mib * MIB + ADDRESS_SLACK,
         resource.RLIMIT_FSIZE: FILE_BYTES,
         # 1, not 0: see `sandbox.limits.kernel_limits`.
         resource.RLIMIT_CORE: 1,
     }
-    for name, value in values.items():
+    for resource_id, limit in resource_limits.items():
         with contextlib.suppress(ProcessLookupError):
-            _, hard = resource.prlimit(pid, name)
-            capped = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.prlimit(pid, name, (capped, hard))
+            _, hard = resource.prlimit(pid, resource_id)
+            capped = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.prlimit(pid, resource_id, (capped, hard))
 
 
 def _harness_error(arguments: Sequence[str], message: str) -> NothingChecked:

@@ -81,9 +81,9 @@ class NewApp(ReplyModel):
 
 def manifest(repository: str, redirect: str) -> dict[str, Any]:
     """Return the manifest of an App for one repository, without a webhook."""
-    _, name = repository.split("/")
+    _, repository_name = repository.split("/")
     return {
-        "name": f"{name[: NAME_MAX - len(' audits')]} audits",
+        "name": f"{repository_name[: NAME_MAX - len(' audits')]} audits",
         "url": f"{_site()}/{repository}",
         "redirect_url": redirect,
         "public": False,
@@ -123,17 +123,17 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
 
 def require_environments(client: SettingsClient) -> None:
     """Raise UsageProblem if an environment for the key is missing or already has a key."""
-    for environment, name in KEY_NAMES.items():
+    for environment, secret_name in KEY_NAMES.items():
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
             raise UsageProblem(
                 f"{client.wire.repository} has no environment {environment}, which keeps the key",
                 "geneb-ci init --apply",
             )
-        if client.get(f"{path}/secrets/{name}", "Environments: read") is not None:
+        if client.get(f"{path}/secrets/{secret_name}", "Environments: read") is not None:
             raise UsageProblem(
                 f"the environment {environment} already has the key of an App",
-                f"to make another App, first delete it: gh secret delete {name} "
+                f"to make another App, first delete it: gh secret delete {secret_name} "
                 f"--env {environment}",
             )
         _public_key(client, path)
@@ -143,11 +143,11 @@ def store_key(client: SettingsClient, app: NewApp) -> None:
     """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
     from github.PublicKey import encrypt
 
-    for environment, name in KEY_NAMES.items():
+    for environment, secret_name in KEY_NAMES.items():
         path = f"/environments/{environment}"
         key = _public_key(client, path)
         secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
-        client.send("PUT", f"{path}/secrets/{name}", secret)
+        client.send("PUT", f"{path}/secrets/{secret_name}", secret)
     client.set_value(variable_path(APP, ENVIRONMENT), app.client_id)
 
 
@@ -211,10 +211,10 @@ def _polls(event: str, say: Say) -> Iterator[None]:
 
 
 def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
-    key = client.get(f"{path}/secrets/public-key", "Environments: read")
-    if not isinstance(key, dict) or not {"key", "key_id"} <= set(key):
+    public_key = client.get(f"{path}/secrets/public-key", "Environments: read")
+    if not isinstance(public_key, dict) or not {"key", "key_id"} <= set(public_key):
         raise UnexpectedReply(f"GitHub returned no key to encrypt secrets of {path}", RETRY_FIX)
-    return key
+    return public_key
 
 
 def app_of_code(client: SettingsClient, code: str) -> NewApp:
@@ -266,9 +266,9 @@ class ManifestPage:
 
     def take(self, query: str) -> bool:
         """Store the code of an answer of GitHub; return whether the answer is for this visit."""
-        values = {name: texts[-1] for name, texts in parse_qs(query).items()}
-        code = values.get("code", "")
-        is_ours = secrets.compare_digest(values.get("state", "").encode(), self.state.encode())
+        parameters = {name: texts[-1] for name, texts in parse_qs(query).items()}
+        code = parameters.get("code", "")
+        is_ours = secrets.compare_digest(parameters.get("state", "").encode(), self.state.encode())
         if not is_ours or not code.isascii() or not code.isalnum():
             return False
         self.code = code
@@ -303,8 +303,8 @@ def _serving(visit: ManifestPage) -> Iterator[HTTPServer]:
             else:
                 self._answer(HTTPStatus.NOT_FOUND, "")
 
-        def _answer(self, status: HTTPStatus, text: str) -> None:
-            raw = text.encode()
+        def _answer(self, status: HTTPStatus, page: str) -> None:
+            raw = page.encode()
             self.send_response(status)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(raw)))

@@ -200,10 +200,10 @@ def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
 
 
 def _line(client: SettingsClient, applied: AppliedSettings) -> str:
-    names = ", ".join(applied.ids)
+    ids = ", ".join(applied.ids)
     if applied.error:
-        return f"not set: {names}: {applied.error}"
-    return f"{'would set' if client.is_dry_run else 'set'}: {names} ({', '.join(applied.requests)})"
+        return f"not set: {ids}: {applied.error}"
+    return f"{'would set' if client.is_dry_run else 'set'}: {ids} ({', '.join(applied.requests)})"
 
 
 def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
@@ -231,15 +231,15 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
     Raises NotFound without the repository, and UsageProblem for another remote or a token that
     lacks a right. Some missing rights appear only when the token is used.
     """
-    name = client.wire.repository
+    repository = client.wire.repository
     refuse_organisation(answers, client.repository.get("owner") or {})
     rights = client.repository.get("permissions")
     if not client.has_main:
-        remote_of(folder, name)
+        remote_of(folder, repository)
         for right in ("push", "admin"):
             if isinstance(rights, dict) and rights.get(right) is False:
                 raise UsageProblem(
-                    f"{name}: the owner of GH_TOKEN has no right to {right}",
+                    f"{repository}: the owner of GH_TOKEN has no right to {right}",
                     "use a token of an administrator of the repository; `geneb-ci init` lists "
                     "the permissions that it needs",
                 )
@@ -270,10 +270,10 @@ def _write_key(folder: Path, answers: BoardAnswers) -> None:
     ignored.write_text("*\n", encoding="utf-8")
     now = current_moment()
     owner = answers.maintainers.split()[0].removeprefix("@")
-    entry = _key(folder, AUDIT_KEY, owner, now)
-    key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
-    text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
-    path_inside(folder, KEYS).write_text(text, encoding="utf-8")
+    trusted = _key(folder, AUDIT_KEY, owner, now)
+    key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[trusted])
+    key_list = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+    path_inside(folder, KEYS).write_text(key_list, encoding="utf-8")
 
 
 def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:

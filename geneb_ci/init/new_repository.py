@@ -88,8 +88,8 @@ class BoardAnswers(NamedTuple):
     @property
     def text(self) -> str:
         """The text of the file that keeps the answers in the repository."""
-        values = {name: f'"{value}"' for name, value in self._asdict().items() if name != ALONE}
-        lines = (f"{name} = {value}\n" for name, value in values.items())
+        settings = {name: f'"{value}"' for name, value in self._asdict().items() if name != ALONE}
+        lines = (f"{name} = {value}\n" for name, value in settings.items())
         return (
             "# Written by geneb-ci init, and read by it when it runs again in this repository.\n"
             + "".join(lines)
@@ -111,17 +111,17 @@ def answers(
     nobody could approve the changes of a maintainer.
     """
     earlier_values = saved_answers(root)
-    name = repository or earlier_values.get("repository", "")
-    if not name:
+    repo = repository or earlier_values.get("repository", "")
+    if not repo:
         raise UsageProblem(
             "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
         )
     owners = " ".join(maintainers) or earlier_values.get("maintainers", "")
     is_alone = is_alone or (not maintainers and ALONE in earlier_values)
-    completed = BoardAnswers(name, space or earlier_values.get("space", name), owners, is_alone)
-    if not _NAME.fullmatch(name):
+    completed = BoardAnswers(repo, space or earlier_values.get("space", repo), owners, is_alone)
+    if not _NAME.fullmatch(repo):
         raise UsageProblem(
-            f"--repo {name!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
+            f"--repo {repo!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
         )
     require_space(completed.space, "--space")
     _require_approval(completed)
@@ -155,11 +155,11 @@ def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None
     """Raise UsageProblem if the organisation that owns the repository is named as code owner."""
     if owner.get("type") != "Organization":
         return
-    name = f"@{owner.get('login', '')}".casefold()
-    if name in answers.maintainers.casefold().split():
+    login = f"@{owner.get('login', '')}".casefold()
+    if login in answers.maintainers.casefold().split():
         raise UsageProblem(
-            f"{name} is an organisation, which cannot be a code owner on GitHub",
-            f"geneb-ci init --force --maintainers {name}/TEAM, with a team that may write; then "
+            f"{login} is an organisation, which cannot be a code owner on GitHub",
+            f"geneb-ci init --force --maintainers {login}/TEAM, with a team that may write; then "
             "commit .github/CODEOWNERS, which names it",
         )
 
@@ -187,47 +187,47 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
     """Return the schema of a submission with the tasks and regimes of this benchmark."""
     schema = json.loads(raw)
 
-    def rename(part: dict[str, Any], texts: Mapping[str, str]) -> None:
-        property_schema = next(iter(part["properties"].values()))
-        part["properties"] = {
+    def rename(subschema: dict[str, Any], descriptions: Mapping[str, str]) -> None:
+        property_schema = next(iter(subschema["properties"].values()))
+        subschema["properties"] = {
             name: property_schema | ({"description": text} if text else {})
-            for name, text in texts.items()
+            for name, text in descriptions.items()
         }
-        if "required" in part:
-            part["required"] = list(texts)
+        if "required" in subschema:
+            subschema["required"] = list(descriptions)
 
-    for part in schema["$defs"].values():
-        if part.get(NAMES_MARK):
-            rename(part, {task.id: task.label for task in benchmark.tasks})
-    for part in schema["properties"].values():
-        if part.get(NAMES_MARK):
-            rename(part, dict.fromkeys(benchmark.regimes, ""))
+    for subschema in schema["$defs"].values():
+        if subschema.get(NAMES_MARK):
+            rename(subschema, {task.id: task.label for task in benchmark.tasks})
+    for subschema in schema["properties"].values():
+        if subschema.get(NAMES_MARK):
+            rename(subschema, dict.fromkeys(benchmark.regimes, ""))
     return json.dumps(schema, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return the content of every file by its path, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
-    data, options = _task_data(definition)
+    data_text, options = _task_data(definition)
     words = {
         "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
         "version": __version__,
-        "data": data,
+        "data": data_text,
         "options": options,
         "site": _site_setting(answers.space),
         **answers._asdict(),
     }
     files = {path: shipped("repository", path).read_bytes() for path in copied_files()}
     files |= {path: file.read_bytes() for path, file in toolkit_files().items()}
-    for kind, folder, below in (
+    for shipped_part, folder, below in (
         ("schemas", "schemas", ""),
         ("page", "leaderboard", "src"),
         ("page", "leaderboard", "vendor"),
     ):
         files |= {
-            f"{folder}/{path}": shipped(kind, path).read_bytes()
-            for path in shipped_files(below, kind)
+            f"{folder}/{path}": shipped(shipped_part, path).read_bytes()
+            for path in shipped_files(below, shipped_part)
         }
     files |= {
         path: submission_schema(raw, definition)
@@ -284,18 +284,18 @@ def _site_setting(space: str) -> str:
 def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board copies unchanged."""
     workflows = board_workflows()
-    text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
+    workflow_text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
     return [
         *workflows,
         *shipped_files(FORMS),
         *COPIED_FILES,
-        *sorted(set(_TOOLKIT_FILE.findall(text))),
+        *sorted(set(_TOOLKIT_FILE.findall(workflow_text))),
     ]
 
 
-def template(name: str, values: dict[str, str]) -> bytes:
+def template(file_name: str, values: dict[str, str]) -> bytes:
     """Return a template with its placeholders replaced."""
-    text = resources.files("geneb_ci.init").joinpath("templates", name).read_text("utf-8")
+    text = resources.files("geneb_ci.init").joinpath("templates", file_name).read_text("utf-8")
     return string.Formatter().vformat(text, (), values).encode()
 
 
@@ -326,14 +326,14 @@ def plan_of(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
 
 
 def _placing(root: Path, path: str, content: bytes) -> Placing:
-    target = path_inside(root, path)
-    if not target.exists():
+    file = path_inside(root, path)
+    if not file.exists():
         return Placing.WRITE
     try:
-        present_content = target.read_bytes()
+        present_content = file.read_bytes()
     except OSError as error:
         raise UsageProblem(
-            f"{target}: cannot be read: {error.strerror}",
+            f"{file}: cannot be read: {error.strerror}",
             "move it away, and run this command again",
         ) from error
     if present_content == content:
@@ -357,14 +357,14 @@ def path_inside(root: Path, path: str) -> Path:
 
     Raises UsageProblem if the file or a folder of its path is a symbolic link.
     """
-    target = root.joinpath(*path.split("/"))
-    real = Path(os.path.realpath(target))
+    file = root.joinpath(*path.split("/"))
+    real = Path(os.path.realpath(file))
     if real != Path(os.path.realpath(root)).joinpath(*path.split("/")):
         raise UsageProblem(
-            f"{target}: a symbolic link leads to {real}, where nothing may be written",
+            f"{file}: a symbolic link leads to {real}, where nothing may be written",
             "replace the link by an ordinary file or folder",
         )
-    return target
+    return file
 
 
 def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> None:
@@ -374,14 +374,14 @@ def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> No
     """
     for planned in plan:
         if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):
-            target = path_inside(root, planned.path)
+            file = path_inside(root, planned.path)
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(planned.content)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(planned.content)
                 if planned.content.startswith(SHEBANG):
-                    target.chmod(0o755)
+                    file.chmod(0o755)
             except OSError as error:
-                raise unwritable(str(target), error, "name another folder") from error
+                raise unwritable(str(file), error, "name another folder") from error
 
 
 def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:

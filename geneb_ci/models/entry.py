@@ -114,8 +114,8 @@ class WeightsSource(StrictModel):
             ),
         )
         yield from (message for is_wrong, message in checks if is_wrong)
-        for name in sorted(set(self.ids) - set(self.files)):
-            yield f"ids has {name!r}, which is missing from files"
+        for file in sorted(set(self.ids) - set(self.files)):
+            yield f"ids has {file!r}, which is missing from files"
 
 
 def _is_server(address: str) -> bool:
@@ -295,16 +295,16 @@ class ModelEntry(StrictModel):
     @property
     def lacks(self) -> list[str]:
         """Reasons why a rerun is impossible, such as "no weights"; empty if it is possible."""
-        reasons = []
+        lacks = []
         if self.weights is None:
-            reasons.append("no weights")
+            lacks.append("no weights")
         elif self.weights.kind != "none" and not self.weights.files:
-            reasons.append("no file is pinned")
+            lacks.append("no file is pinned")
         if self.run is None:
-            reasons.append("no extractor")
+            lacks.append("no extractor")
         elif self.run.missing is not None:
-            reasons.append(self.run.missing)
-        return reasons
+            lacks.append(self.run.missing)
+        return lacks
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -331,19 +331,19 @@ class ReadEntry(NamedTuple):
     sha256: str
 
 
-def parse_entry(raw: bytes, name: str) -> ReadEntry:
-    """Return the entry in the bytes of a file; `name` is the file's name in errors.
+def parse_entry(raw: bytes, file: str) -> ReadEntry:
+    """Return the entry in the bytes of a file; `file` is the file's name in errors.
 
     Raises BadConfiguration if they are not TOML or not an entry.
     """
     try:
         entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:
-        raise BadConfiguration(f"{name}: {all_errors(error)}", _CORRECT_ENTRY) from error
+        raise BadConfiguration(f"{file}: {all_errors(error)}", _CORRECT_ENTRY) from error
     except RecursionError as error:
-        raise BadConfiguration(f"{name}: the TOML is nested too deeply", _CORRECT_ENTRY) from error
+        raise BadConfiguration(f"{file}: the TOML is nested too deeply", _CORRECT_ENTRY) from error
     except ValueError as error:  # of the decoder, or tomllib's own
-        raise BadConfiguration(f"{name}: not TOML: {error}", _CORRECT_ENTRY) from error
+        raise BadConfiguration(f"{file}: not TOML: {error}", _CORRECT_ENTRY) from error
     return ReadEntry(entry, hashlib.sha256(raw).hexdigest())
 
 
@@ -368,10 +368,10 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
     else:
         address_suffix = ""
     if weights.archive is None:
-        names = list(weights.files)
-        if len(names) == 1 and base_address.endswith(f"/{names[0]}"):
-            return {names[0]: base_address}  # the location is the file itself
-        return {name: f"{base_address}/{name}{address_suffix}" for name in names}
+        file_names = list(weights.files)
+        if len(file_names) == 1 and base_address.endswith(f"/{file_names[0]}"):
+            return {file_names[0]: base_address}  # the location is the file itself
+        return {name: f"{base_address}/{name}{address_suffix}" for name in file_names}
     folder_prefix = f"{weights.folder}/" if weights.folder else ""
     return {
         name: f"{base_address}/{weights.archive}{address_suffix}#{folder_prefix}{name}"

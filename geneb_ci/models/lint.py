@@ -65,20 +65,20 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
         yield "the licence is unknown, but [sources] licence does not say where it was looked for"
 
 
-def _option(options: Mapping[str, str], name: str) -> str:
-    return f"{name} = {quoted(options[name])}" if name in options else f"no {name}"
+def _option(options: Mapping[str, str], option: str) -> str:
+    return f"{option} = {quoted(options[option])}" if option in options else f"no {option}"
 
 
 def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
     loading = entry.loading
     if loading is None:
         return
-    kind, word = loading.tokenizer, entry.tokenization
-    if word in _TOKENIZERS and kind not in _TOKENIZERS[word]:
-        kinds = " or ".join(_TOKENIZERS[word])
-        yield f"tokenization is {word!r}, whose tokenizer is {kinds}; [loading] has {kind!r}"
-    if ("kmer_tokens" in loading.quirks) != (kind == "kmer"):
-        yield f"quirks and tokenizer disagree about k-mers: tokenizer {kind!r}"
+    tokenizer, word = loading.tokenizer, entry.tokenization
+    if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
+        usual = " or ".join(_TOKENIZERS[word])
+        yield f"tokenization is {word!r}, whose tokenizer is {usual}; [loading] has {tokenizer!r}"
+    if ("kmer_tokens" in loading.quirks) != (tokenizer == "kmer"):
+        yield f"quirks and tokenizer disagree about k-mers: tokenizer {tokenizer!r}"
 
 
 def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
@@ -89,12 +89,12 @@ def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
     length = run.options.get("max_length", "") if run is not None else ""
     if cut is not None and length.isdecimal() and int(length) != cut:
         yield f"the published run kept {cut:,} tokens, but the option max_length is {length}"
-    kind = entry.loading.tokenizer if entry.loading is not None else ""
+    tokenizer = entry.loading.tokenizer if entry.loading is not None else ""
     letters = entry.max_letters
     if (
         letters is not None
         and max_tokens is not None
-        and kind in _CHARACTERS
+        and tokenizer in _CHARACTERS
         and letters > max_tokens
     ):
         yield f"max_letters is {letters:,}, but at most {max_tokens:,} tokens of one letter fit"
@@ -139,13 +139,13 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     yield from _source_contradictions(entry, facts.get("source") or {})
     loading = entry.loading
     if loading is not None:
-        for name in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
-            source = "the entry" if name in loading.quirks else "the table"
-            yield f"quirks: only {source} has {name}"
+        for quirk in sorted(set(loading.quirks) ^ set(facts.get("flags", loading.quirks))):
+            owner = "the entry" if quirk in loading.quirks else "the table"
+            yield f"quirks: only {owner} has {quirk}"
         known_good = {key: value for key, value in (facts.get("known_good") or {}).items() if value}
-        for name, _, version in (pin.partition("==") for pin in loading.loaded_with):
-            if known_good.get(name, version) != version:
-                yield f"loaded_with: {name} {version}, but the table has {known_good[name]}"
+        for package, _, version in (pin.partition("==") for pin in loading.loaded_with):
+            if known_good.get(package, version) != version:
+                yield f"loaded_with: {package} {version}, but the table has {known_good[package]}"
     yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
 
 

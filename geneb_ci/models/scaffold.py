@@ -55,9 +55,9 @@ class HubModel:
         Its part for text is searched, too. Return None if there is no such number.
         """
         inner = self.config.get(TEXT_CONFIG)
-        parts = (self.config, inner if isinstance(inner, dict) else {})
-        values = (part.get(name) for part in parts for name in names)
-        return next((value for value in values if type(value) is int and value > 0), None)
+        configurations = (self.config, inner if isinstance(inner, dict) else {})
+        numbers = (part.get(name) for part in configurations for name in names)
+        return next((value for value in numbers if type(value) is int and value > 0), None)
 
     @property
     def width(self) -> int | None:
@@ -93,8 +93,8 @@ class HubModel:
     def model_class(self) -> str:
         """Class that the configuration names; if it names none, the model's type."""
         architectures = self.config.get("architectures")
-        name = architectures[0] if isinstance(architectures, list) and architectures else None
-        return word(name) or word(self.config.get("model_type")) or "AutoModel"
+        class_name = architectures[0] if isinstance(architectures, list) and architectures else None
+        return word(class_name) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
@@ -117,8 +117,8 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
         if single in names:
             return [single]
         if index_name in index:
-            parts = index[index_name].get("weight_map")
-            return sorted({str(file) for file in parts.values()} if isinstance(parts, dict) else ())
+            files = index[index_name].get("weight_map")
+            return sorted({str(file) for file in files.values()} if isinstance(files, dict) else ())
     raise NothingChecked(
         f"the repository has none of {', '.join(name for pair in FORMATS for name in pair)}",
         "name the files by options of the general extractor: "
@@ -146,8 +146,8 @@ class AuthorFacts:
     @property
     def module(self) -> str:
         """Name of the module and of its test."""
-        name = re.sub(r"[^A-Za-z0-9]+", "_", self.model_id).strip("_").lower()
-        return name if name[:1].isalpha() else f"model_{name}"
+        identifier = re.sub(r"[^A-Za-z0-9]+", "_", self.model_id).strip("_").lower()
+        return identifier if identifier[:1].isalpha() else f"model_{identifier}"
 
     @property
     def title(self) -> str:
@@ -157,8 +157,8 @@ class AuthorFacts:
     @property
     def class_name(self) -> str:
         """Name of the class in the module."""
-        parts = re.findall("[A-Za-z0-9]+", self.model_id)
-        return "Model" + "".join(part[:1].upper() + part[1:] for part in parts)
+        words = re.findall("[A-Za-z0-9]+", self.model_id)
+        return "Model" + "".join(part[:1].upper() + part[1:] for part in words)
 
     def extractor_options(self, model: HubModel) -> dict[str, str]:
         """Return the options by which the general extractor runs the model."""
@@ -205,16 +205,16 @@ def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> st
     }
     lines = ["# How to load and run this model; docs/maintainer/models.md explains each key."]
     lines += _assignments(facts)
-    for name, table in tables.items():
+    for table_name, table in tables.items():
         if table:
-            lines += ["", f"[{name}]", *_assignments(table)]
+            lines += ["", f"[{table_name}]", *_assignments(table)]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _assignments(table: Mapping[str, Any]) -> list[str]:
     # A basic string of TOML, and so a key, has the same escapes as JSON.
-    def key(name: str) -> str:
-        return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+    def key(table_key: str) -> str:
+        return table_key if re.fullmatch(r"[A-Za-z0-9_-]+", table_key) else json.dumps(table_key)
 
     return [
         f"{key(name)} = {json.dumps(value, ensure_ascii=False)}"
@@ -346,8 +346,8 @@ def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: st
     """Return a pytest module that tests the extractor; it downloads the weights by default."""
     words = [extractor.removeprefix("builtin:")]
     if extractor.startswith("builtin:"):
-        for name, value in author_facts.extractor_options(model).items():
-            words += ["--option", f"{name}={value}"]
+        for option, value in author_facts.extractor_options(model).items():
+            words += ["--option", f"{option}={value}"]
     word_lines = "".join(f"    {json.dumps(word)},\n" for word in words)
     return f'''"""The properties of {author_facts.title} that its scores depend on.
 
@@ -370,18 +370,18 @@ def test_every_property_holds():
 '''
 
 
-def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
+def json_object(raw: bytes, file: str) -> Mapping[str, Any]:
     """Return the object in a JSON file of a repository.
 
     Raises NothingChecked if it is not a JSON object, or nested too deeply.
     """
     try:
-        value = read_json(raw)
+        content = read_json(raw)
     except ValueError as error:
-        raise NothingChecked(f"{name} is not JSON: {error}", _ASK_AUTHOR) from error
-    if not isinstance(value, dict):
-        raise NothingChecked(f"{name} has {quoted(value)}, expected an object", _ASK_AUTHOR)
-    return value
+        raise NothingChecked(f"{file} is not JSON: {error}", _ASK_AUTHOR) from error
+    if not isinstance(content, dict):
+        raise NothingChecked(f"{file} has {quoted(content)}, expected an object", _ASK_AUTHOR)
+    return content
 
 
 _ASK_AUTHOR = "ask the author of the model to correct the file, or write an extractor by hand"
@@ -390,8 +390,8 @@ _ASK_AUTHOR = "ask the author of the model to correct the file, or write an extr
 def extractor_words(extractor: str, location: str, options: Mapping[str, str]) -> list[str]:
     """Return the words with which a command of the harness names an extractor and its options."""
     words = [extractor.removeprefix("builtin:"), "--model", location]
-    for name, value in options.items():
-        words += ["--option", f"{name}={value}"]
+    for option, value in options.items():
+        words += ["--option", f"{option}={value}"]
     return words
 
 

@@ -51,8 +51,8 @@ class TaskNote(StrictModel):
         match = re.fullmatch(pattern, task)
         if match is None:
             return None
-        texts = {"asks": self.asks, "species": self.species, "measures": self.measures}
-        filled_texts = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
+        facts = {"asks": self.asks, "species": self.species, "measures": self.measures}
+        filled_texts = {key: text and text.replace("{}", match[1]) for key, text in facts.items()}
         return self.model_copy(update=filled_texts)
 
 

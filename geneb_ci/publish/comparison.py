@@ -52,8 +52,8 @@ def compare(layout: Layout, base: str) -> Comparison:
     submissions, or if the extra `build` is not installed.
     """
     repository, commit = repository_of(layout, base)
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
-        folder = Path(os.path.realpath(name))
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
+        folder = Path(os.path.realpath(temporary))
         input_paths = paths_inside(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
@@ -144,16 +144,16 @@ FindingCounts = dict[tuple[str, str, str], tuple[int, str]]
 """Number of findings and first message, by severity, row and rule."""
 
 
-def replay(layout: Layout, name: str) -> Replay:
+def replay(layout: Layout, base: str) -> Replay:
     """Return what the rules, benchmark and policy of a commit change for the rows of `layout`.
 
     Raises WrongRepository if the commit is unknown, UsageProblem if it has no checker, ReplayError
     if its checker fails, and NothingChecked if there is no row.
     """
-    repository, commit = repository_of(layout, name)
+    repository, commit = repository_of(layout, base)
     if not repository.tree(commit, (f"{CODE}/__main__.py",)):
         raise UsageProblem(
-            f"{name!r} ({commit[:12]}) has no {CODE}/__main__.py, so it has no rules",
+            f"{base!r} ({commit[:12]}) has no {CODE}/__main__.py, so it has no rules",
             "pass a commit of the repository that geneb-ci is developed in",
         )
     files = files_of([layout.root])
@@ -162,10 +162,10 @@ def replay(layout: Layout, name: str) -> Replay:
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
-        replayed = _findings_of_commit(folder, name)
+        replayed = _findings_of_commit(folder, base)
     current = _present_findings(files)
     return Replay(
-        name,
+        base,
         commit,
         len(files),
         fails=_only(replayed, current, Severity.ERROR),
@@ -178,14 +178,14 @@ def _copy(source: Path, to: Path) -> None:
     """Copy regular files and links only, because reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
-        kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
+        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
         usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-        return [name for name, mode in kinds.items() if not any(kind(mode) for kind in usual)]
+        return [name for name, mode in modes.items() if not any(kind(mode) for kind in usual)]
 
     shutil.copytree(source, to, symlinks=True, ignore=special, dirs_exist_ok=True)
 
 
-def _findings_of_commit(folder: Path, name: str) -> FindingCounts:
+def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
     """Run the checker of a folder on the folder's rows, and return its findings.
 
     Raises ReplayError if the checker fails or does not end in `SECONDS_MAX` seconds.
@@ -210,14 +210,14 @@ def _findings_of_commit(folder: Path, name: str) -> FindingCounts:
         )
     except subprocess.TimeoutExpired as error:
         raise ReplayError(
-            f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
+            f"the checker of {base!r} did not finish in {SECONDS_MAX} seconds",
             "run `geneb-ci check` in a checkout of that commit to find the rule that hangs",
         ) from error
     report = _report(process.stdout) if process.returncode in _CHECKED_CODES else None
     if report is None:
         last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
-            f"the checker of {name!r} failed with exit code {process.returncode}: {last_line}",
+            f"the checker of {base!r} failed with exit code {process.returncode}: {last_line}",
             "run `geneb-ci check` in a checkout of that commit to see the whole error",
         )
     return _finding_counts(
@@ -238,10 +238,10 @@ def _report(raw: bytes) -> dict[str, Any] | None:
 
 def _present_findings(files: list[Path]) -> FindingCounts:
     findings: list[tuple[str, str, str, str]] = []
-    for result in Checker(RULES).run(files):
-        if not isinstance(result, FileResult):
-            raise NothingChecked(result.message, result.fix)
-        findings += [(f.severity, f.file, f.rule, f.message) for f in result.findings]
+    for checked_row in Checker(RULES).run(files):
+        if not isinstance(checked_row, FileResult):
+            raise NothingChecked(checked_row.message, checked_row.fix)
+        findings += [(f.severity, f.file, f.rule, f.message) for f in checked_row.findings]
     return _finding_counts(findings)
 
 

@@ -70,11 +70,11 @@ class RowChange(NamedTuple):
 def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileChange]:
     """Return the change of every published file, sorted by name."""
     changes = []
-    for name, content in generation.published.items():
-        is_published = name in state.files
-        is_same = not state.differing({name: content})
+    for file, content in generation.published.items():
+        is_published = file in state.files
+        is_same = not state.differing({file: content})
         sign = Sign.SAME if is_same else Sign.CHANGED if is_published else Sign.ADDED
-        changes.append(SpaceFileChange(sign, name, len(content)))
+        changes.append(SpaceFileChange(sign, file, len(content)))
     changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped_files(state, generation)]
     return sorted(changes, key=lambda change: change.name)
 
@@ -98,8 +98,8 @@ def _board(raw: bytes | None) -> Board:
     board: Board = {}
     try:
         # pydantic_core raises ValueError for text that is nested too deeply, too.
-        data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
-        for regime, rows in data.items():
+        rows_by_regime = pydantic_core.from_json(raw)["data"] if raw is not None else {}
+        for regime, rows in rows_by_regime.items():
             for row in rows:
                 board.setdefault(str(row["model"]), {})[regime] = dict(row)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -127,9 +127,9 @@ def _facts(
 ) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
     old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
-    for name in FACTS:
-        if old.get(name) != new.get(name):
-            yield ChangedFact(name, old.get(name), new.get(name))
+    for fact in FACTS:
+        if old.get(fact) != new.get(fact):
+            yield ChangedFact(fact, old.get(fact), new.get(fact))
 
 
 def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -214,9 +214,9 @@ def space_health(space: Space, generation: Generation, repository: GitRepository
 _SERVING_STAGES = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
 
 
-def _hindrances(name: str, service: Service) -> Iterator[str]:
+def _hindrances(space_name: str, service: Service) -> Iterator[str]:
     """Yield why visitors see no Space of this name, according to the Hub."""
-    if service.name.casefold() != name.casefold():
+    if service.name.casefold() != space_name.casefold():
         yield f"was renamed to {service.name}: use the new name in settings and links"
     if service.is_private:
         yield "is private: make it public in its settings"

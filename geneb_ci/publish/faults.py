@@ -181,8 +181,8 @@ def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Excepti
     )
     status = failure.status
     if failure.by_hub and status in _FAULTS:
-        kind, _, fix = _FAULTS[status]
-        return kind(message, fix)
+        fault, _, fix = _FAULTS[status]
+        return fault(message, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
         return StorageFailed(message)  # the next try gets a new upload token
     return HubRefused(message, _STORAGE_FIX)
@@ -216,9 +216,9 @@ def _status_problem(
             f"{resource} does not exist, or the token may not read it", _creation_command(resource)
         )
     if status in _FAULTS:
-        kind, message, fix = _FAULTS[status]
+        fault, message, fix = _FAULTS[status]
         verb = "write to" if writing else "read"
-        return kind(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
+        return fault(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
     return retryable_fault(status, headers) or _refused(error, resource, status)
 
 
@@ -274,7 +274,7 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _creation_command(resource: str) -> str:
-    kind, _, name = resource.partition("/")
-    if kind == "spaces":
-        return f"create it: hf repos create {name} --type space --space-sdk static"
-    return f"create it: hf repos create {name} --type {kind.removesuffix('s')}"
+    repository_type, _, repository = resource.partition("/")
+    if repository_type == "spaces":
+        return f"create it: hf repos create {repository} --type space --space-sdk static"
+    return f"create it: hf repos create {repository} --type {repository_type.removesuffix('s')}"

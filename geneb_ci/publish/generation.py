@@ -94,11 +94,11 @@ def generate(
     BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra
     `build` is not installed.
     """
-    source = source_of(repository, commit)
-    events = ledger(repository, source, watch=history)
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
-        folder = Path(name).resolve()
-        lay_out(repository, source, folder)
+    commit_id = source_of(repository, commit)
+    events = ledger(repository, commit_id, watch=history)
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
+        folder = Path(temporary).resolve()
+        lay_out(repository, commit_id, folder)
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
@@ -110,13 +110,13 @@ def generate(
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
-            built = Built(source, repository.time_of(source), tuple(ledger_value["events"]))
+            built = Built(commit_id, repository.time_of(commit_id), tuple(ledger_value["events"]))
             site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, built)
             page[INDEX] = completed_index(page[INDEX], site)
             page |= site.picture
             files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
             files[LEDGER] = encode(LEDGER, ledger_value)
-            manifest = manifest_of(files, source)
+            manifest = manifest_of(files, commit_id)
             described = manifest.model_dump(mode="json")["files"]
             editions_kept = editions(site, manifest.generation, described)
     return Generation(files, manifest, board.models, editions_kept)

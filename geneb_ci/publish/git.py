@@ -204,29 +204,30 @@ class GitRepository:
             return NoRepository(f"{self.root}: this is not in a git repository", refusal.fix)
         return BadRepository(f"{self.root}: git {command} failed: {refusal.message}", refusal.fix)
 
-    def resolve(self, name: str) -> str:
-        """Return the 40-hex id of the commit `name`. Raises WrongRepository if there is none."""
-        commit = self._ids(("rev-parse", "--verify", "--quiet"), name)
+    def resolve(self, revision: str) -> str:
+        """Return the 40-hex id of a revision. Raises WrongRepository if it is no commit."""
+        commit = self._ids(("rev-parse", "--verify", "--quiet"), revision)
         if len(commit) != 1:
-            raise self._no_commit(name)
+            raise self._no_commit(revision)
         return commit[0]
 
-    def commit_and_tree(self, name: str) -> tuple[str, str]:
+    def commit_and_tree(self, revision: str) -> tuple[str, str]:
         """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
-        ids = self._ids(("show", "--no-patch", "--format=%H %T"), name)
+        ids = self._ids(("show", "--no-patch", "--format=%H %T"), revision)
         if len(ids) != 2:  # noqa: PLR2004 (the two that were asked for)
-            raise self._no_commit(name)
+            raise self._no_commit(revision)
         return ids[0], ids[1]
 
-    def _ids(self, command: tuple[str, ...], name: str) -> list[str]:
+    def _ids(self, command: tuple[str, ...], revision: str) -> list[str]:
         """Return the ids that a git command prints for a commit; empty if the command fails."""
-        process = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
+        words = (*command, "--end-of-options", f"{revision}^{{commit}}")
+        process = self._run(words, b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
         return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 
-    def _no_commit(self, name: str) -> WrongRepository:
+    def _no_commit(self, revision: str) -> WrongRepository:
         return WrongRepository(
-            f"{self.root}: {name!r} is not a commit of this repository",
+            f"{self.root}: {revision!r} is not a commit of this repository",
             "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
         )
 
@@ -264,30 +265,30 @@ class GitRepository:
     def tree(self, commit: str, paths: Iterable[str]) -> list[TreeFile]:
         """Return the files of a commit under the given paths."""
         listing = self.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
-        entries = []
+        files = []
         for line in listing.split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
             mode, _, blob = facts.decode().split(" ")
-            entries.append(TreeFile(mode, blob, path.decode(errors="surrogateescape")))
-        return entries
+            files.append(TreeFile(mode, blob, path.decode(errors="surrogateescape")))
+        return files
 
-    def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def blobs(self, blob_ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield id and bytes of each blob once, from one git process."""
-        requested = list(dict.fromkeys(names))
+        requested = list(dict.fromkeys(blob_ids))
         if not requested:
             return
         output = self.run("cat-file", "--batch", stdin="\n".join(requested).encode() + b"\n")
-        at = 0
-        for name in requested:
-            end = output.index(b"\n", at)
-            object_name, kind, size = (*output[at:end].decode().split(" "), "", "")[:3]
-            if object_name != name or kind != "blob":
+        start = 0
+        for blob_id in requested:
+            end = output.index(b"\n", start)
+            object_id, object_type, size = (*output[start:end].decode().split(" "), "", "")[:3]
+            if object_id != blob_id or object_type != "blob":
                 raise BadRepository(
-                    f"{self.root}: the object {name} is missing", "fetch the whole history"
+                    f"{self.root}: the object {blob_id} is missing", "fetch the whole history"
                 )
-            start = end + 1
-            yield name, output[start : start + int(size)]
-            at = start + int(size) + 1
+            content_start = end + 1
+            yield blob_id, output[content_start : content_start + int(size)]
+            start = content_start + int(size) + 1
 
 
 _FORBIDDEN = frozenset({"", ".", "..", ".git"})
@@ -301,20 +302,20 @@ def lay_out(
     Only regular files are written. A symbolic link becomes a link to itself, which cannot be read
     and cannot lead out of the folder. Raises BadRepository for a path that git would not check out.
     """
-    entries = repository.tree(commit, paths)
-    contents = dict(repository.blobs(e.blob for e in entries if e.mode in REGULAR))
-    for entry in entries:
-        parts = entry.path.split("/")
-        if _FORBIDDEN.intersection(parts):
+    files = repository.tree(commit, paths)
+    contents = dict(repository.blobs(file.blob for file in files if file.mode in REGULAR))
+    for file in files:
+        names = file.path.split("/")
+        if _FORBIDDEN.intersection(names):
             raise BadRepository(
-                f"commit {commit}: git cannot check out the path {entry.path!r}",
+                f"commit {commit}: git cannot check out the path {file.path!r}",
                 "delete or rename this path in a new commit",
             )
-        path = folder.joinpath(*parts)
+        path = folder.joinpath(*names)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if entry.mode in REGULAR:
-            path.write_bytes(contents[entry.blob])
-        elif entry.mode == LINK:
+        if file.mode in REGULAR:
+            path.write_bytes(contents[file.blob])
+        elif file.mode == LINK:
             path.symlink_to(path.name)
         else:
             path.mkdir()  # a submodule: git also checks out an empty folder
@@ -343,9 +344,9 @@ def known_base(repository: GitRepository) -> str:
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
     remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
-    for name in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
-        if targets.get(name) in targets:  # the branch that HEAD of a remote names may be gone
-            return targets[name].removeprefix("refs/remotes/").removeprefix("refs/heads/")
+    for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
+        if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
+            return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
     raise NoBranch(
         "the clone has neither a main branch nor one of a remote to compare with",
         "name the branch that you propose to: --base REF",
@@ -368,13 +369,13 @@ def repository_at(layout: Layout) -> GitRepository:
     return repository
 
 
-def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
+def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
     """Return the repository that a working tree belongs to, and the commit of that name.
 
     Raises WrongRepository if there is no such repository or commit.
     """
     repository = repository_at(layout)
-    return repository, repository.resolve(name)
+    return repository, repository.resolve(revision)
 
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:

@@ -58,10 +58,10 @@ class HistoryStep:
     """Lower-case key and value of each trailer of the message, in order."""
     changes: tuple[HistoryChange, ...]
 
-    def trailer(self, *keys: str) -> str:
-        """Return the joined values of the first of `keys` that is among the trailers, or ""."""
-        for key in keys:
-            if values := [value for name, value in self.trailers if name == key]:
+    def trailer(self, *names: str) -> str:
+        """Return the joined values of the first of `names` that is among the trailers, or ""."""
+        for name in names:
+            if values := [value for key, value in self.trailers if key == name]:
                 return ", ".join(values)
         return ""
 
@@ -83,22 +83,22 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
 
 def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
     """Parse `git log --raw -z`: the header of each commit, then pairs of facts and path."""
-    at = 0
-    while at + _HEADER_FIELDS < len(tokens):
+    position = 0
+    while position + _HEADER_FIELDS < len(tokens):
         commit, seconds, author, subject, trailers = (
-            token.decode(errors="replace") for token in tokens[at : at + _HEADER_FIELDS]
+            token.decode(errors="replace") for token in tokens[position : position + _HEADER_FIELDS]
         )
-        at += _HEADER_FIELDS
+        position += _HEADER_FIELDS
         changes = []
-        while at < len(tokens):
-            facts = tokens[at].lstrip(b"\n")
+        while position < len(tokens):
+            facts = tokens[position].lstrip(b"\n")
             if facts.startswith(b":"):
-                changes.append(_change(facts.decode(), tokens[at + 1]))
-                at += 2
+                changes.append(_change(facts.decode(), tokens[position + 1]))
+                position += 2
             elif facts:
                 break
             else:
-                at += 1
+                position += 1
         yield HistoryStep(
             commit=commit.strip(),
             when=datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -173,12 +173,12 @@ def _repository_evidence(
 
     Only the records of `model` are verified, which takes half a second each.
     """
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
-        root = Path(name).resolve()
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
+        root = Path(temporary).resolve()
         for path, content in files:
-            target = root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
         try:
             evidence = gather_evidence(_layout(root), model)
             evidence.require_sound()
@@ -226,8 +226,8 @@ def ledger(
     BadRepository where git fails.
     """
     history = steps(repository, commit)
-    names = [blob for step in history for change in step.changes for blob in _blobs(change)]
-    contents = dict(watch(iter(repository.blobs(names)), len(set(names))))
+    blob_ids = [blob for step in history for change in step.changes for blob in _blobs(change)]
+    contents = dict(watch(iter(repository.blobs(blob_ids)), len(set(blob_ids))))
     return Ledger(events=list(_events(watch(iter(history), len(history)), contents, levels)))
 
 
@@ -303,16 +303,16 @@ def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
 
 def submission_of(path: str) -> str | None:
     """Return the model of a submission's path; None for any other file."""
-    parts = PurePosixPath(path)
-    is_submission = str(parts.parent) == SUBMISSIONS and parts.suffix == ".json"
-    return parts.stem if is_submission and not parts.name.startswith(".") else None
+    file = PurePosixPath(path)
+    is_submission = str(file.parent) == SUBMISSIONS and file.suffix == ".json"
+    return file.stem if is_submission and not file.name.startswith(".") else None
 
 
 def audited_model(path: str) -> str | None:
     """Return the model of an audit record's path; None for any other file."""
-    parts = PurePosixPath(path)
-    is_record = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
-    return parts.parent.name if is_record and parts.parent.name != ".." else None
+    file = PurePosixPath(path)
+    is_record = str(file.parent.parent) == AUDITS and file.suffix == ".json"
+    return file.parent.name if is_record and file.parent.name != ".." else None
 
 
 def _events(
@@ -386,8 +386,8 @@ def _row_events(
         log_changes = [
             change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"
         ]
-        reason = cause or next(iter([*policy_changes, *row_changes, *log_changes]))
-        yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", reason)
+        causing_change = cause or next(iter([*policy_changes, *row_changes, *log_changes]))
+        yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", causing_change)
 
 
 def _event_kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:

@@ -237,9 +237,9 @@ def _message(action: str, generation: Generation, *lines: str) -> str:
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
     """Raise NotFastForward unless the old log of audits extends the published one."""
-    name = f"{PUBLISHED_LOG}/{CHECKPOINT}"
+    checkpoint_file = f"{PUBLISHED_LOG}/{CHECKPOINT}"
     is_rollback = generation.manifest.rollback is not None
-    if is_rollback or state.manifest is None or name not in state.manifest.files:
+    if is_rollback or state.manifest is None or checkpoint_file not in state.manifest.files:
         return
     own_log = {
         path.removeprefix(f"{PUBLISHED_LOG}/"): content
@@ -247,7 +247,7 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
         if path.startswith(f"{PUBLISHED_LOG}/")
     }
     try:
-        check_extends(own_log, space.read(name, state.head, NOTE_BYTES_MAX))
+        check_extends(own_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "
@@ -289,27 +289,27 @@ def check_generation_name(name: str) -> None:
         )
 
 
-def find_generation(space: Space, name: str) -> PastGeneration:
-    """Return the generation of the Space's history whose id begins with `name`.
+def find_generation(space: Space, prefix: str) -> PastGeneration:
+    """Return the generation of the Space's history whose id begins with `prefix`.
 
     Raises UsageProblem if none or several match, and the errors of Space.
     """
-    check_generation_name(name)
+    check_generation_name(prefix)
     matches: dict[str, PastGeneration] = {}
     # Commit messages only help to search; the manifest decides.
     for past_commit in space.past_commits():
-        if f"Generation: {name}" in past_commit.message:
+        if f"Generation: {prefix}" in past_commit.message:
             manifest = space.state(past_commit.commit).manifest
-            if manifest is not None and manifest.generation.startswith(name):
+            if manifest is not None and manifest.generation.startswith(prefix):
                 matches[manifest.generation] = PastGeneration(past_commit.commit, manifest)
     if not matches:
         raise UsageProblem(
-            f"{space.resource} never had a generation {name}",
+            f"{space.resource} never had a generation {prefix}",
             "its commits show the generations: https://huggingface.co/"
             f"{space.resource}/commits/main",
         )
     if len(matches) > 1:
-        raise UsageProblem(f"{name} matches {len(matches)} generations", "pass more digits")
+        raise UsageProblem(f"{prefix} matches {len(matches)} generations", "pass more digits")
     return next(iter(matches.values()))
 
 
@@ -329,11 +329,11 @@ def as_published(space: Space, past_generation: PastGeneration) -> Generation:
     Raises SpaceDiffers if they do not match the manifest, and the errors of Space.
     """
     files = {}
-    for name, file in past_generation.manifest.files.items():
-        files[name] = space.read(name, past_generation.commit)
-        if hashlib.sha256(files[name]).hexdigest() != file.sha256:
+    for path, file in past_generation.manifest.files.items():
+        files[path] = space.read(path, past_generation.commit)
+        if hashlib.sha256(files[path]).hexdigest() != file.sha256:
             raise SpaceDiffers(
-                f"{space.resource} at {past_generation.commit}: {name} does not match its manifest",
+                f"{space.resource} at {past_generation.commit}: {path} does not match its manifest",
                 "omit --as-published, so that it is rebuilt",
             )
     return Generation(files, past_generation.manifest.model_copy(update={"rollback": None}))

@@ -101,8 +101,8 @@ RESOURCE = "HF_OIDC_RESOURCE"
 
 def space_in(resource: str) -> str | None:
     """Return the name of the Space in a text such as "spaces/OWNER/NAME"; None for another text."""
-    kind, _, name = resource.partition("/")
-    return name if kind == "spaces" and name.count("/") == 1 else None
+    repository_type, _, space_name = resource.partition("/")
+    return space_name if repository_type == "spaces" and space_name.count("/") == 1 else None
 
 
 def space_of_environment() -> str | None:
@@ -118,15 +118,15 @@ _SPACE = re.compile(
 )
 
 
-def require_space(name: str, option: str = "") -> str:
-    """Return `name`. Raises UsageProblem if the Hub accepts no Space of this name."""
-    if _SPACE.fullmatch(name) is None:
+def require_space(space_name: str, option: str = "") -> str:
+    """Return `space_name`. Raises UsageProblem if the Hub accepts no Space of this name."""
+    if _SPACE.fullmatch(space_name) is None:
         raise UsageProblem(
-            f"{f'{option} ' if option else ''}{name!r} is not a Space",
+            f"{f'{option} ' if option else ''}{space_name!r} is not a Space",
             f"write {f'{option} ' if option else 'it as '}OWNER/NAME: letters, digits, '-', '_' "
             "and '.', without '--' and '..'",
         )
-    return name
+    return space_name
 
 
 def token_to_read(resource: str) -> str | None:

@@ -156,7 +156,7 @@ class Remote:
         """Commit on `parent`: write `files`, delete `deleted`, and return the commit's id."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-        title, _, text = message.partition("\n")
+        title, _, description = message.partition("\n")
         added = [CommitOperationAdd(name, content) for name, content in files.items()]
 
         def large() -> list[str]:
@@ -175,7 +175,7 @@ class Remote:
                 [*added, *(CommitOperationDelete(name, is_folder=False) for name in deleted)],
                 repo_type=self._kind,
                 commit_message=title,
-                commit_description=text.strip(),
+                commit_description=description.strip(),
                 parent_commit=parent,
             )
         return str(commit.oid)

@@ -37,11 +37,11 @@ class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in 
     """The kernel refused a step."""
 
 
-def checked_call(operation: str, result: int) -> int:
+def checked_call(operation: str, return_code: int) -> int:
     """Return the result of a call of the C library. Raises KernelRefused if it is negative."""
-    if result < 0:
+    if return_code < 0:
         raise KernelRefused(f"{operation}: {os.strerror(ctypes.get_errno())}")
-    return result
+    return return_code
 
 
 def prctl(operation: str, *arguments: int) -> int:
@@ -73,19 +73,19 @@ def mount_plan(plan: dict[str, Any]) -> None:
     size = f"size={plan['tmp_bytes']},mode=0755"
     # Landlock later makes this read-only, so that it cannot grow.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
-    for path, source in plan["folders"].items():
-        target = Path(path)
-        if Path(source).is_dir():
-            target.mkdir(parents=True)
+    for path, host_path in plan["folders"].items():
+        inside_path = Path(path)
+        if Path(host_path).is_dir():
+            inside_path.mkdir(parents=True)
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.touch()
-        mount(source, path, None, MS_BIND_REC)
+            inside_path.parent.mkdir(parents=True, exist_ok=True)
+            inside_path.touch()
+        mount(host_path, path, None, MS_BIND_REC)
     for path, descriptor in plan["data"].items():
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        inside_path = Path(path)
+        inside_path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(descriptor, "rb") as stream:
-            target.write_bytes(stream.read())
+            inside_path.write_bytes(stream.read())
     for path in plan["scratch"]:
         mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, size)
 

@@ -68,10 +68,10 @@ def _refusal_by_error(action: Callable[..., object], *arguments: object) -> Outc
     return False, "it succeeded"
 
 
-def _refusal_by_result(result: int) -> Outcome:
+def _refusal_by_result(return_code: int) -> Outcome:
     """Return whether a call of the C library failed, as it should, and its error name."""
-    if result >= 0:
-        return False, f"it returned {result}"
+    if return_code >= 0:
+        return False, f"it returned {return_code}"
     return True, errno.errorcode.get(ctypes.get_errno(), "")
 
 
@@ -118,9 +118,9 @@ def network_interfaces() -> Outcome:
         lines = Path("/proc/self/net/dev").read_text(encoding="ascii").splitlines()
     except OSError as error:
         return True, f"not visible: {errno.errorcode.get(error.errno or 0, '')}"
-    names = sorted(line.split(":")[0].strip() for line in lines if ":" in line)
-    interfaces = [name for name in names if name != "lo"]
-    return not interfaces, ", ".join(interfaces) or "only lo"
+    interfaces = sorted(line.split(":")[0].strip() for line in lines if ":" in line)
+    others = [name for name in interfaces if name != "lo"]
+    return not others, ", ".join(others) or "only lo"
 
 
 def exotic_sockets() -> Outcome:
@@ -147,13 +147,13 @@ def ssh_keys() -> Outcome:
 
 def environment() -> Outcome:
     """Find the secret of the launcher's environment in this process or any other."""
-    texts = [os.environb.get(key, b"") for key in os.environb]
+    contents = [os.environb.get(key, b"") for key in os.environb]
     for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
-        for name in ("environ", "cmdline"):
+        for file_name in ("environ", "cmdline"):
             with contextlib.suppress(OSError):
-                texts.append(Path(f"/proc/{pid}/{name}").read_bytes())
-    is_readable = any(CANARY.search(text) for text in texts)
-    return not is_readable, f"{len(texts)} places read"
+                contents.append(Path(f"/proc/{pid}/{file_name}").read_bytes())
+    is_readable = any(CANARY.search(text) for text in contents)
+    return not is_readable, f"{len(contents)} places read"
 
 
 def planted_label() -> Outcome:
@@ -260,18 +260,18 @@ def rare_calls() -> Outcome:
     numbers = NUMBERS[os.uname().machine]
     buffer = ctypes.create_string_buffer(128)
     opened = []
-    for name, number in numbers.items():
+    for call, number in numbers.items():
         ctypes.set_errno(0)
-        result = _libc.syscall(number, 1, buffer, 0, 0, 0, 0)
-        if result >= 0 or ctypes.get_errno() not in {errno.EPERM, errno.ENOSYS}:
-            opened.append(name)
+        return_code = _libc.syscall(number, 1, buffer, 0, 0, 0, 0)
+        if return_code >= 0 or ctypes.get_errno() not in {errno.EPERM, errno.ENOSYS}:
+            opened.append(call)
     return not opened, ", ".join(opened) or "all refused"
 
 
 def new_privileges() -> Outcome:
     """Check whether a set-user-id program could gain rights."""
-    value = _libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
-    return value == 1, f"NoNewPrivs {value}"
+    flag = _libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+    return flag == 1, f"NoNewPrivs {flag}"
 
 
 def capabilities() -> Outcome:
@@ -304,8 +304,8 @@ def devices() -> Outcome:
     return not opened, ", ".join(opened) or "none"
 
 
-def _open_device(name: str) -> None:
-    os.close(os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK))
+def _open_device(device: str) -> None:
+    os.close(os.open(f"/dev/{device}", os.O_RDONLY | os.O_NONBLOCK))
 
 
 ATTEMPTS: dict[str, Callable[[], Outcome]] = {
@@ -348,20 +348,20 @@ def _listed(folder: str) -> list[str]:
 def _files() -> Iterator[Path]:
     """Yield every file outside the system, Python, the harness and the weights."""
     for start in SEARCHED_FOLDERS:
-        for folder, inner, names in os.walk(start):
+        for folder, inner, files in os.walk(start):
             inner[:] = [name for name in inner if str(Path(folder, name)) not in SKIPPED_FOLDERS]
-            yield from (Path(folder, name) for name in names)
+            yield from (Path(folder, name) for name in files)
 
 
 def main() -> None:
     """Make every attempt; an attempt that raises another error than OSError is not refused."""
     _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
     outcomes: dict[str, Outcome] = {}
-    for name, attempt in ATTEMPTS.items():
+    for attempt_name, attempt in ATTEMPTS.items():
         try:
-            outcomes[name] = attempt()
+            outcomes[attempt_name] = attempt()
         except Exception as error:  # noqa: BLE001 (an attempt that fails proves nothing)
-            outcomes[name] = False, f"could not be made: {type(error).__name__}: {error}"
+            outcomes[attempt_name] = False, f"could not be made: {type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(outcomes))
 
 

@@ -128,8 +128,8 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
                 process.kill()
                 return f"{command[0]} did not end within {TRIAL_SECONDS} s inside the sandbox"
         if process.returncode != 0:
-            text = printed.decode("utf-8", "backslashreplace")
-            lines = [line for line in text.splitlines() if line.strip()]
+            printed_text = printed.decode("utf-8", "backslashreplace")
+            lines = [line for line in printed_text.splitlines() if line.strip()]
             # Only the last line of a traceback has the cause.
             cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
             words = " ".join(" ".join(cause_lines).split())

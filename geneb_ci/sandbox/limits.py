@@ -80,9 +80,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit below 1, because 0 must not switch a limit off."""
-        for name, value in asdict(self).items():
+        for limit, value in asdict(self).items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                msg = f"limit {name} is {value!r}, expected a whole number from 1"
+                msg = f"limit {limit} is {value!r}, expected a whole number from 1"
                 raise ValueError(msg)
 
     @property

@@ -104,12 +104,12 @@ def view(
 def system_links() -> tuple[dict[str, str], list[str]]:
     """Return the target of each link to make, by its path, and the folders to show unchanged."""
     links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
-    for name in LINKS:
-        path = Path(name)
+    for folder_name in LINKS:
+        path = Path(folder_name)
         if path.is_symlink():
-            links[name] = str(path.readlink())
+            links[folder_name] = str(path.readlink())
         elif path.is_dir():
-            folders.append(name)
+            folders.append(folder_name)
     return links, folders
 
 
@@ -175,43 +175,43 @@ def bubblewrap_options(
     `data` has the descriptor of each file made from bytes, by its path inside; `seccomp` is the
     descriptor of the filter of system calls.
     """
-    parts = [
+    options = [
         *("--unshare-all", "--unshare-user", "--disable-userns"),
         *("--uid", BWRAP_USER, "--gid", BWRAP_USER, "--hostname", "sandbox"),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
     ]
-    for name, value in sorted(view.environment.items()):
-        parts += ["--setenv", name, value]
+    for variable, content in sorted(view.environment.items()):
+        options += ["--setenv", variable, content]
     links, folders = system_links()
-    parts += _read_only(folders)
+    options += _read_only(folders)
     for path, target in links.items():
-        parts += ["--symlink", target, path]
-    parts += _read_only(system_paths())
+        options += ["--symlink", target, path]
+    options += _read_only(system_paths())
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
-    parts += ["--proc", "/proc"]
-    parts += _read_only(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
-    parts += ["--dev", "/dev"]
+    options += ["--proc", "/proc"]
+    options += _read_only(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
+    options += ["--dev", "/dev"]
     for device in view.devices:
-        parts += ["--dev-bind-try", device, device]
+        options += ["--dev-bind-try", device, device]
     size = str(limits.tmp_mib * MIB)
     for path in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
-        parts += ["--size", size, "--tmpfs", path]
+        options += ["--size", size, "--tmpfs", path]
     for path, source in sorted(view.folders.items()):
-        parts += ["--ro-bind", source, path]
+        options += ["--ro-bind", source, path]
     for path, descriptor in sorted(data.items()):
-        parts += ["--ro-bind-data", str(descriptor), path]
+        options += ["--ro-bind-data", str(descriptor), path]
     # A writable file system would be memory without a limit.
-    parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
-    return [*parts, "--seccomp", str(seccomp)]
+    options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
+    return [*options, "--seccomp", str(seccomp)]
 
 
 def _read_only(paths: Sequence[str]) -> list[str]:
     return [word for path in paths for word in ("--ro-bind", path, path)]
 
 
-def bubblewrap_version(text: str) -> tuple[int, ...]:
+def bubblewrap_version(printed: str) -> tuple[int, ...]:
     """Return (0, 8, 0) for `bubblewrap 0.8.0`; () for any other form."""
-    words = text.split()
+    words = printed.split()
     if not words or not all(part.isdigit() for part in words[-1].split(".")):
         return ()
     return tuple(int(part) for part in words[-1].split("."))
@@ -225,13 +225,13 @@ def refusing_settings() -> list[str]:
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
     }
     settings = []
-    for name, refusing in refusing_values.items():
+    for setting, refusing in refusing_values.items():
         try:
-            value = Path(name).read_text(encoding="ascii").strip()
+            present = Path(setting).read_text(encoding="ascii").strip()
         except OSError:
             continue
-        if value == refusing:
-            settings.append(f"{name} = {value}")
+        if present == refusing:
+            settings.append(f"{setting} = {present}")
     return settings
 
 
@@ -253,8 +253,8 @@ def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, command: Sequ
         file = folder / f"data-{index}"
         file.write_bytes(content)
         folders[path] = str(file)
-    text = json.dumps(gvisor_config(view, folders, limits, command), indent=1, sort_keys=True)
-    (folder / "config.json").write_text(text, encoding="utf-8")
+    config = json.dumps(gvisor_config(view, folders, limits, command), indent=1, sort_keys=True)
+    (folder / "config.json").write_text(config, encoding="utf-8")
 
 
 def gvisor_config(

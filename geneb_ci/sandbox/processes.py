@@ -76,8 +76,8 @@ def descendants(root: int) -> list[Process]:
     Orphans of a sandbox become children of its own pid 1, so all of them are found.
     """
     children: dict[int, list[Process]] = {}
-    for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
-        if name.isdigit() and (process := read_process(int(name))) is not None:
+    for entry_name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
+        if entry_name.isdigit() and (process := read_process(int(entry_name))) is not None:
             children.setdefault(process.parent, []).append(process)
     found_processes: list[Process] = []
     parent_pids = [root]
@@ -104,10 +104,10 @@ def memory_files(processes: list[Process]) -> int:
     for process in processes:
         folder = PROC / str(process.pid) / "fd"
         with contextlib.suppress(OSError):
-            for name in os.listdir(folder):  # noqa: PTH208
+            for descriptor in os.listdir(folder):  # noqa: PTH208
                 with contextlib.suppress(OSError):
-                    if str((folder / name).readlink()).startswith("/memfd:"):
-                        status = (folder / name).stat()
+                    if str((folder / descriptor).readlink()).startswith("/memfd:"):
+                        status = (folder / descriptor).stat()
                         sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
 
@@ -147,8 +147,8 @@ def kill(processes: list[Process], timeout: float) -> list[Process]:
 def _proportional_memory(process: Process) -> int:
     """Return the memory of a process with its share of shared pages, or else its resident size."""
     with contextlib.suppress(OSError):
-        text = (PROC / str(process.pid) / "smaps_rollup").read_text(encoding="ascii")
-        for line in text.splitlines():
+        smaps = (PROC / str(process.pid) / "smaps_rollup").read_text(encoding="ascii")
+        for line in smaps.splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * KIB
     return process.resident
@@ -198,19 +198,19 @@ def refuse_leftovers(folder: Path) -> None:
 def save_namespaces(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
     own_namespace = namespace(os.getpid())
-    names = {namespace(process.pid) for process in sandboxed} - {own_namespace, None}
+    namespaces = {namespace(process.pid) for process in sandboxed} - {own_namespace, None}
     with (folder / NAMESPACES).open("a", encoding="ascii") as stream:
-        stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
+        stream.writelines(f"{name}\n" for name in sorted(filter(None, namespaces)))
 
 
 def surviving_pids(folder: Path) -> list[int]:
     """Return the pids of processes that run in a saved namespace."""
     try:
-        names = set((folder / NAMESPACES).read_text(encoding="ascii").split())
+        namespaces = set((folder / NAMESPACES).read_text(encoding="ascii").split())
     except (OSError, UnicodeDecodeError):
         return []
     pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if namespace(pid) in names and not _is_dead(pid)]
+    return [pid for pid in pids if namespace(pid) in namespaces and not _is_dead(pid)]
 
 
 def _is_dead(pid: int) -> bool:
@@ -260,17 +260,17 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
     with contextlib.ExitStack() as stack:
         groups = _make_groups(limits, stack)
         if groups:
-            entries = [str(group / "cgroup.procs") for group in groups]
-            yield ["/bin/sh", "-c", JOIN_SCRIPT, "join", *entries, "--"]
+            process_files = [str(group / "cgroup.procs") for group in groups]
+            yield ["/bin/sh", "-c", JOIN_SCRIPT, "join", *process_files, "--"]
         else:
             yield _scope_prefix(limits)
 
 
 def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
     """Make a group for each controller, or one for both, and return them; [] without `pids`."""
-    values = {"pids": limits.kernel_processes, "memory": limits.kernel_memory_bytes}
+    limit_by_controller = {"pids": limits.kernel_processes, "memory": limits.kernel_memory_bytes}
     groups: dict[Path, None] = {}
-    for controller, value in values.items():
+    for controller, limit in limit_by_controller.items():
         for folder in CGROUP_PLACES[controller]:
             group = CGROUPS / folder / f"geneb-audit-{os.getpid()}"
             with contextlib.suppress(OSError):
@@ -281,7 +281,7 @@ def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
                     (group / f for f in CGROUP_FILES[controller] if (group / f).exists()), None
                 )
                 if file is not None:
-                    file.write_text(str(value), encoding="ascii")
+                    file.write_text(str(limit), encoding="ascii")
                     groups[group] = None
                     break
     return list(groups) if any((group / "pids.max").exists() for group in groups) else []
@@ -306,13 +306,13 @@ def _service_manager() -> str | None:
     if program is None or control is None or "XDG_RUNTIME_DIR" not in os.environ:
         return None
     try:
-        state = subprocess.run(  # noqa: S603 (a program that was found, no shell)
+        manager_state = subprocess.run(  # noqa: S603 (a program that was found, no shell)
             [control, "--user", "is-system-running"],
             capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS,
         ).stdout.strip()  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
-    return program if state in {"running", "degraded"} else None
+    return program if manager_state in {"running", "degraded"} else None
 
 
 def _scope_prefix(limits: Limits) -> list[str]:

@@ -140,13 +140,13 @@ def run_in_sandbox(
         error_of_limit.log = visible_log(ended_process.log)
         raise error_of_limit
     if ended_process.code != 0:
-        error = ExtractorFailed(
+        failure = ExtractorFailed(
             f"the extractor ended with code {ended_process.code}: {last_line(ended_process.log)}",
             "read what the extractor printed; `geneb-harness run` fails in the same way without "
             "the sandbox",
         )
-        error.log = visible_log(ended_process.log)
-        raise error
+        failure.log = visible_log(ended_process.log)
+        raise failure
     return SandboxRun(
         receiver.finish(),
         visible_log(ended_process.log),

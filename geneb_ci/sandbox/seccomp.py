@@ -184,8 +184,8 @@ def instructions(machine: str) -> Iterator[Instruction]:
     yield _return(ALLOW)
 
 
-def _return(value: int) -> Instruction:
-    return Instruction(RETURN, 0, 0, value)
+def _return(action: int) -> Instruction:
+    return Instruction(RETURN, 0, 0, action)
 
 
 def _refuse(number: int) -> Instruction:

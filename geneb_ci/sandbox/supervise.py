@@ -115,16 +115,16 @@ class Receiver:
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
         rows, width, size = self._shape
-        values = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
-        values = values.reshape(rows, width)
-        is_finite = np.isfinite(values).all(axis=1)
+        embeddings = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
+        embeddings = embeddings.reshape(rows, width)
+        is_finite = np.isfinite(embeddings).all(axis=1)
         if not is_finite.all():
             first = int(np.flatnonzero(~is_finite)[0])
             raise _result_refused(
                 f"embedding {first} and {int((~is_finite).sum()) - 1} others contain NaN or "
                 "infinity"
             )
-        return values
+        return embeddings
 
     def _read_header(self) -> tuple[int, int, int]:
         magic, version, size, reserved, rows, width = HEADER.unpack_from(self._data)
@@ -340,8 +340,8 @@ class _RunWatcher:
             )
 
     @staticmethod
-    def _limit_exceeded(limit: str, reason: str) -> LimitExceeded:
-        return LimitExceeded(limit, f"the extractor was stopped: {reason}", advice(limit))
+    def _limit_exceeded(limit: str, excess: str) -> LimitExceeded:
+        return LimitExceeded(limit, f"the extractor was stopped: {excess}", advice(limit))
 
 
 def _open(stream: IO[bytes] | None) -> IO[bytes]:

@@ -23,8 +23,8 @@ from .subject import Subject
 class _LineListener(SilentListener):
     """Writes the progress of a full check as lines, which also show that the process is alive."""
 
-    def __init__(self, results: IO[str]) -> None:
-        self._results = results
+    def __init__(self, results_file: IO[str]) -> None:
+        self._results = results_file
 
     def begin(self, task_id: str, sequences: int) -> None:
         """Write the name of a property that begins, and the number of its embeddings."""
@@ -43,19 +43,19 @@ def main(request_path: str, results_path: str) -> None:
     """Check the properties of the request in order, up to a failed load."""
     request = json.loads(Path(request_path).read_bytes())
     slugs = request.pop("properties")
-    with Path(results_path).open("a", encoding="utf-8") as results:
-        subject = Subject(**request, listener=_LineListener(results))
+    with Path(results_path).open("a", encoding="utf-8") as results_file:
+        subject = Subject(**request, listener=_LineListener(results_file))
         WATCH.start()
         for slug in slugs:
-            _write(results, {"started": slug})
+            _write(results_file, {"started": slug})
             if BY_SLUG[slug].is_full:
                 _say_cost(subject)
             try:
                 result = property_result(slug, subject)
             except UnknownOptionError as error:
-                _write(results, {"usage": str(error)})
+                _write(results_file, {"usage": str(error)})
                 return
-            _write(results, result.as_dict())
+            _write(results_file, result.as_dict())
             if slug == LOADS and result.is_refused():
                 return
 
@@ -126,9 +126,9 @@ def _error_location(error: BaseException) -> str:
     return f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
 
 
-def _write(results: IO[str], value: dict[str, object]) -> None:
-    results.write(json.dumps(value) + "\n")
-    results.flush()
+def _write(results_file: IO[str], line: dict[str, object]) -> None:
+    results_file.write(json.dumps(line) + "\n")
+    results_file.flush()
 
 
 if __name__ == "__main__":

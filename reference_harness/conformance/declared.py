@@ -117,8 +117,8 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
 
 def _is_named(declared: str, path: str) -> bool:
     """Whether a layer declared as `module:NAME` is the module at this path."""
-    kind, colon, name = declared.partition(":")
-    return bool(colon) and kind == "module" and f"{path}.".endswith(f".{name}.")
+    form, colon, module_name = declared.partition(":")
+    return bool(colon) and form == "module" and f"{path}.".endswith(f".{module_name}.")
 
 
 def computed_dtype(subject: Subject) -> str:
@@ -196,8 +196,8 @@ def _matches(
     """Return each module and pooling with its largest distance over the calls."""
     distances_by_match: dict[tuple[str, str], list[float]] = {}
     for call_index, layer_call in enumerate(calls):
-        for path, state in layer_call.recorder.states.items():
-            for variant, vector in _vectors(state):
+        for path, module_states in layer_call.recorder.states.items():
+            for variant, vector in _vectors(module_states):
                 distance = distance_of(layer_call.row, vector)
                 pooling = variant.partition(" ")[0]
                 distances = distances_by_match.setdefault((path, pooling), [])
@@ -212,13 +212,13 @@ def _matches(
     ]
 
 
-def _vectors(state: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
+def _vectors(module_states: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
     """Yield variant and (d,) vector of each pooling: per piece, then averaged over the pieces."""
-    for piece in state.pieces:
+    for piece in module_states.pieces:
         yield from piece.items()
-    if len(state.pieces) > 1:
-        for variant in state.pieces[0]:
-            vectors = [piece[variant] for piece in state.pieces if variant in piece]
+    if len(module_states.pieces) > 1:
+        for variant in module_states.pieces[0]:
+            vectors = [piece[variant] for piece in module_states.pieces if variant in piece]
             yield variant, np.mean(vectors, axis=0)
 
 
@@ -263,8 +263,8 @@ def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
     """Return the joined vectors of all calls, (calls * d,), by module and pooling."""
     vectors_by_source: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
-        for path, state in layer_call.recorder.states.items():
-            for variant, vector in dict(_vectors(state)).items():
+        for path, module_states in layer_call.recorder.states.items():
+            for variant, vector in dict(_vectors(module_states)).items():
                 vectors_by_source.setdefault((path, variant), []).append(vector)
     return {
         name: np.concatenate(vectors).astype(np.float64)
@@ -305,20 +305,20 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
     first_order, last_order = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
     use_count = min(len(state.pieces) for state in recorder.states.values())
     layers: dict[str, int | None] = {}
-    for path, state in recorder.states.items():
+    for path, module_states in recorder.states.items():
         block_index = next(
             (i for i, block in enumerate(blocks) if f"{path}.".startswith(f"{block}.")), None
         )
         if path in listed_layers:
             layers[path] = listed_layers[path]
-        elif len(state.pieces) > use_count:
+        elif len(module_states.pieces) > use_count:
             layers[path] = None
         elif block_index is not None:
             layers[path] = block_index + 1
-        elif state.order < first_order:
+        elif module_states.order < first_order:
             layers[path] = 0
         else:
-            layers[path] = len(blocks) if state.order > last_order else None
+            layers[path] = len(blocks) if module_states.order > last_order else None
     return layers, len(blocks)
 
 
@@ -361,11 +361,11 @@ def _description(match: _Match, blocks: int | None) -> str:
 
 def _half_type(rows: np.ndarray) -> str:
     """Return the half-precision type that can represent all numbers of the embeddings, or ""."""
-    values = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
-    if len(np.unique(np.frexp(np.abs(values))[0])) < SIGNIFICANDS_MIN:
+    numbers = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
+    if len(np.unique(np.frexp(np.abs(numbers))[0])) < SIGNIFICANDS_MIN:
         return ""
-    float32_values = values.astype(np.float32)
-    if not np.array_equal(float32_values, values):
+    float32_values = numbers.astype(np.float32)
+    if not np.array_equal(float32_values, numbers):
         return ""
     with np.errstate(over="ignore"):
         if not (float32_values.view(np.uint32) & 0xFFFF).any():

@@ -52,8 +52,8 @@ class Recorder:
     def __enter__(self) -> Self:
         hooked_ids: set[int] = set()
         for root, module in torch_modules(self._extractor):
-            for name, submodule in module.named_modules():
-                path = f"{root}.{name}" if name else root
+            for module_name, submodule in module.named_modules():
+                path = f"{root}.{module_name}" if module_name else root
                 if id(submodule) in hooked_ids:
                     continue
                 hooked_ids.add(id(submodule))
@@ -88,8 +88,8 @@ class Recorder:
         self._order += 1
         hidden = getattr(output, "hidden_states", None)
         if isinstance(hidden, list | tuple):
-            for index, state in enumerate(hidden):
-                self._record_states(f"{path}.hidden_states[{index}]", state)
+            for index, layer_states in enumerate(hidden):
+                self._record_states(f"{path}.hidden_states[{index}]", layer_states)
         tensors = list(_tensors(output))
         for tensor in tensors:
             if self._record_states(path, tensor):
@@ -102,10 +102,10 @@ class Recorder:
     def _record_states(self, path: str, tensor: Any) -> bool:  # a tensor
         """Pool and keep possible hidden states; return whether the module has any kept ones."""
         for hidden in _sequences(tensor, self._width):
-            state = self.states.setdefault(path, ModuleStates(self._order))
-            if len(state.pieces) < PIECES_MAX:
-                row = len(state.pieces) % max(1, len(tensor))
-                state.pieces.append(_pooled(self._unmasked_tokens(hidden, tensor, row)))
+            module_states = self.states.setdefault(path, ModuleStates(self._order))
+            if len(module_states.pieces) < PIECES_MAX:
+                row = len(module_states.pieces) % max(1, len(tensor))
+                module_states.pieces.append(_pooled(self._unmasked_tokens(hidden, tensor, row)))
         return path in self.states
 
     def _unmasked_tokens(self, hidden: Any, tensor: Any, row: int) -> Any:
@@ -125,43 +125,43 @@ def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
     visited: set[int] = set()
     yield from _modules_in(type(extractor).__name__, extractor, torch.nn.Module, visited, 0)
     python_module = sys.modules.get(type(extractor).__module__)
-    for name, value in list(getattr(python_module, "__dict__", {}).items()):
-        if isinstance(value, torch.nn.Module) and id(value) not in visited:
-            yield name, value
+    for global_name, member in list(getattr(python_module, "__dict__", {}).items()):
+        if isinstance(member, torch.nn.Module) and id(member) not in visited:
+            yield global_name, member
 
 
 def _modules_in(
-    name: str,
-    value: Any,
+    owner: str,
+    member: Any,
     module_class: type,
     visited: set[int],
     depth: int,
 ) -> Iterator[tuple[str, Any]]:
-    if id(value) in visited or isinstance(value, str | bytes | int | float | type | None):
+    if id(member) in visited or isinstance(member, str | bytes | int | float | type | None):
         return
-    visited.add(id(value))
-    if isinstance(value, module_class):
-        yield name, value
+    visited.add(id(member))
+    if isinstance(member, module_class):
+        yield owner, member
         return
-    if isinstance(value, dict | list | tuple):
-        items = value.values() if isinstance(value, dict) else value
-        for item, _ in zip(list(items), range(ITEMS_MAX), strict=False):
-            yield from _modules_in(name, item, module_class, visited, depth)
+    if isinstance(member, dict | list | tuple):
+        members = member.values() if isinstance(member, dict) else member
+        for inner, _ in zip(list(members), range(ITEMS_MAX), strict=False):
+            yield from _modules_in(owner, inner, module_class, visited, depth)
     elif depth < DEPTH_MAX:
-        for attribute, item in list(getattr(value, "__dict__", {}).items()):
-            yield from _modules_in(attribute, item, module_class, visited, depth + 1)
+        for attribute, inner in list(getattr(member, "__dict__", {}).items()):
+            yield from _modules_in(attribute, inner, module_class, visited, depth + 1)
 
 
 def _tensors(output: Any) -> Iterable[Any]:
     """Return the tensors of an output: itself, the items of a tuple, the values of a mapping."""
     if hasattr(output, "is_floating_point"):
         return [output]
-    items: Iterable[Any] = ()
+    members: Iterable[Any] = ()
     if isinstance(output, dict):
-        items = output.values()
+        members = output.values()
     elif isinstance(output, list | tuple):
-        items = output
-    return [item for item in items if hasattr(item, "is_floating_point")]
+        members = output
+    return [item for item in members if hasattr(item, "is_floating_point")]
 
 
 def _sequences(tensor: Any, width: int) -> Iterable[Any]:
@@ -183,12 +183,12 @@ def _pooled(hidden: Any) -> dict[str, np.ndarray]:
 
     The name of a variant is its pooling and its tokens as a slice.
     """
-    values = hidden.detach().float().cpu().numpy()
-    poolings = {"cls": values[0], "last": values[-1], "last -2": values[-2]}
-    for tokens, kept_values in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
-        poolings[f"mean{tokens}"] = kept_values.mean(axis=0, dtype=np.float64)
-        poolings[f"max{tokens}"] = kept_values.max(axis=0)
-    if len(values) > _HIDDEN_DIMS:
-        poolings["mean 1:-1"] = values[1:-1].mean(axis=0, dtype=np.float64)
-        poolings["max 1:-1"] = values[1:-1].max(axis=0)
+    tokens = hidden.detach().float().cpu().numpy()
+    poolings = {"cls": tokens[0], "last": tokens[-1], "last -2": tokens[-2]}
+    for token_slice, kept_values in (("", tokens), (" 1:", tokens[1:]), (" :-1", tokens[:-1])):
+        poolings[f"mean{token_slice}"] = kept_values.mean(axis=0, dtype=np.float64)
+        poolings[f"max{token_slice}"] = kept_values.max(axis=0)
+    if len(tokens) > _HIDDEN_DIMS:
+        poolings["mean 1:-1"] = tokens[1:-1].mean(axis=0, dtype=np.float64)
+        poolings["max 1:-1"] = tokens[1:-1].max(axis=0)
     return poolings

@@ -192,10 +192,10 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     sequences = mixed_lengths()
     subject.embed(sequences)
     modules = list(torch_modules(subject.extractor))
-    for name, module in modules:
+    for path, module in modules:
         if module.training:
             msg = (
-                f"the module {name} is in training mode, where dropout is active: call .eval() "
+                f"the module {path} is in training mode, where dropout is active: call .eval() "
                 "on it"
             )
             raise BrokenError(msg, call(sequences))

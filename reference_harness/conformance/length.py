@@ -43,13 +43,13 @@ def maximum_length(subject: Subject) -> str:
     return _check(subject, lambda letters: "A" * letters)
 
 
-def _check(subject: Subject, text: SequenceMaker) -> str:
+def _check(subject: Subject, make: SequenceMaker) -> str:
     declared = subject.loaded.description["embedding"]
     limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
-        return _check_last_letter(subject, limit, truncation, text)
+        return _check_last_letter(subject, limit, truncation, make)
     count_tokens = counter(subject)
-    sequence = _longer_than_limit(subject, limit, count_tokens, text)
+    sequence = _longer_than_limit(subject, limit, count_tokens, make)
     if truncation == "none":
         return _refuses(subject, sequence, limit)
     reach = _letters_with_effect(subject, sequence)
@@ -104,13 +104,13 @@ def _compare(
 
 
 def _check_last_letter(
-    subject: Subject, limit: object, truncation: str, text: SequenceMaker
+    subject: Subject, limit: object, truncation: str, make: SequenceMaker
 ) -> str:
     """Check that the last letter of a long sequence is read if no limit is declared."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
-    sequence = text(letters)
+    sequence = make(letters)
     reach = _letters_with_effect(subject, sequence)
     if reach.side == "none":
         sentence = f"all {letters} letters of the longest sequence tried are read"
@@ -164,7 +164,7 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
 
 
 def _longer_than_limit(
-    subject: Subject, limit: int, count_tokens: Callable[[str], int] | None, text: SequenceMaker
+    subject: Subject, limit: int, count_tokens: Callable[[str], int] | None, make: SequenceMaker
 ) -> str:
     """Return a sequence that has more tokens than the limit, for any tokenizer.
 
@@ -173,10 +173,10 @@ def _longer_than_limit(
     letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
     if count_tokens is not None:
         letters = limit + SPECIALS_MAX
-        while letters < subject.letters and count_tokens(text(letters)) <= limit + MERGE_SLACK:
+        while letters < subject.letters and count_tokens(make(letters)) <= limit + MERGE_SLACK:
             letters *= 2
     letters = min(letters, subject.letters)
-    sequence = text(letters)
+    sequence = make(letters)
     if count_tokens is None and letters < limit * TOKEN_LETTERS_MAX:
         msg = (
             f"a sequence of {letters} letters may be too short to reach max_length {limit}, as the "

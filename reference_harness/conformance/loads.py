@@ -56,14 +56,14 @@ class LoadReports:
         """Record what one load reported about a module."""
         class_name = type(module).__name__
         absent = set(keys_not_allowed(missing, self.allowed_missing))
-        for fault, keys in (
+        for fault, weight_keys in (
             ("missing from", sorted(absent)),
             ("unused in", keys_not_allowed(unexpected, self.allowed_unexpected)),
         ):
-            if keys:
+            if weight_keys:
                 self.faults.append(
-                    f"{len(keys)} weights are {fault} the file of {class_name} "
-                    f"({first_and_more(keys)})"
+                    f"{len(weight_keys)} weights are {fault} the file of {class_name} "
+                    f"({first_and_more(weight_keys)})"
                 )
         self.loaded_classes.append(class_name)
         for path, submodule in module.named_modules():
@@ -155,18 +155,18 @@ def _watched(subject: Subject) -> tuple[Any, LoadReports]:
 
 @contextlib.contextmanager
 def _replaced(
-    owner: Any, name: str, reports: LoadReports, watch: Callable[[Any, LoadReports], Any]
+    owner: Any, function_name: str, reports: LoadReports, watch: Callable[[Any, LoadReports], Any]
 ) -> Iterator[None]:
     """Replace a function of a module or class, if it exists, by `watch(function, reports)`."""
-    original = getattr(owner, name, None)
+    original = getattr(owner, function_name, None)
     if original is None:
         yield
         return
-    setattr(owner, name, watch(original, reports))
+    setattr(owner, function_name, watch(original, reports))
     try:
         yield
     finally:
-        setattr(owner, name, original)
+        setattr(owner, function_name, original)
 
 
 def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
@@ -276,21 +276,21 @@ def _tensors(file: Path) -> dict[str, Any]:
     """Return the floating-point tensors of a file by name; none if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 
-    for entry in _TENSOR_KEYS:
+    for key in _TENSOR_KEYS:
         with contextlib.suppress(ExtractorError):
-            tensors = read_tensors(file, entry)
+            tensors = read_tensors(file, key)
             return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
     return {}
 
 
 def _equal_tensors(weight: Any, tensors: dict[str, Any]) -> list[str]:
     """Return the names of the tensors that equal a weight, as they are or transposed."""
-    values = weight.detach().cpu()
+    stored = weight.detach().cpu()
     return [
         name
         for name, tensor in tensors.items()
         for form in _orientations(tensor)
-        if form.shape == values.shape and bool((form.to(values.dtype) == values).all())
+        if form.shape == stored.shape and bool((form.to(stored.dtype) == stored).all())
     ]
 
 

@@ -31,11 +31,11 @@ def files_read(subject: Subject) -> str:
     subject.embed(mixed_lengths())
     unexpected = [path for path in list(WATCH.opened) if not _is_expected(Path(path), subject)]
     if unexpected:
-        data = [path for path in unexpected if _endings(Path(path)) & DATA]
-        listed_files = sorted(data or unexpected)
-        kind = "data" if data else "neither weights nor part of a package"
+        data_files = [path for path in unexpected if _endings(Path(path)) & DATA]
+        listed_files = sorted(data_files or unexpected)
+        content = "data" if data_files else "neither weights nor part of a package"
         msg = (
-            f"the extractor opens {first_and_more(listed_files)}, which is {kind}: an embedding "
+            f"the extractor opens {first_and_more(listed_files)}, which is {content}: an embedding "
             "must depend on the sequence and the weights alone; do not open this file, or put it "
             "into the folder of --model if it is part of the model"
         )
@@ -66,8 +66,8 @@ def _endings(path: Path) -> set[str]:
 
 def named_paths(subject: Subject) -> list[Path]:
     """Return the absolute paths that the command names: the weights, and options that are paths."""
-    texts = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
-    return [Path(text).resolve() for text in texts if text and Path(text).exists()]
+    named = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
+    return [Path(text).resolve() for text in named if text and Path(text).exists()]
 
 
 def _expected_folders() -> list[Path]:

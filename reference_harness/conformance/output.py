@@ -49,14 +49,14 @@ def floating_dtype(subject: Subject) -> str:
     ):
         output = subject.output(sequences, size)
         try:
-            name = to_numpy(output).dtype.name
+            dtype_name = to_numpy(output).dtype.name
         except TypeError:
             msg = (
                 f"the array holds {getattr(output, 'dtype', type(output).__name__)}, expected "
                 "float16, float32 or float64: convert it before returning it"
             )
             raise BrokenError(msg, call(sequences, size)) from None
-        call_of_type[name] = call(sequences, size)
+        call_of_type[dtype_name] = call(sequences, size)
     if len(call_of_type) > 1:
         first_type, other_type_name, *_ = call_of_type
         raise BrokenError(other_type(other_type_name, first_type), call_of_type[other_type_name])

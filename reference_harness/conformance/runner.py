@@ -231,14 +231,14 @@ def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
     for line in results_file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             break
-        value = json.loads(line)
-        if "usage" in value:
-            raise OptionError(value["usage"])
-        if "started" in value:
-            running_slug = value["started"]
-        elif "property" in value:
-            results[value["property"]] = PropertyResult(
-                **{**value, "outcome": Outcome(value["outcome"])}
+        message = json.loads(line)
+        if "usage" in message:
+            raise OptionError(message["usage"])
+        if "started" in message:
+            running_slug = message["started"]
+        elif "property" in message:
+            results[message["property"]] = PropertyResult(
+                **{**message, "outcome": Outcome(message["outcome"])}
             )
             running_slug = None
     return results, running_slug

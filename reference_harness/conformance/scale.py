@@ -84,8 +84,8 @@ class Scale:
                 position = _position_in_batch(
                     index, len(batch), is_last_batch=batch_index == len(self.batches) - 1
                 )
-                key = position, int(math.log2(len(self.sequences[row]) + 1))
-                rows_by_class.setdefault(key, []).append(int(row))
+                batch_class = position, int(math.log2(len(self.sequences[row]) + 1))
+                rows_by_class.setdefault(batch_class, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
         # A built-in gets all sequences in one call, where few are the first, the last or the 17th.
         count_max = max(CLASS_EMBEDDINGS, CHOSEN_MIN // len(rows_by_class))

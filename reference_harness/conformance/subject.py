@@ -91,9 +91,9 @@ class Subject:
         embeddings = _array(output)
         if embeddings is None or embeddings.ndim != _MATRIX or len(embeddings) != len(sequences):
             shape = getattr(output, "shape", None)
-            result = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
+            actual = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
-                f"the extractor returned {result} for {len(sequences)} sequences, expected a numpy "
+                f"the extractor returned {actual} for {len(sequences)} sequences, expected a numpy "
                 f"array or torch tensor of shape ({len(sequences)}, d): return one embedding for "
                 "each sequence"
             )

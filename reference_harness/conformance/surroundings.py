@@ -29,13 +29,13 @@ def device(subject: Subject) -> str:
         msg = f"the extractor fails on device {requested!r}: {type(error).__name__}: {error}"
         raise BrokenError(msg, example) from error
     tensor_count = 0
-    for name, module in torch_modules(loaded.extractor):
+    for module_name, module in torch_modules(loaded.extractor):
         for tensor in (*module.parameters(), *module.buffers()):
             tensor_count += 1
             tensor_device = str(tensor.device)
             if tensor_device != requested and tensor_device.partition(":")[0] != requested:
                 msg = (
-                    f"device {requested!r} was asked for, and its {name} has a tensor on "
+                    f"device {requested!r} was asked for, and its {module_name} has a tensor on "
                     f"{tensor_device!r}: move every tensor to the device"
                 )
                 raise BrokenError(msg, example)
@@ -66,8 +66,8 @@ class NetworkBlock:
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in self.EVENTS:
-            target = [a for a in arguments if isinstance(a, str | bytes | tuple)]
-            self.attempts.append(f"{event.partition('.')[2]} {target}")
+            addresses = [a for a in arguments if isinstance(a, str | bytes | tuple)]
+            self.attempts.append(f"{event.partition('.')[2]} {addresses}")
             msg = "the network is blocked while an extractor is checked"
             raise ConnectionRefusedError(msg)
 

@@ -261,10 +261,10 @@ def _submodule(model: Any, path: str) -> Any:
     try:
         return model.get_submodule(path)
     except AttributeError:
-        names = [name for name, _ in model.named_children()]
+        children = [name for name, _ in model.named_children()]
         msg = (
             f"submodule is {path!r}, but {type(model).__name__} has no such module; its top-level "
-            f"modules are: {', '.join(names)}"
+            f"modules are: {', '.join(children)}"
         )
         raise ExtractorError(msg) from None
 

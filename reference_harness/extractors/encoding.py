@@ -81,29 +81,29 @@ class ParallelEncoding:
 
     def encode(self, sequences: Sequence[str]) -> Pieces:
         """Return the pieces of the sequences, as `Encoding.encode` does."""
-        parts = self._in_processes(_encode_in_worker, sequences)
-        if parts is None:
+        encoded_parts = self._in_processes(_encode_in_worker, sequences)
+        if encoded_parts is None:
             return self._in_this_process(self._encoding.encode, sequences)
         pieces: list[list[int]] = []
-        for (tokens, ends, _), _ in parts:
+        for (tokens, ends, _), _ in encoded_parts:
             token_ids = tokens.tolist()
             pieces += [token_ids[start:end] for start, end in pairwise([0, *ends.tolist()])]
-        return pieces, np.concatenate([start + rows for (_, _, rows), start in parts])
+        return pieces, np.concatenate([start + rows for (_, _, rows), start in encoded_parts])
 
     def read(self, sequences: Sequence[str]) -> Reading:
         """Return the numbers of letters and tokens read. Raise what `Encoding.read` raises."""
-        parts = self._in_processes(_read_in_worker, sequences)
-        if parts is None:
+        readings = self._in_processes(_read_in_worker, sequences)
+        if readings is None:
             return self._in_this_process(self._encoding.read, sequences)
-        return Reading(*map(sum, zip(*(reading for reading, _ in parts), strict=True)))
+        return Reading(*map(sum, zip(*(reading for reading, _ in readings), strict=True)))
 
     def _in_this_process(
         self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
     ) -> Result:
         start_time = time.thread_time()
-        result = encode(sequences)
+        encoded = encode(sequences)
         self._encoding_seconds += time.thread_time() - start_time
-        return result
+        return encoded
 
     def _in_processes(
         self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
@@ -119,10 +119,10 @@ class ParallelEncoding:
         part_size = max(SEQUENCES_MIN, -(-len(sequences) // self._process_count))
         starts = range(0, len(sequences), part_size)
         try:
-            parts = self._pool.map(
+            encoded_parts = self._pool.map(
                 encode, [sequences[start : start + part_size] for start in starts]
             )
-            return list(zip(parts, starts, strict=True))
+            return list(zip(encoded_parts, starts, strict=True))
         except BrokenProcessPool:
             self.close()
             self.processes_max = 0

@@ -152,13 +152,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         lengths = [self.encoder.pad_to or len(piece) for piece in pieces]
-        results = self.memory.fitting(
+        pooled_batches = self.memory.fitting(
             self._batches(lengths, batch_size),
             lengths,
             lambda batch: self._queued([pieces[i] for i in batch]),
             owners,
         )
-        yield from host_arrays(results)
+        yield from host_arrays(pooled_batches)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
@@ -215,8 +215,8 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             raise
         except Exception as error:
             advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
-            text = "; ".join(sentence for sentence in (cause_of(error), advice) if sentence)
-            msg = f"{self.name_model!r} cannot be loaded: {text}"
+            cause_text = "; ".join(sentence for sentence in (cause_of(error), advice) if sentence)
+            msg = f"{self.name_model!r} cannot be loaded: {cause_text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
 

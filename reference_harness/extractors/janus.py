@@ -112,8 +112,8 @@ class _TwoWayLayer(nn.Module):
         feed_forward_class = _RoutedExperts if layer_index in config.expert_layers else _FeedForward
         for direction in _DIRECTIONS:
             for norm in ("input", "pre_ff"):
-                name = f"{norm}_layernorm_{direction}"
-                setattr(self, name, RmsNorm(config.hidden_size, config.rms_norm_eps))
+                norm_name = f"{norm}_layernorm_{direction}"
+                setattr(self, norm_name, RmsNorm(config.hidden_size, config.rms_norm_eps))
             setattr(self, f"feed_forward_{direction}", feed_forward_class(config))
             mixer = _CausalAttention(config) if self.attends else _mamba(config)
             setattr(self, _mixer_name(direction, attends=self.attends), mixer)

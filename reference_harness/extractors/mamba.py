@@ -66,16 +66,16 @@ class Mamba(nn.Module):
         return projected
 
 
-def scan(decay: Tensor, value: Tensor) -> Tensor:
-    """Return the states h(t) = decay(t) h(t - 1) + value(t), h(-1) = 0, along dimension 1.
+def scan(decay: Tensor, added: Tensor) -> Tensor:
+    """Return the states h(t) = decay(t) h(t - 1) + added(t), h(-1) = 0, along dimension 1.
 
     Spans of one step are joined to spans of two, four and so on, in log2(length) passes.
     """
     span = 1
-    while span < value.shape[1]:
+    while span < added.shape[1]:
         later_decay = decay[:, span:]
-        joined = value[:, span:] + later_decay * value[:, :-span]
-        value = torch.cat([value[:, :span], joined], dim=1)
+        joined = added[:, span:] + later_decay * added[:, :-span]
+        added = torch.cat([added[:, :span], joined], dim=1)
         decay = torch.cat([decay[:, :span], later_decay * decay[:, :-span]], dim=1)
         span *= 2
-    return value
+    return added

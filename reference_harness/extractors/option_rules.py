@@ -28,12 +28,12 @@ def tokenizer_rules(
         is_kmers and options.k is None,
         f"{tokenizer_option} needs k, the letters of a word: declare k=N",
     )
-    for name in (*_OWN_TOKENIZER_OPTIONS, *(() if is_kmers else ("k", "rest"))):
-        tokenizers = "kmers" if name in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
+    for option in (*_OWN_TOKENIZER_OPTIONS, *(() if is_kmers else ("k", "rest"))):
+        tokenizers = "kmers" if option in ("k", "rest") else " or ".join(OWN_TOKENIZERS)
         allowed = f"tokenizer={tokenizers}"
         yield (
-            (not is_own_tokenizer or name in ("k", "rest")) and name in declared,
-            f"{name} applies only to {allowed}: leave {name} out, or declare that tokenizer",
+            (not is_own_tokenizer or option in ("k", "rest")) and option in declared,
+            f"{option} applies only to {allowed}: leave {option} out, or declare that tokenizer",
         )
     yield (
         is_own_tokenizer and is_one_hot_letters,
@@ -92,12 +92,12 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
             "another max_length or pad_to"
         ),
     )
-    for name in _TENSOR_OPTIONS:
+    for option in _TENSOR_OPTIONS:
         yield (
-            bool(getattr(options, name)) and not options.weights,
+            bool(getattr(options, option)) and not options.weights,
             (
-                f"{name} applies only to weights=FILE: declare the file of tensors, or leave "
-                f"{name} out"
+                f"{option} applies only to weights=FILE: declare the file of tensors, or leave "
+                f"{option} out"
             ),
         )
     auto_class = options.auto_class
@@ -108,12 +108,12 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
             "class"
         ),
     )
-    for name, choice in (("padding", "both"), ("truncation", "middle")):
+    for option, choice in (("padding", "both"), ("truncation", "middle")):
         yield (
-            not has_fixed_letters and getattr(options, name) == choice,
+            not has_fixed_letters and getattr(options, option) == choice,
             (
-                f"{name} is {choice!r}, which needs fixed_letters=N: declare fixed_letters, or "
-                f"another {name}"
+                f"{option} is {choice!r}, which needs fixed_letters=N: declare fixed_letters, or "
+                f"another {option}"
             ),
         )
     yield (

@@ -213,56 +213,56 @@ def parse(declared: Mapping[str, Any]) -> Options:
     Raise ExtractorError for an unknown option, an invalid value, and options that exclude each
     other.
     """
-    names = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
-    for name in declared:
-        if name not in names:
-            similar_names = difflib.get_close_matches(name, names, n=1)
+    known = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
+    for option in declared:
+        if option not in known:
+            similar_names = difflib.get_close_matches(option, known, n=1)
             hint = (
                 f"did you mean {similar_names[0]}?"
                 if similar_names
-                else f"expected {', '.join(sorted(names))}"
+                else f"expected {', '.join(sorted(known))}"
             )
-            msg = f"no option {name!r} of the extractor huggingface; {hint}"
+            msg = f"no option {option!r} of the extractor huggingface; {hint}"
             raise UnknownOptionError(msg)
-    values: dict[str, Any] = {name: _checked_value(name, value) for name, value in declared.items()}
-    if values.get("fixed_letters") is not None:
-        values = {"padding": "both", "truncation": "middle", **values}
+    parsed: dict[str, Any] = {name: _checked_value(name, value) for name, value in declared.items()}
+    if parsed.get("fixed_letters") is not None:
+        parsed = {"padding": "both", "truncation": "middle", **parsed}
     # An option with the value None keeps its default, as on the command line.
-    values = {name: value for name, value in values.items() if value is not None}
+    parsed = {name: value for name, value in parsed.items() if value is not None}
     options = Options(
-        **values, any_length="max_length" in declared and values.get("max_length") is None
+        **parsed, any_length="max_length" in declared and parsed.get("max_length") is None
     )
     _check_together(options, declared)
     return options
 
 
-def _checked_value(name: str, value: Any) -> Any:  # each option has a type of its own
+def _checked_value(option: str, value: Any) -> Any:  # each option has a type of its own
     """Return the checked value of one option. Raise ExtractorError if it is invalid."""
-    if name in CHOICES:
-        return _checked_choice(name, value)
-    if name in _FLAGS:
+    if option in CHOICES:
+        return _checked_choice(option, value)
+    if option in _FLAGS:
         if not isinstance(value, bool):
-            raise _invalid_value(name, value, "true or false")
+            raise _invalid_value(option, value, "true or false")
         return value
-    if name in _MINIMUMS:
-        return _checked_number(name, value)
-    if name in _JSON_OPTIONS:
-        return _json_object(name, value)
-    return _checked_text(name, value)
+    if option in _MINIMUMS:
+        return _checked_number(option, value)
+    if option in _JSON_OPTIONS:
+        return _json_object(option, value)
+    return _checked_text(option, value)
 
 
-def _checked_choice(name: str, value: object) -> str | None:
-    if value is None and name == "padding":
+def _checked_choice(option: str, value: object) -> str | None:
+    if value is None and option == "padding":
         return None
-    text = str(value).lower() if isinstance(value, bool) else value
+    choice = str(value).lower() if isinstance(value, bool) else value
     # The command line parses `none` as None.
-    text = "none" if text is None and "none" in CHOICES[name] else text
-    if not isinstance(text, str) or text not in CHOICES[name]:
-        raise _invalid_value(name, value, f"one of {', '.join(CHOICES[name])}")
-    return text
+    choice = "none" if choice is None and "none" in CHOICES[option] else choice
+    if not isinstance(choice, str) or choice not in CHOICES[option]:
+        raise _invalid_value(option, value, f"one of {', '.join(CHOICES[option])}")
+    return choice
 
 
-def _checked_text(name: str, value: object) -> str | None:
+def _checked_text(option: str, value: object) -> str | None:
     """Return the text of an option, also if the command line parsed it as number or truth value.
 
     Raise ExtractorError if it is no regular expression, or has not the form, that is expected.
@@ -270,54 +270,54 @@ def _checked_text(name: str, value: object) -> str | None:
     if value is None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    if name in _REGULAR_EXPRESSION_OPTIONS:
+    if option in _REGULAR_EXPRESSION_OPTIONS:
         try:
             re.compile(text)
         except re.error as error:
-            raise _invalid_value(name, value, f"a regular expression ({error})") from None
-    form = _TEXT_FORMS.get(name)
+            raise _invalid_value(option, value, f"a regular expression ({error})") from None
+    form = _TEXT_FORMS.get(option)
     if form is not None and not re.fullmatch(form[0], text):
-        raise _invalid_value(name, value, form[1])
+        raise _invalid_value(option, value, form[1])
     return text
 
 
-def _checked_number(name: str, value: object) -> int | None:
-    if value in (None, "none") and name in ("max_length", "k", "fixed_letters", "pad_to"):
+def _checked_number(option: str, value: object) -> int | None:
+    if value in (None, "none") and option in ("max_length", "k", "fixed_letters", "pad_to"):
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < _MINIMUMS[name]:
-        raise _invalid_value(name, value, f"a whole number from {_MINIMUMS[name]}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < _MINIMUMS[option]:
+        raise _invalid_value(option, value, f"a whole number from {_MINIMUMS[option]}")
     return value
 
 
-def _json_object(name: str, value: object) -> Mapping[str, Any]:
+def _json_object(option: str, value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            raise _invalid_value(name, value, _JSON_OBJECT) from None
+            raise _invalid_value(option, value, _JSON_OBJECT) from None
     if not isinstance(value, Mapping):
-        raise _invalid_value(name, value, _JSON_OBJECT)
-    if name in _REPLACEMENTS:
-        _check_rules(name, value)
+        raise _invalid_value(option, value, _JSON_OBJECT)
+    if option in _REPLACEMENTS:
+        _check_rules(option, value)
     return dict(value)
 
 
-def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
+def _check_rules(option: str, rules: Mapping[str, Any]) -> None:
     """Raise ExtractorError unless each rule is a regular expression with valid replacements."""
-    expected_text, is_valid = _REPLACEMENTS[name]
+    expected_text, is_valid = _REPLACEMENTS[option]
     for pattern, replacement in rules.items():
         if not is_valid(replacement):
-            raise _invalid_value(name, dict(rules), expected_text)
+            raise _invalid_value(option, dict(rules), expected_text)
         try:
             for template in [replacement] if isinstance(replacement, str) else replacement:
                 # The empty match makes `re` check the references to groups.
                 re.sub(f"{pattern}|", template, "")
         except (re.error, IndexError) as error:
-            raise _invalid_value(name, dict(rules), f"{expected_text} ({error})") from None
+            raise _invalid_value(option, dict(rules), f"{expected_text} ({error})") from None
 
 
-def _invalid_value(name: str, value: object, expected: str) -> ExtractorError:
-    return ExtractorError(f"{name} is {value!r}, expected {expected}")
+def _invalid_value(option: str, value: object, expected: str) -> ExtractorError:
+    return ExtractorError(f"{option} is {value!r}, expected {expected}")
 
 
 def _check_together(options: Options, declared: Mapping[str, Any]) -> None:

@@ -75,25 +75,25 @@ class Origin:
         return Path(str(cached_file(self.name, "config.json", revision=self.revision))).parent
 
 
-def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Origin:
+def origin_of(location: str, revision: str | None, *, trust_remote_code: bool) -> Origin:
     """Return the source of a model.
 
     A folder needs no `revision`, as its weights are hashed. It may still have one: an audit repeats
     a run from the Hub with a folder of verified files. Raise ExtractorError if the revision is no
     commit.
     """
-    is_local = bool(name) and Path(name).is_dir()
+    is_local = bool(location) and Path(location).is_dir()
     if not (is_local and revision is None) and not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
         commits_hint = (
-            "" if is_local else f"; copy it from https://huggingface.co/{name}/commits/main"
+            "" if is_local else f"; copy it from https://huggingface.co/{location}/commits/main"
         )
         msg = (
-            f"revision of {name!r} is {revision!r}, expected the 40 hex digits of a commit: a "
+            f"revision of {location!r} is {revision!r}, expected the 40 hex digits of a commit: a "
             f"branch or tag can move{commits_hint}"
         )
         raise ExtractorError(msg)
     return Origin(
-        name=name, revision=revision, is_local=is_local, trust_remote_code=trust_remote_code
+        name=location, revision=revision, is_local=is_local, trust_remote_code=trust_remote_code
     )
 
 
@@ -227,9 +227,9 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
             raise ExtractorError(msg)
 
 
-def _defining_module(folder: Path, name: str) -> Path | None:
+def _defining_module(folder: Path, class_name: str) -> Path | None:
     """Return the module in a folder that defines a class; None if none does."""
-    statement = re.compile(rb"^class " + re.escape(name).encode() + rb"\b", re.MULTILINE)
+    statement = re.compile(rb"^class " + re.escape(class_name).encode() + rb"\b", re.MULTILINE)
     for path in sorted(folder.glob("*.py")):
         try:
             if statement.search(read_regular(path, _CODE_BYTES_MAX)):
@@ -242,12 +242,12 @@ def _defining_module(folder: Path, name: str) -> Path | None:
 _CODE_BYTES_MAX = 10_000_000
 
 
-def _auto_class(value: str) -> str:
+def _auto_class(reference: str) -> str:
     """Return the name of the Auto class in the value of an option; "" for another class."""
-    class_name = re.split("[:.]", value)[-1]
+    class_name = re.split("[:.]", reference)[-1]
     return (
         class_name
-        if class_name.startswith("Auto") and not value.startswith(("repository:", "own:"))
+        if class_name.startswith("Auto") and not reference.startswith(("repository:", "own:"))
         else ""
     )
 
@@ -312,16 +312,16 @@ def check_class(option: str, value: str, auto_classes: tuple[str, ...]) -> None:
     """
     if value in auto_classes:
         return
-    source, colon, name = value.partition(":")
-    if colon and source == "own":
+    form, colon, name = value.partition(":")
+    if colon and form == "own":
         _check_own(option, name)
         return
-    if colon and source == "package" and re.fullmatch(r"\w+(\.\w+)+", name):
+    if colon and form == "package" and re.fullmatch(r"\w+(\.\w+)+", name):
         _check_package(option, name)
         return
-    if colon and source == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
+    if colon and form == "repository" and re.fullmatch(r"\w+(\.\w+)+", name):
         return
-    if colon and source == "transformers":
+    if colon and form == "transformers":
         if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
             return
         class_names = [class_name for class_name in dir(transformers) if class_name[:1].isupper()]
@@ -354,19 +354,19 @@ def _check_package(option: str, name: str) -> None:
         raise ExtractorError(msg)
 
 
-def class_of(value: str, origin: Origin) -> Any:  # any class of that form
+def class_of(reference: str, origin: Origin) -> Any:  # any class of that form
     """Return the class that a checked option names."""
-    source, colon, name = value.partition(":")
-    if colon and source == "own":
+    form, colon, name = reference.partition(":")
+    if colon and form == "own":
         return OWN_CLASSES[name]
-    if colon and source == "package":
+    if colon and form == "package":
         module, _, class_name = name.rpartition(".")
         return _class_of_package(importlib.import_module(module), class_name)
-    if colon and source == "repository":
+    if colon and form == "repository":
         return get_class_from_dynamic_module(
             name, origin.loads_from, revision=origin.revision, local_files_only=origin.is_local
         )
-    return getattr(transformers, name or source)
+    return getattr(transformers, name or form)
 
 
 def _class_of_package(module: Any, name: str) -> Any:  # any class

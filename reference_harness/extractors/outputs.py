@@ -180,8 +180,8 @@ def _output_items(output: Any) -> list[tuple[str, Any]]:
     """Return the names and values of an output in the order of item:N."""
     if isinstance(output, Mapping):
         return [(name, value) for name, value in output.items() if value is not None]
-    values = output if isinstance(output, list | tuple) else (output,)
-    return [(str(number), value) for number, value in enumerate(values)]
+    members = output if isinstance(output, list | tuple) else (output,)
+    return [(str(number), value) for number, value in enumerate(members)]
 
 
 def _output_text(output: Any) -> str:

@@ -15,8 +15,8 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
     """Return the mean of the tokens, summed in float32, as a sum in bfloat16 loses digits."""
     weights = mask.to(torch.float32).unsqueeze(-1)
     # `where` instead of a product: padding may be NaN, and NaN times zero is NaN.
-    values = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
-    return values.sum(dim=1) / weights.sum(dim=1)
+    unmasked = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
+    return unmasked.sum(dim=1) / weights.sum(dim=1)
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:

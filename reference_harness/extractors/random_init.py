@@ -41,8 +41,8 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         generator = np.random.default_rng(SEED)
 
         def random_matrix(rows: int, columns: int) -> np.ndarray:
-            values: np.ndarray = generator.standard_normal((rows, columns)) / np.sqrt(rows)
-            return values.astype(np.float32)
+            normals: np.ndarray = generator.standard_normal((rows, columns)) / np.sqrt(rows)
+            return normals.astype(np.float32)
 
         self.letters = random_matrix(UNKNOWN + 1, WIDTH) * np.float32(np.sqrt(UNKNOWN + 1))
         self.layers = [

@@ -41,15 +41,15 @@ class Reader:
 
     def read(self, sequences: Sequence[str]) -> Reading:
         """Return the numbers of letters and tokens read. Raise ExtractorError as encoding does."""
-        texts = self._prepare.unfilled(sequences)
+        readable = self._prepare.unfilled(sequences)
         tokens, limit = self._encoder.tokens, self._encoder.max_length
         is_truncated = limit is not None and self._encoder.truncation in ("right", "left")
-        encoded = self._encoder.encode(texts)[0] if is_truncated else tokens.ids(texts)
+        encoded = self._encoder.encode(readable)[0] if is_truncated else tokens.ids(readable)
         token_counts, known_counts, letter_counts = self._counts(encoded)
         is_shortened = np.array(
-            [len(text) < len(sequence) for text, sequence in zip(texts, sequences, strict=True)]
+            [len(text) < len(sequence) for text, sequence in zip(readable, sequences, strict=True)]
         )
-        text_lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        text_lengths = np.array([len(text) for text in readable], dtype=np.int64)
         is_full = np.array([is_truncated and len(ids) == limit for ids in encoded], dtype=np.bool_)
         maybe_cut_indices = np.flatnonzero(
             is_full & ((letter_counts < text_lengths) if self._spells_letters else is_full)
@@ -57,7 +57,7 @@ class Reader:
         uncut_ids = dict(
             zip(
                 maybe_cut_indices.tolist(),
-                tokens.ids([texts[i] for i in maybe_cut_indices]),
+                tokens.ids([readable[i] for i in maybe_cut_indices]),
                 strict=True,
             )
         )

@@ -83,27 +83,27 @@ def tensors_by_model_name(tensors: Mapping[str, Tensor], options: Options) -> di
     return model_tensors
 
 
-def _renamed_tensor_name(name: str, rules: Mapping[str, str]) -> str:
+def _renamed_tensor_name(tensor_name: str, rules: Mapping[str, str]) -> str:
     for pattern, replacement in rules.items():
-        name = re.sub(pattern, replacement, name)
-    return name
+        tensor_name = re.sub(pattern, replacement, tensor_name)
+    return tensor_name
 
 
 def _split_tensor(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
-    for pattern, names in rules.items():
+    for pattern, new_names in rules.items():
         if re.search(pattern, name) is None:
             continue
-        if len(tensor) % len(names):
+        if len(tensor) % len(new_names):
             msg = (
-                f"split divides {name!r} into {len(names)} parts, but its first dimension is "
+                f"split divides {name!r} into {len(new_names)} parts, but its first dimension is "
                 f"{len(tensor)}, not a multiple: correct the rule {pattern!r}"
             )
             raise ExtractorError(msg)
         # Copied, as a view would keep the whole tensor in memory.
-        parts = [part.clone() for part in tensor.chunk(len(names))]
+        parts = [part.clone() for part in tensor.chunk(len(new_names))]
         return [
             (re.sub(pattern, replacement, name), p)
-            for replacement, p in zip(names, parts, strict=True)
+            for replacement, p in zip(new_names, parts, strict=True)
         ]
     return [(name, tensor)]
 
@@ -121,8 +121,8 @@ def _built_model(model_class: Any, origin: Origin, options: Options) -> Any:
     config = {} if path is None else read_json(path.read_bytes())
     if dataclasses.is_dataclass(model_class.config_class):
         # A class of the harness; config.json may have settings that it does not need.
-        names = {field.name for field in dataclasses.fields(model_class.config_class)}
-        config = {name: value for name, value in config.items() if name in names}
+        known_settings = {field.name for field in dataclasses.fields(model_class.config_class)}
+        config = {name: value for name, value in config.items() if name in known_settings}
     with torch.random.fork_rng():
         # Weights that no file has are not used, but should be the same in each process.
         torch.manual_seed(0)
@@ -146,10 +146,10 @@ def _fill_weights(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[st
         if n in model_tensors and model_tensors[n].shape != tensor.shape
     ]
     fitting_tensors = {name: tensor for name, tensor in tensors.items() if name not in ill_shaped}
-    result = model.load_state_dict(fitting_tensors, strict=False)
+    report = model.load_state_dict(fitting_tensors, strict=False)
     return {
-        "missing_keys": [name for name in result.missing_keys if name not in ill_shaped],
-        "unexpected_keys": result.unexpected_keys,
+        "missing_keys": [name for name in report.missing_keys if name not in ill_shaped],
+        "unexpected_keys": report.unexpected_keys,
         "mismatched_keys": ill_shaped,
         "error_msgs": [],
     }

@@ -122,19 +122,19 @@ class Tokens:
         """Return the number of letters of each id; special tokens have none."""
         counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
         if self.is_own:
-            for name, token_id in self.inner.vocabulary.items():
-                counts[token_id] = len(name)
+            for token, token_id in self.inner.vocabulary.items():
+                counts[token_id] = len(token)
             return counts
-        names = self.inner.convert_ids_to_tokens(list(range(len(self))))
+        tokens = self.inner.convert_ids_to_tokens(list(range(len(self))))
         special = set(self.inner.all_special_ids)
-        for token_id, name in enumerate(names):
+        for token_id, token in enumerate(tokens):
             if token_id not in special:
-                counts[token_id] = len(_LETTERS.findall(name or ""))
+                counts[token_id] = len(_LETTERS.findall(token or ""))
         return counts
 
     def _text(self, letters: str, *, prefixed: bool) -> str:
-        text = " ".join(letters) if self.spaced else letters
-        return self.prefix + text if prefixed else text
+        spaced = " ".join(letters) if self.spaced else letters
+        return self.prefix + spaced if prefixed else spaced
 
 
 def check_tokenizer(options: Options) -> None:

@@ -33,12 +33,12 @@ def on_device(tensor: Tensor, device: str) -> Tensor:
 
 
 def host_arrays(
-    results: Iterator[tuple[Batch, Tensor]],
+    computed: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
     """Yield batches with results as arrays, in order, once `PENDING_MAX` more are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
-    for batch, result in results:
-        waiting.append((batch, to_host(result)))
+    for batch, tensor in computed:
+        waiting.append((batch, to_host(tensor)))
         while len(waiting) > PENDING_MAX:
             earlier_batch, wait = waiting.popleft()
             yield earlier_batch, wait()

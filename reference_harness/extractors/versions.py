@@ -77,11 +77,11 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     in the folder names, and what to do; it is "" for an error of files or memory without a known
     cause. `own_code` says whether code of the model's author was run.
     """
-    text = _texts(error)
+    error_texts = _texts(error)
     causes = (
         cause
         for cause, patterns in _CAUSES
-        if any(re.search(pattern, text) for pattern in patterns)
+        if any(re.search(pattern, error_texts) for pattern in patterns)
     )
     cause = next(causes, "")
     if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):

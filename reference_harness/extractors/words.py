@@ -94,10 +94,10 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
 
     def ids(option: str, names: str) -> tuple[int, ...]:
         stripped = [name.strip() for name in names.split(",") if name.strip()]
-        for name in stripped:
-            if name not in entries:
+        for entry in stripped:
+            if entry not in entries:
                 msg = (
-                    f"{option} names {name!r}, expected one of the {len(entries)} entries of the "
+                    f"{option} names {entry!r}, expected one of the {len(entries)} entries of the "
                     f"vocabulary ({', '.join(list(entries)[:5])}, ...)"
                 )
                 raise ExtractorError(msg)
@@ -142,13 +142,13 @@ def _vocabulary_of_text(declared: str) -> dict[str, int]:
     """
     ids: dict[str, int] = {}
     next_id = 0
-    for item in declared.split(","):
-        entry = item.strip()
-        name, _, id_text = entry.rpartition("=")
-        has_id = bool(name) and id_text.isdecimal()
+    for declared_entry in declared.split(","):
+        entry = declared_entry.strip()
+        words_text, _, id_text = entry.rpartition("=")
+        has_id = bool(words_text) and id_text.isdecimal()
         if has_id:
             next_id = int(id_text)
-        words = _words_of(name if has_id else entry)
+        words = _words_of(words_text if has_id else entry)
         if entry == "" or any(word in ids for word in words):
             msg = f"vocabulary is {declared!r}, expected different entries separated by commas"
             raise ExtractorError(msg)

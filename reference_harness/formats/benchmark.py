@@ -254,12 +254,12 @@ class Benchmark(BenchmarkFile):
     def of(cls, members: Mapping[str, Any], sha256: str) -> "Benchmark":
         """Return the definition with these valid members of a file."""
         fields_ = {("schema_" if key == "$schema" else key): members[key] for key in members}
-        parts = {
+        objects = {
             "protocol": Protocol(**fields_["protocol"]),
             "dataset": Dataset(**fields_["dataset"]),
             "tasks": [Task(**task) for task in fields_["tasks"]],
         }
-        return cls(**fields_ | parts | {"sha256": sha256})
+        return cls(**fields_ | objects | {"sha256": sha256})
 
     def document(self) -> dict[str, Any]:
         """Return the members of the file by key, as JSON values."""
@@ -358,41 +358,41 @@ def _is_definition(members: Any) -> bool:
 
 def _fault(error: Mapping[str, Any], example: Any) -> str:
     """Return "place: what is wrong" for one error of pydantic, on one line."""
-    keys = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
+    pointer = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
     if error["type"] == "missing":
         example_text = _example(example, error["loc"])
-        return f"{keys}: missing{example_text and f', expected for example {example_text}'}"
+        return f"{pointer}: missing{example_text and f', expected for example {example_text}'}"
     if error["type"] == "unexpected_keyword_argument":
-        return f"{keys}: found {quoted(error['input'])}; expected no such key: delete it"
-    return f"{keys}: found {quoted(error['input'])}; {error['msg']}"
+        return f"{pointer}: found {quoted(error['input'])}; expected no such key: delete it"
+    return f"{pointer}: found {quoted(error['input'])}; {error['msg']}"
 
 
 def _example(example: Any, path: tuple[int | str, ...]) -> str:
     """Return the value at a path of the example as JSON on one line; "" without an example."""
     if example is None:
         return ""
-    value = example
-    for key in path:
-        value = value[0] if isinstance(key, int) else value.get(key)
+    member = example
+    for step in path:
+        member = member[0] if isinstance(step, int) else member.get(step)
     if path in {("tasks",), ("category_order",)}:  # the first task is in the first category
-        value = value[:1]
-    return quoted(value, EXAMPLE_MAX)
+        member = member[:1]
+    return quoted(member, EXAMPLE_MAX)
 
 
 def _regimes(members: Any) -> Iterator[str]:
     regimes, shots = members["regimes"], members["protocol"]["few_shot_k"]
     if regimes[:1] != [FULL] or len(set(regimes)) < len(regimes):
         yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, none twice"
-    for name in dict.fromkeys(regimes):
-        if name not in {FULL, *shots}:
+    for regime in dict.fromkeys(regimes):
+        if regime not in {FULL, *shots}:
             yield (
-                f"regimes: found {quoted(name)}; expected {quoted(FULL)} or a name in "
+                f"regimes: found {quoted(regime)}; expected {quoted(FULL)} or a name in "
                 f"protocol.few_shot_k: {quoted(list(shots))}"
             )
-    for name, k in shots.items():
-        if name != f"{k}shot":
+    for regime, k in shots.items():
+        if regime != f"{k}shot":
             yield (
-                f"protocol/few_shot_k: {quoted(name)} draws {k} of each class; expected the name "
+                f"protocol/few_shot_k: {quoted(regime)} draws {k} of each class; expected the name "
                 f"{quoted(f'{k}shot')}, from which pages and logs read the number"
             )
 

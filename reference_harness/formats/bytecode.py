@@ -3,12 +3,12 @@
 
 def damaged_bytecode(error: BaseException) -> str:
     """Return the compiled file that could not be read, from the error raised; "" if none."""
-    name, trace = "", error.__traceback__
+    file, trace = "", error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code.co_filename == "<frozen importlib._bootstrap_external>":
-            name = str(frame.f_locals.get("bytecode_path") or name)
-    return name if isinstance(error, EOFError | ValueError) else ""
+            file = str(frame.f_locals.get("bytecode_path") or file)
+    return file if isinstance(error, EOFError | ValueError) else ""
 
 
 def interrupting_error(error: BaseException) -> EOFError | None:

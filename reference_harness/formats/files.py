@@ -140,7 +140,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: boo
     `write` is called with the open file. A file that is not private gets the permissions that the
     umask allows. Raise OSError.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
         with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
             write(stream)
@@ -149,10 +149,10 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: boo
         if not private:
             umask = os.umask(0)
             os.umask(umask)
-            Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
+            Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:

@@ -60,8 +60,8 @@ class StorageFailure(NamedTuple):
 
 def limit_storage(settings: dict[str, str] = LIMITS) -> None:
     """Set the limits of hf_xet, which reads them at its first use."""
-    for name, value in settings.items():
-        os.environ.setdefault(name, value)
+    for variable, limit in settings.items():
+        os.environ.setdefault(variable, limit)
 
 
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
@@ -78,9 +78,9 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     address = _ADDRESS.search(line)
     status = _STATUS.search(line)
     if address is None:
-        reason = _ADDRESS.sub("", line)[:_LINE_MAX]
+        answer_text = _ADDRESS.sub("", line)[:_LINE_MAX]
         return StorageFailure(
-            f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
+            f"the Hub's storage gave no usable answer ({answer_text})", None, by_hub=False
         )
     path = urlsplit(address[0]).path
     server, step = next(

@@ -9,17 +9,17 @@ def say_new_name(old: str, option: str) -> None:
     sys.stderr.write(f"{old} is now {option}; the next release will not accept the old name\n")
 
 
-def earlier_name(old: str, option: str, name: str) -> dict[str, Any]:
+def earlier_name(old: str, option: str, parameter: str) -> dict[str, Any]:
     """Return the keyword arguments of click for a hidden option that stands for another one.
 
-    `old` is the hidden option's name, `option` is what to write instead, and `name` is the
+    `old` is the hidden option's name, `option` is what to write instead, and `parameter` is the
     parameter of that option.
     """
 
     def apply_earlier(ctx: Any, _: Any, value: str | None) -> None:
         if value is not None:
             say_new_name(old, option)
-            ctx.default_map = {**(ctx.default_map or {}), name: value}
+            ctx.default_map = {**(ctx.default_map or {}), parameter: value}
 
     return {
         "hidden": True,

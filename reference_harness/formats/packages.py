@@ -79,7 +79,7 @@ def lock_beside(module: Path) -> Path:
     return module.with_suffix(LOCK_SUFFIX)
 
 
-def read_lock(raw: bytes, name: str, refused: Collection[str] = ()) -> Lock:
+def read_lock(raw: bytes, file: str, refused: Collection[str] = ()) -> Lock:
     """Return a lock; `refused` are packages that it must not name.
 
     Raise LockRefused for any line that is not `name==version` with hashes, and for a lock that is
@@ -102,7 +102,7 @@ def read_lock(raw: bytes, name: str, refused: Collection[str] = ()) -> Lock:
             raise LockRefused(f"names more than {PACKAGES_MAX} packages, the limit", number)
     if not packages:
         raise LockRefused("names no package, expected at least one")
-    return Lock(name, hashlib.sha256(raw).hexdigest(), tuple(pins), frozenset(packages))
+    return Lock(file, hashlib.sha256(raw).hexdigest(), tuple(pins), frozenset(packages))
 
 
 def _statements(raw: bytes) -> Iterator[tuple[int, str]]:
@@ -182,7 +182,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
         # The folder is renamed when it is complete.
-        lock_copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
+        lock_copy, packages = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
         lock_copy.write_text("".join(f"{pin}\n" for pin in lock.pins), encoding="ascii")
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [
@@ -191,7 +191,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
                 "--python",
                 sys.executable,
                 "--target",
-                str(target),
+                str(packages),
                 "-r",
                 str(lock_copy),
             ],
@@ -206,7 +206,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
                 "this platform",
             )
         try:
-            target.rename(folder)
+            packages.rename(folder)
         except OSError:
             # Another process has installed the same packages meanwhile.
             if not folder.is_dir():

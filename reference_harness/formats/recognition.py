@@ -207,16 +207,16 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
     return _disguised_text(raw.removeprefix(BOM), markup=markup)
 
 
-def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
-    head = text[:_HEAD].lstrip()
+def _disguised_text(content: bytes, *, markup: bool) -> Recognition | None:
+    head = content[:_HEAD].lstrip()
     is_json = head[:1] in {b"{", b"["}
-    lines = conflict_lines(text, alone=is_json and not markup)
+    lines = conflict_lines(content, alone=is_json and not markup)
     if lines:
         return Recognition(CONFLICT, "merge conflict markers", _RESOLVE, lines)
-    if is_json and b'"nbformat"' in text and re.search(_NOTEBOOK, text):
+    if is_json and b'"nbformat"' in content and re.search(_NOTEBOOK, content):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
-    beginning = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
+    beginning = head if len(content) <= _HEAD else content[:_HEAD].lstrip() + b"\n..."
     beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
     for pattern, kind, title, fix in beginnings:
         if re.match(pattern, beginning):
@@ -224,18 +224,18 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
     return None
 
 
-def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
+def conflict_lines(content: bytes, *, alone: bool = False) -> tuple[int, ...]:
     """Return the numbers, from 1, of the lines with markers of a merge conflict.
 
     Lines of seven equals signs or bars count only together with another marker, or with `alone`:
     they occur in Markdown, under headings and in tables, but not in JSON.
     """
     signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
-    if not any(sign in text for sign in signs) or not (alone or re.search(_MARKER, text)):
+    if not any(sign in content for sign in signs) or not (alone or re.search(_MARKER, content)):
         return ()
     lines, last_start, line_number = [], 0, 1
-    for match in re.finditer(_ANY_MARKER, text):
-        line_number += text.count(b"\n", last_start, match.start())
+    for match in re.finditer(_ANY_MARKER, content):
+        line_number += content.count(b"\n", last_start, match.start())
         last_start = match.start()
         lines.append(line_number)
     return tuple(lines)

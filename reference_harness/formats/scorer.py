@@ -65,8 +65,8 @@ def definition() -> dict[str, object]:
 
 def digest() -> str:
     """Return the SHA-256 of the definition, as JSON with sorted keys and without spaces."""
-    text = json.dumps(definition(), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    definition_json = json.dumps(definition(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(definition_json.encode()).hexdigest()
 
 
 def of_record() -> ScorerRef:

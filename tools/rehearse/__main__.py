@@ -84,8 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _unused(workflows: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
     """Return the permissions of a job, given by its full name, that no run has used."""
-    name, _, key = job.partition(".")
-    return reading.unused(workflows[name], workflows[name].jobs[key], used)
+    workflow, _, job_id = job.partition(".")
+    return reading.unused(workflows[workflow], workflows[workflow].jobs[job_id], used)
 
 
 def _say(outcome: Outcome) -> None:

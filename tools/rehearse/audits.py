@@ -68,9 +68,9 @@ class Audits:
         mini = (work / "schemas/benchmark-mini.json").read_bytes()
         (work / "schemas/benchmark.json").write_bytes(mini)
         policy = work / "leaderboard/policy"
-        text = (policy / "policy.toml").read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{DRAWN}", text)
-        (policy / "policy.toml").write_text(text, encoding="utf-8")
+        policy_text = (policy / "policy.toml").read_text(encoding="utf-8")
+        policy_text = re.sub(r"(?m)^((?:minimum_)?drawn *= *)\d+", rf"\g<1>{DRAWN}", policy_text)
+        (policy / "policy.toml").write_text(policy_text, encoding="utf-8")
         (policy / "keys.json").write_text(json.dumps({"keys": [entry()]}), encoding="utf-8")
         (policy / "official.json").write_text('{"files": {}}\n', encoding="utf-8")
         git(work, "add", "--all")
@@ -181,9 +181,9 @@ class Audits:
             yield
         self.forge.stamp = ""
 
-    def _no_secret(self, text: str) -> None:
+    def _no_secret(self, log: str) -> None:
         stored = self.world.secrets[ENVIRONMENT].items()
-        leaked = [name for name, value in stored if value and value in text]
+        leaked = [name for name, value in stored if value and value in log]
         hold("secrets in the Job of the Hub", leaked, [])
 
     def _explained(self) -> str:

@@ -33,13 +33,13 @@ class Environments:
     facts: dict[str, Facts] = field(default_factory=dict)
     """By key of an install step: the files that it created."""
 
-    def bare(self, interpreter: Path, target: Path, *, pip: bool = True) -> None:
+    def bare(self, interpreter: Path, folder: Path, *, pip: bool = True) -> None:
         """Create an empty environment in a folder; a repeated one is linked from the first."""
-        key = hashlib.sha256(f"{interpreter} {target}".encode()).hexdigest()
-        if self.restore(key, [target]) is None:
+        digest = hashlib.sha256(f"{interpreter} {folder}".encode()).hexdigest()
+        if self.restore(digest, [folder]) is None:
             options = [] if pip else ["--without-pip"]
-            subprocess.run([interpreter, "-I", "-m", "venv", *options, target], check=True)
-            self.keep(key, "", [target])
+            subprocess.run([interpreter, "-I", "-m", "venv", *options, folder], check=True)
+            self.keep(digest, "", [folder])
 
     def borrow(self, environment: Path, root: Path) -> None:
         """Let an environment use the packages of this program and the code of a checkout."""
@@ -59,28 +59,28 @@ class Environments:
             digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
 
-    def keep(self, key: str, job: str, places: list[Path]) -> None:
+    def keep(self, digest: str, job: str, places: list[Path]) -> None:
         """Store what an install step of a job created in these folders."""
         for number, folder in enumerate(places):
             if folder.exists():
-                _link(folder, self.folder / key / str(number))
-        self.jobs[key], self.facts[key] = job, _facts(self.folder / key)
+                _link(folder, self.folder / digest / str(number))
+        self.jobs[digest], self.facts[digest] = job, _facts(self.folder / digest)
 
-    def restore(self, key: str, places: list[Path]) -> str | None:
+    def restore(self, digest: str, places: list[Path]) -> str | None:
         """Restore what an install step created; return the name of its job, None if unknown.
 
         Raises RuntimeError if a job has changed one of its files since.
         """
-        if key not in self.jobs:
+        if digest not in self.jobs:
             return None
-        if changed := _facts(self.folder / key) ^ self.facts[key]:
-            names = sorted({name for name, *_ in changed})
-            raise RuntimeError(f"a job wrote into its environment: {', '.join(names[:3])}")
+        if changed := _facts(self.folder / digest) ^ self.facts[digest]:
+            jobs = sorted({job for job, *_ in changed})
+            raise RuntimeError(f"a job wrote into its environment: {', '.join(jobs[:3])}")
         for number, folder in enumerate(places):
-            if (stored := self.folder / key / str(number)).exists():
+            if (stored := self.folder / digest / str(number)).exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 _link(stored, folder)
-        return self.jobs[key]
+        return self.jobs[digest]
 
 
 def _facts(folder: Path) -> Facts:
@@ -89,7 +89,7 @@ def _facts(folder: Path) -> Facts:
     return {(name, s.st_size, s.st_mtime_ns) for name, s in statuses if stat.S_ISREG(s.st_mode)}
 
 
-def _link(source: Path, target: Path) -> None:
+def _link(tree: Path, copy: Path) -> None:
     """Copy a tree by hard links."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["cp", "-al", source, target], check=True)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-al", tree, copy], check=True)

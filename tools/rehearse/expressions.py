@@ -49,15 +49,15 @@ def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -
     elif "${{" in expression:
         raise ExpressionError(f"an `if:` with text around its ${{{{ }}}} is always true: {text!r}")
     calls_status_function = any(re.search(rf"\b{name}\s*\(", expression) for name in STATUS)
-    value = truth(evaluate(expression, contexts))
-    return value if calls_status_function else success and value
+    holds = truth(evaluate(expression, contexts))
+    return holds if calls_status_function else success and holds
 
 
 def status_functions(*, success: bool) -> dict[str, Any]:
     """Return the status functions as contexts; `success` is whether all succeeded so far."""
-    results = (success, not success, True, False)
+    states = (success, not success, True, False)
     functions = {
-        name: lambda value=value: value for name, value in zip(STATUS, results, strict=True)
+        name: lambda value=value: value for name, value in zip(STATUS, states, strict=True)
     }
     return {STATUS_FUNCTIONS: functions}
 

@@ -61,8 +61,8 @@ def commit_of(repository: Path, parent: str, files: Files, message: str) -> str:
         mode, blob = "0", "0" * 40  # deletes the file
         if raw is not None:
             mode, blob = "100644", git(repository, "hash-object", "-w", "--stdin", stdin=raw)
-        entry = f"{mode} {blob}\t{path}\n".encode()
-        git_raw(repository, "update-index", "--index-info", stdin=entry, env=index)
+        index_line = f"{mode} {blob}\t{path}\n".encode()
+        git_raw(repository, "update-index", "--index-info", stdin=index_line, env=index)
     tree = git_raw(repository, "write-tree", env=index).decode().strip()
     return git(repository, "commit-tree", tree, "-p", parent, "-m", message)
 
@@ -121,13 +121,13 @@ class GitForge(GitHubServer):
 
     def _learn_tree(self, tree: str) -> None:
         listing = git_raw(self.repository, "ls-tree", "-r", "-z", "--full-tree", tree).decode()
-        entries: dict[str, tuple[str, str]] = {}
+        objects: dict[str, tuple[str, str]] = {}
         for line in listing.split("\0")[:-1]:
             facts, path = line.split("\t", 1)
             mode, _, sha = facts.split()
-            entries[path] = (mode, sha)
-        self.trees[tree] = entries
-        missing = sorted({sha for _, sha in entries.values()} - set(self.blobs))
+            objects[path] = (mode, sha)
+        self.trees[tree] = objects
+        missing = sorted({sha for _, sha in objects.values()} - set(self.blobs))
         contents = git_raw(
             self.repository, "cat-file", "--batch", stdin="\n".join([*missing, ""]).encode()
         )
@@ -158,8 +158,8 @@ class GitForge(GitHubServer):
         owner, _, branch = body["head"].rpartition(":")
         number = len(self.pulls) + 1
         head_ref = f"refs/pull/{number}/head"
-        source = self.fork if owner else self.repository
-        git(self.repository, "fetch", "--quiet", str(source), f"+refs/heads/{branch}:{head_ref}")
+        origin = self.fork if owner else self.repository
+        git(self.repository, "fetch", "--quiet", str(origin), f"+refs/heads/{branch}:{head_ref}")
         head, base = git(self.repository, "rev-parse", head_ref), self.main
         tree = git(self.repository, "merge-tree", "--write-tree", base, head)
         merged = git(
@@ -239,8 +239,8 @@ class GitForge(GitHubServer):
         env = {"GIT_INDEX_FILE": str(self.repository / "api.index")}
         git_raw(self.repository, "read-tree", body["base_tree"], env=env)
         for change in body["tree"]:
-            entry = f"{change['mode']},{change['sha']},{change['path']}"
-            git_raw(self.repository, "update-index", "--add", "--cacheinfo", entry, env=env)
+            index_line = f"{change['mode']},{change['sha']},{change['path']}"
+            git_raw(self.repository, "update-index", "--add", "--cacheinfo", index_line, env=env)
         tree = git_raw(self.repository, "write-tree", env=env).decode().strip()
         return Answer(201, {"sha": tree})
 

@@ -188,16 +188,16 @@ class Job:
         finally:
             if denied := self.world.forge.denied:  # even if the job went on regardless
                 self._failed("permissions", "\n".join(sorted(set(denied))))
-            name = self.outcome.job.split(" ")[0]
-            self.world.used.setdefault(name, set()).update(self.world.forge.used)
+            job = self.outcome.job.split(" ")[0]
+            self.world.used.setdefault(job, set()).update(self.world.forge.used)
             del self.world.forge.grants[self.token]
             self.world.forge.identities.clear()
         self.outcome.summary = self.summary.read_text(encoding="utf-8")
         return self.outcome
 
-    def _failed(self, name: str, why: str, seconds: float = 0.0) -> None:
+    def _failed(self, step: str, why: str, seconds: float = 0.0) -> None:
         self.outcome.conclusion = "failure"
-        self.outcome.steps.append(Step(name, "failure", seconds, log=why))
+        self.outcome.steps.append(Step(step, "failure", seconds, log=why))
 
     def _steps(
         self, steps: list[dict[str, Any]], contexts: dict[str, Any], more: dict[str, str]
@@ -206,8 +206,8 @@ class Job:
         good = True
         for step in steps:
             self.count += 1
-            name = step.get("name") or step.get("uses") or step.get("run", "").strip()
-            title = name.splitlines()[0].split(" #")[0][:70]
+            step_name = step.get("name") or step.get("uses") or step.get("run", "").strip()
+            title = step_name.splitlines()[0].split(" #")[0][:70]
             begun = time.monotonic()
             contexts |= status_functions(success=good)
             try:
@@ -248,8 +248,8 @@ class Job:
         """Run one step; return whether it succeeded, and its outputs."""
         env = dict(more)
         for tree in (self.workflow.tree, self.tree, step):
-            for key, value in tree.get("env", {}).items():
-                env[key] = substitute(value, self._with_environment(contexts, env))
+            for key, expression in tree.get("env", {}).items():
+                env[key] = substitute(expression, self._with_environment(contexts, env))
         contexts_of_step = self._with_environment(contexts, env)
         begun = time.monotonic()
         if "uses" in step:
@@ -319,15 +319,15 @@ class Job:
             str(root),
             *map(str, sorted(self.tools.iterdir())),
         ]
-        key = installs.key(script, root, surroundings) if self.pristine else None
-        if key and self.world.borrow:
+        digest = installs.key(script, root, surroundings) if self.pristine else None
+        if digest and self.world.borrow:
             action = "GITHUB_ACTION_PATH" in env
             environment = self.temp / "geneb-ci" if action else next(self.tools.iterdir())
             installs.borrow(environment, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
-        if key and (job := installs.restore(key, places)) is not None:
-            self.installed.append(key)
+        if digest and (job := installs.restore(digest, places)) is not None:
+            self.installed.append(digest)
             note = f"the environment of {job}"
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, note))
             return True, {}
@@ -345,10 +345,10 @@ class Job:
         file = self.files / f"step-{self.count}.sh"
         ended = shell.run(script, step.get("shell", ""), file, variables, cwd, limit)
         seconds = time.monotonic() - begun
-        if key and not ended.code:
-            installs.keep(key, self.outcome.job, places)
-            self.installed.append(key)
-        elif not key:
+        if digest and not ended.code:
+            installs.keep(digest, self.outcome.job, places)
+            self.installed.append(digest)
+        elif not digest:
             self.pristine = False
         fine = ended.code == 0
         self.outcome.steps.append(

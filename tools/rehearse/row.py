@@ -44,11 +44,11 @@ def sound(root: Path, model: str = MODEL) -> Files:
 def impossible(root: Path, model: str) -> Files:
     """Return the same files, with one accuracy above 1."""
     files = sound(root, model)
-    name = f"submissions/{model}.json"
-    document = json.loads(files[name])
+    path = f"submissions/{model}.json"
+    document = json.loads(files[path])
     cells = next(iter(document["results"].values()))
     next(iter(cells.values()))["Acc"] = 1.5
-    return files | {name: _encoded(document)}
+    return files | {path: _encoded(document)}
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -68,18 +68,18 @@ def values(file: Path) -> dict[str, str]:
         if not line:
             continue
         if document := _HEREDOC.fullmatch(line):
-            name, end = document.groups()
+            variable, end = document.groups()
             words = []
             for inner in lines:
                 if inner == end:
                     break
                 words.append(inner)
             else:
-                raise Unsound(f"{name}: the line {end!r} that ends the value is missing")
-            outputs[name] = "\n".join(words)
+                raise Unsound(f"{variable}: the line {end!r} that ends the value is missing")
+            outputs[variable] = "\n".join(words)
         elif "=" in line:
-            name, _, found_value = line.partition("=")
-            outputs[name] = found_value
+            variable, _, found_value = line.partition("=")
+            outputs[variable] = found_value
         else:
             raise Unsound(f"expected `name=value`, found {line[:80]!r}")
     return outputs

@@ -34,13 +34,13 @@ class Space:
 
     def published(self) -> None:
         """Publish after the push to main: one generation with all rows, including the new one."""
-        names = git(self.world.forge.repository, "diff", "--name-only", f"{self.story.merged}^!")
+        paths = git(self.world.forge.repository, "diff", "--name-only", f"{self.story.merged}^!")
         event = Event(
             "push",
             "refs/heads/main",
             self.story.merged,
             repository() | {"before": self.story.before},
-            paths=tuple(names.splitlines()),
+            paths=tuple(paths.splitlines()),
         )
         outcomes = self.story.run(event, "publish")
         if "push" not in outcomes["publish"]:
@@ -99,5 +99,5 @@ class Space:
 
 def _rows(tree: dict[str, bytes]) -> list[str]:
     """Return the names of the rows of a published board."""
-    data = json.loads(tree["leaderboard.json"])["data"]
-    return [str(row_of_page["disp"]) for row_of_page in data["full"]]
+    rows_by_regime = json.loads(tree["leaderboard.json"])["data"]
+    return [str(row_of_page["disp"]) for row_of_page in rows_by_regime["full"]]

@@ -148,8 +148,8 @@ def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Store the digest that would be attested. Raises Unsound if it is malformed."""
     _inputs("actions/attest", inputs, _ATTEST)
     _require(job, "actions/attest", "id_token:write", "attestations:write")
-    kind, _, digest = inputs.get("subject-digest", "").partition(":")
-    if kind != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
+    algorithm, _, digest = inputs.get("subject-digest", "").partition(":")
+    if algorithm != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
         raise Unsound(f"actions/attest: {inputs.get('subject-digest')!r} is not a sha256 digest")
     job.world.attested[inputs["subject-name"]] = digest
     return {}
@@ -215,18 +215,18 @@ _SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'
 def host_programs(folder: Path) -> None:
     """Write stand-ins for the programs that a job must not run on this machine."""
     folder.mkdir(parents=True)
-    for name in _HOST:
-        (folder / name).write_text(_SILENT, encoding="utf-8")
-        (folder / name).chmod(0o755)
+    for program in _HOST:
+        (folder / program).write_text(_SILENT, encoding="utf-8")
+        (folder / program).chmod(0o755)
 
 
 def ci_run(job: "Job") -> None:
     """Replace `.ci/run` in a checkout by its stand-in, as it would start another rehearsal."""
-    target = job.workspace / ".ci/run"
-    if job.workflow.name != "ci.yml" or not target.exists():
+    script = job.workspace / ".ci/run"
+    if job.workflow.name != "ci.yml" or not script.exists():
         return
-    shutil.copyfile(Path(__file__).with_name("ci-run"), target)
-    target.chmod(0o755)
+    shutil.copyfile(Path(__file__).with_name("ci-run"), script)
+    script.chmod(0o755)
     subprocess.run(
         ["git", "-C", job.workspace, "update-index", "--assume-unchanged", ".ci/run"], check=False
     )

@@ -57,13 +57,13 @@ class Story:
     def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> OutcomesByWorkflow:
         """Dispatch an event; check that the workflows `due` start, and that no job fails."""
         outcomes = self.world.dispatch(event, only=only)
-        for name in due:
-            if name not in outcomes:
-                raise Mismatch(f"the event {event.name} does not start {name}: see its `on:`")
-        for name in outcomes:
-            for job, outcome in outcomes[name].items():
+        for workflow in due:
+            if workflow not in outcomes:
+                raise Mismatch(f"the event {event.name} does not start {workflow}: see its `on:`")
+        for workflow in outcomes:
+            for job, outcome in outcomes[workflow].items():
                 if outcome.conclusion == "failure" and good:
-                    raise Mismatch(f"{name}.{job} failed")
+                    raise Mismatch(f"{workflow}.{job} failed")
         return outcomes
 
     def tested(self) -> None:
@@ -120,7 +120,7 @@ class Story:
         """
         forge = self.world.forge
         pull = forge.pulls[number]
-        names = git(
+        changed_paths = git(
             forge.repository,
             "diff",
             "--name-only",
@@ -140,7 +140,7 @@ class Story:
             f"refs/pull/{number}/merge",
             pull["merge_commit_sha"],
             payload,
-            paths=tuple(names.splitlines()),
+            paths=tuple(changed_paths.splitlines()),
             fork=True,
             head=pull["head"]["ref"],
         )

@@ -43,9 +43,9 @@ def starts(workflow: Workflow, event: Event) -> bool:
         filters = {}
     if unknown := sorted(set(filters) - _FILTERS):
         raise Unsound(f"{workflow.name}: on.{event.name}: unknown filter {unknown[0]!r}")
-    kind = event.payload.get("action")
+    action = event.payload.get("action")
     types = set(filters.get("types", ())) or _DEFAULT_TYPES.get(event.name)
-    if kind is not None and types is not None and kind not in types:
+    if action is not None and types is not None and action not in types:
         return False
     if "workflows" in filters:
         return event.payload["workflow_run"]["name"] in filters["workflows"]
@@ -56,11 +56,11 @@ def starts(workflow: Workflow, event: Event) -> bool:
     )
 
 
-def chosen(patterns: list[str], name: str) -> bool:
+def chosen(patterns: list[str], path: str) -> bool:
     """Whether a list of patterns selects a name: the last match decides, `!` excludes."""
     is_chosen = False
     for pattern in patterns:
-        if _regex(pattern.removeprefix("!")).fullmatch(name):
+        if _regex(pattern.removeprefix("!")).fullmatch(path):
             is_chosen = not pattern.startswith("!")
     return is_chosen
 
@@ -69,11 +69,11 @@ def _regex(pattern: str) -> re.Pattern[str]:
     """Translate a filter pattern: `**` is any path, `*` any name; other characters are literal."""
     if set(pattern) & set("?+[]"):
         raise Unsound(f"the filter {pattern!r} has characters that the rehearsal does not know")
-    text = "".join(
+    regex = "".join(
         {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}.get(part, re.escape(part))
         for part in re.split(r"(\*\*/|\*\*|\*)", pattern)
     )
-    return re.compile(text)
+    return re.compile(regex)
 
 
 def repository() -> dict[str, Any]:

@@ -44,8 +44,8 @@ def workflows(root: Path) -> dict[str, Workflow]:
 def _require_all_keys_known(workflow: Workflow) -> None:
     tree = workflow.tree
     _require_known_keys(tree, _TOP, workflow.name)
-    for name, job in tree["jobs"].items():
-        where = f"{workflow.name}, job {name}"
+    for job_name, job in tree["jobs"].items():
+        where = f"{workflow.name}, job {job_name}"
         _require_known_keys(job, _JOB, where)
         _require_known_keys(job.get("strategy", {}), _STRATEGY, f"{where}, strategy")
         for step in job["steps"]:
@@ -62,8 +62,8 @@ def _require_known_keys(tree: dict[str, Any], keys: set[str], where: str) -> Non
 
 def needs(job: dict[str, Any]) -> list[str]:
     """Return the names of the jobs that a job waits for."""
-    names = job.get("needs", [])
-    return [names] if isinstance(names, str) else list(names)
+    jobs = job.get("needs", [])
+    return [jobs] if isinstance(jobs, str) else list(jobs)
 
 
 def in_order(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -96,11 +96,11 @@ def granted(workflow: Workflow, job: dict[str, Any], *, fork: bool) -> frozenset
         raise Unsound(f"{workflow.name}: permissions {rights_of_job['*']!r}: name each scope")
     scopes = {"metadata:read"}
     for scope, access in rights_of_job.items():
-        name = scope.replace("-", "_")
+        scope_name = scope.replace("-", "_")
         if access in {"read", "write"}:
-            scopes.add(f"{name}:read")
+            scopes.add(f"{scope_name}:read")
         if access == "write" and not fork:
-            scopes.add(f"{name}:write")
+            scopes.add(f"{scope_name}:write")
     return frozenset(scopes)
 
 
@@ -131,12 +131,12 @@ def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
     ]
     places: dict[str, list[str]] = {}
     tested: set[str] = set()
-    for name, tree in _trees(root, workflows):
+    for file, tree in _trees(root, workflows):
         for version in _python_versions(tree):
             if not isinstance(version, str):
-                yield f"{name}: python-version {version!r} has no quotes, so 3.10 would mean 3.1"
+                yield f"{file}: python-version {version!r} has no quotes, so 3.10 would mean 3.1"
             elif "${{" not in version:
-                places.setdefault(version, []).append(name)
+                places.setdefault(version, []).append(file)
         for job in (tree.get("jobs") or {}).values():
             for combination in matrix(job):
                 tested |= {str(v) for k, v in combination.items() if k.startswith("python")}
@@ -164,11 +164,11 @@ def _trees(root: Path, workflows: dict[str, Workflow]) -> Iterator[tuple[str, di
 def _python_versions(tree: Any) -> Iterator[Any]:
     """Yield every `python-version` in a tree."""
     if isinstance(tree, dict):
-        for key, value in tree.items():
-            if key == "python-version":
-                yield value
+        for member, inner in tree.items():
+            if member == "python-version":
+                yield inner
             else:
-                yield from _python_versions(value)
+                yield from _python_versions(inner)
     elif isinstance(tree, list):
-        for value in tree:
-            yield from _python_versions(value)
+        for inner in tree:
+            yield from _python_versions(inner)

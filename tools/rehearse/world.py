@@ -114,9 +114,9 @@ class World:
     def dispatch(self, event: Event, only: str = "") -> dict[str, dict[str, Outcome]]:
         """Run each workflow that an event starts, or only one; return the jobs' outcomes."""
         outcomes = {}
-        for name, workflow in reading.workflows(self._tree_of(event)).items():
-            if starts(workflow, event) and only in {"", name}:
-                outcomes[name] = self._workflow(name, workflow, event)
+        for workflow_name, workflow in reading.workflows(self._tree_of(event)).items():
+            if starts(workflow, event) and only in {"", workflow_name}:
+                outcomes[workflow_name] = self._workflow(workflow_name, workflow, event)
         return outcomes
 
     def _tree_of(self, event: Event) -> Path:
@@ -128,16 +128,16 @@ class World:
             subprocess.run(["tar", "-x", "-C", folder], input=raw, check=True)
         return folder
 
-    def _workflow(self, name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
+    def _workflow(self, workflow_name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
         """Run the jobs of a workflow in order, passing on their outputs."""
-        chosen = {job for job in workflow.jobs if self.chosen(f"{name}.{job}")}
+        chosen = {job for job in workflow.jobs if self.chosen(f"{workflow_name}.{job}")}
         for job in reversed([job for job, _ in reading.in_order(workflow)]):
             if job in chosen:
                 chosen |= set(reading.needs(workflow.jobs[job]))
         outcomes: dict[str, Outcome] = {}
         for job, tree in reading.in_order(workflow):
             if job in chosen:
-                outcomes[job] = self._job(name, workflow, job, tree, event, outcomes)
+                outcomes[job] = self._job(workflow_name, workflow, job, tree, event, outcomes)
         return outcomes
 
     def _job(
