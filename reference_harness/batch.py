@@ -50,8 +50,8 @@ def serve(run: Callable[[list[str], Workers], object]) -> None:
     workers = Workers()
     try:
         for line in sys.stdin:
-            error, message = _answer(json.loads(line), run, workers)
-            click.echo(json.dumps({"error": error, "message": message}))
+            error_name, message = _answer(json.loads(line), run, workers)
+            click.echo(json.dumps({"error": error_name, "message": message}))
     finally:
         workers.close()
 

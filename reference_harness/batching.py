@@ -86,18 +86,18 @@ def exact_length(
     """
     _refuse_below_one(budget)
     _refuse_below_one(min((limit.rows for limit in limits), default=1))
-    values = np.asarray(lengths, dtype=np.int64)
-    order = np.argsort(-values, kind="stable")
-    edges = np.flatnonzero(np.diff(values[order])) + 1
+    length_array = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-length_array, kind="stable")
+    edges = np.flatnonzero(np.diff(length_array[order])) + 1
     batches: list[np.ndarray] = []
     for group in np.split(order, edges) if len(order) else []:
-        length = int(values[group[0]])
+        length = int(length_array[group[0]])
         size = min(rows_at(limits, length), max(1, budget // max(1, length)))
         batches.extend(group[i : i + size] for i in range(0, len(group), size))
     return batches
 
 
-def _refuse_below_one(value: int) -> None:
-    if value < 1:
-        msg = f"the batch limit is {value}, expected at least 1: pass a larger token budget"
+def _refuse_below_one(limit: int) -> None:
+    if limit < 1:
+        msg = f"the batch limit is {limit}, expected at least 1: pass a larger token budget"
         raise ValueError(msg)

@@ -29,12 +29,12 @@ def load(path: Path) -> Benchmark:
     return parsed(raw, str(path))
 
 
-def parsed(raw: bytes, name: str) -> Benchmark:
-    """Return the definition in `raw`; messages contain `name`. Raise OptionError."""
+def parsed(raw: bytes, file: str) -> Benchmark:
+    """Return the definition in `raw`; messages contain `file`. Raise OptionError."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
-        lines = (f"{name}: {line}" for line in (*error.faults, DEFINITION_HINT))
+        lines = (f"{file}: {line}" for line in (*error.faults, DEFINITION_HINT))
         raise OptionError("\n".join(lines)) from error
 
 

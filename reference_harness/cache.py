@@ -58,7 +58,7 @@ def default_cache() -> Path:
     return user_cache("geneb-harness")
 
 
-def user_cache(name: str) -> Path:
+def user_cache(folder_name: str) -> Path:
     """Return a folder below the user's cache folder. Raise OptionError as `default_cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
@@ -66,7 +66,7 @@ def user_cache(name: str) -> Path:
     except RuntimeError as error:
         msg = "this user has no home folder to keep embeddings in: pass another folder, --cache DIR"
         raise OptionError(msg) from error
-    return folder / name
+    return folder / folder_name
 
 
 class EmbeddingPositions(NamedTuple):
@@ -79,25 +79,25 @@ class EmbeddingPositions(NamedTuple):
     """(n,) index of each embedding in its shard."""
 
 
-def key(parts: Mapping[str, Any]) -> str:
+def key(key_parts: Mapping[str, Any]) -> str:
     """Return the key: 64 hex digits, the digest of everything an embedding depends on."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    parts_json = json.dumps(key_parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(parts_json.encode()).hexdigest()
 
 
 class Cache:
     """The embeddings of one extractor with one configuration."""
 
-    def __init__(self, root: Path | str, parts: Mapping[str, Any]) -> None:
+    def __init__(self, root: Path | str, key_parts: Mapping[str, Any]) -> None:
         """Open the cache in a folder, or at an address of fsspec with a local copy.
 
         Raise OptionError for an unusable address.
         """
         is_shared = SCHEME in str(root)
-        self.folder = (default_cache() if is_shared else Path(root)) / key(parts)
+        self.folder = (default_cache() if is_shared else Path(root)) / key(key_parts)
         if not (self.folder / "key.json").exists():
-            write_json(self.folder / "key.json", dict(parts))
-        self._mirror = Mirror(f"{root}/{key(parts)}", self.folder) if is_shared else None
+            write_json(self.folder / "key.json", dict(key_parts))
+        self._mirror = Mirror(f"{root}/{key(key_parts)}", self.folder) if is_shared else None
         self.damage_notes: list[str] = []
         """One sentence per damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
@@ -207,12 +207,12 @@ class Cache:
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.
         machine = zlib.crc32(socket.gethostname().encode())
-        name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
+        shard_name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
         write_bytes(
-            self.folder / name, checksum(header), b" ", header, b"\n", joined_digests, matrix
+            self.folder / shard_name, checksum(header), b" ", header, b"\n", joined_digests, matrix
         )
         if self._mirror is not None:
-            self._mirror.push(name)
+            self._mirror.push(shard_name)
 
     def read(self, digests: Sequence[bytes]) -> Embeddings:
         """Return the (n, d) embeddings of n sequences as one array.

@@ -22,10 +22,10 @@ class EmbeddingClaim(NamedTuple):
     """Ids of the tasks that embed others of its sequences."""
 
 
-def distinct(data: TaskData) -> dict[bytes, str]:
+def distinct(task_data: TaskData) -> dict[bytes, str]:
     """Return the distinct sequences of both splits by digest, in file order."""
-    sequences = [*data.train.sequences, *data.test.sequences]
-    digests = [*data.digests["train"], *data.digests["test"]]
+    sequences = [*task_data.train.sequences, *task_data.test.sequences]
+    digests = [*task_data.digests["train"], *task_data.digests["test"]]
     return dict(zip(digests, sequences, strict=True))
 
 

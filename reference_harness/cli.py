@@ -274,8 +274,8 @@ def main() -> None:
     """Run the command line; every expected error becomes a message and an exit code."""
     # Handle a scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
-    for name, value in WAITING.items():  # before an extractor imports torch
-        os.environ.setdefault(name, value)
+    for variable, value in WAITING.items():  # before an extractor imports torch
+        os.environ.setdefault(variable, value)
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:

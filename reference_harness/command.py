@@ -95,9 +95,9 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         facts = engine.facts
         if facts.note:
             listener.say(facts.note)
-        for name, measured_property in facts.properties.items():
+        for property_name, measured_property in facts.properties.items():
             if measured_property.outcome == CONTRADICTED:
-                listener.say(f"{name}: {measured_property.sentence}")
+                listener.say(f"{property_name}: {measured_property.sentence}")
         _add_declarations(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
@@ -290,8 +290,8 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
     return practice
 
 
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
 def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
@@ -299,23 +299,23 @@ def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
 
     Raise OptionError for an unknown key, an invalid value, and what the extractor declares itself.
     """
-    for key, value in declared.items():
-        section, field = ("model", "kind") if key == "source" else ("embedding", key)
-        if key not in (keys := (*_EMBEDDING, "source")):
-            raise unknown_name(f"--declare {key}", key, keys)
+    for member, value in declared.items():
+        section, field = ("model", "kind") if member == "source" else ("embedding", member)
+        if member not in (members := (*_EMBEDDING, "source")):
+            raise unknown_name(f"--declare {member}", member, members)
         if (declared_value := facts.description[section][field]) != submission.UNDECLARED:
             msg = (
-                f"--declare {key}={value}: the extractor already declares {declared_value!r}: "
+                f"--declare {member}={value}: the extractor already declares {declared_value!r}: "
                 "leave it out"
             )
             raise OptionError(msg)
-        allowed_values = _ALLOWED_VALUES.get(key)
+        allowed_values = _ALLOWED_VALUES.get(member)
         if allowed_values and value not in allowed_values:
-            raise unknown_name(f"--declare {key}={value}", value, tuple(allowed_values))
-        if key == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
+            raise unknown_name(f"--declare {member}={value}", value, tuple(allowed_values))
+        if member == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
             msg = f"--declare max_length={value}: expected a number of tokens, or none"
             raise OptionError(msg)
-        if key == "max_length":
+        if member == "max_length":
             facts.description[section][field] = None if value == "none" else int(value)
         else:
             facts.description[section][field] = value
@@ -336,8 +336,8 @@ def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[
         return requested
     if options["extractor"].removeprefix("builtin:") == "kmer":
         return f"{option_texts.get('k', 4)}-mer-frequency"
-    name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
-    derived = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
+    model_name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
+    derived = re.sub(r"[^A-Za-z0-9._-]+", "-", model_name).lstrip("._-")[:MODEL_ID_MAX]
     return derived or "model"
 
 
@@ -367,7 +367,7 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
     return probe_device
 
 
-def _named_by_torch(name: str) -> tuple[str, str]:
+def _named_by_torch(device_name: str) -> tuple[str, str]:
     """Return torch's name of a device, and why it cannot compute in float64, or "".
 
     Another process finds out: this one would keep memory on the device, and the modules that torch
@@ -377,7 +377,7 @@ def _named_by_torch(name: str) -> tuple[str, str]:
         msg = "No module named 'torch'"
         raise ModuleNotFoundError(msg, name="torch")
     process = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-P", "-c", _TORCH_SCRIPT, name],
+        [sys.executable, "-P", "-c", _TORCH_SCRIPT, device_name],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if process.returncode:
@@ -410,8 +410,8 @@ def _report_left_out_tasks(settings: Settings, listener: progress.Listener) -> N
             f"{first_and_more(missing_ids)}"
         )
     if isinstance(settings.source, data.Folder):
-        for name in settings.source.ignored:
-            listener.say(f"ignored {name}: not a task of {settings.benchmark.name}")
+        for task in settings.source.ignored:
+            listener.say(f"ignored {task}: not a task of {settings.benchmark.name}")
         if not settings.source.verified:
             listener.say(
                 "the data folder has no manifest: the record has the benchmark's revision, marked "

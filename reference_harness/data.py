@@ -233,9 +233,9 @@ def _fault(row: list[str], header: list[str]) -> str | None:
     return None
 
 
-def _check_counts(data: TaskData, task: Task, file: Path) -> None:
-    counts = sorted(data.test.class_counts.values())
-    size = len(data.test.labels)
+def _check_counts(task_data: TaskData, task: Task, file: Path) -> None:
+    counts = sorted(task_data.test.class_counts.values())
+    size = len(task_data.test.labels)
     if task.n_test is not None and size != task.n_test:
         raise DataError(
             [f"{file}: {size} test sequences, expected {task.n_test} as in the benchmark"]

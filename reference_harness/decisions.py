@@ -139,7 +139,7 @@ def _decision_counts(
 ) -> ProbeDecisions:
     """Count the decisions of fits, whose labels are of the test, then the further sequences."""
     truth, test_count = problem.test_labels, len(problem.test_labels)
-    kinds = {}
+    changes_by_kind = {}
     for kind in dict.fromkeys(
         further_embeddings.kinds[i] for i in further_embeddings.indices_of("test")
     ):
@@ -152,7 +152,7 @@ def _decision_counts(
             )
             for labels_of_fit in labels_by_fit
         ]
-        kinds[kind] = ChangedDecisions(
+        changes_by_kind[kind] = ChangedDecisions(
             rows=sum(changes.rows for changes in changes_by_fit),
             worse=sum(changes.worse for changes in changes_by_fit),
             better=sum(changes.better for changes in changes_by_fit),
@@ -167,7 +167,7 @@ def _decision_counts(
                 for labels_of_fit in labels_by_fit
             ]
         ),
-        kinds=kinds,
+        kinds=changes_by_kind,
         fresh=_summed(
             [
                 score_predictions(labels, labels_of_fit[test_count:][fresh])

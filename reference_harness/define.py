@@ -33,8 +33,8 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     """
     if not folder.is_dir():
         raise DataError([f"{folder}: no such folder"])
-    target = folder / DEFINITION
-    if existing := [path for path in (target, folder / MANIFEST) if path.exists()]:
+    definition = folder / DEFINITION
+    if existing := [path for path in (definition, folder / MANIFEST) if path.exists()]:
         msg = (
             f"{existing[0]}: exists and is not replaced: use it, or delete it and run the command "
             "again"
@@ -53,8 +53,8 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         sources={"revision": REVISION},
         tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
     )
-    parsed_benchmark = benchmark.parsed(dumps(document), str(target))
-    write_json(target, document)
+    parsed_benchmark = benchmark.parsed(dumps(document), str(definition))
+    write_json(definition, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
             sha256=file_sha256(file), bytes=file.stat().st_size
@@ -70,7 +70,7 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     }
     pin = parsed_benchmark.dataset
     Manifest(repo_id=pin.repo_id, revision=pin.revision, files=files, tasks=facts).write(folder)
-    return target, parsed_benchmark
+    return definition, parsed_benchmark
 
 
 def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:

@@ -42,12 +42,12 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
 
 def max_length(extractor: object) -> int | str | None:
     """Return the declared limit in tokens, None for no limit, or "undeclared"."""
-    value = getattr(extractor, "max_length", _MISSING)
-    if value is None:
+    declared = getattr(extractor, "max_length", _MISSING)
+    if declared is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 1:
+    if isinstance(declared, bool) or not isinstance(declared, int | float) or declared < 1:
         return UNDECLARED
-    return None if value > LENGTH_MAX else int(value)
+    return None if declared > LENGTH_MAX else int(declared)
 
 
 def _text(value: object) -> str:
@@ -58,8 +58,8 @@ def _text(value: object) -> str:
 
 def _dtype(value: object) -> str:
     """Return "float32" for torch.float32, np.float32 and "float32" alike."""
-    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
-    return name.removeprefix("torch.")
+    type_name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    return type_name.removeprefix("torch.")
 
 
 def _one_of(value: object, allowed: tuple[str, ...]) -> str:

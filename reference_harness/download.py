@@ -65,7 +65,7 @@ def _fetch(
     from huggingface_hub.utils import httpx
 
     storage.limit_downloads()
-    source = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
+    origin = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
     files: list[RepoFile] = []
     try:
@@ -96,14 +96,14 @@ def _fetch(
         missing_text = (
             f" ({len(missing_files)} of {len(files)} files are missing)" if missing_files else ""
         )
-        raise DataError([f"{source}: {storage.reason(error)}{missing_text}"]) from error
+        raise DataError([f"{origin}: {storage.reason(error)}{missing_text}"]) from error
     altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
-    for name in altered:
-        (folder / name).unlink()  # else the client takes it for complete the next time
+    for path in altered:
+        (folder / path).unlink()  # else the client takes it for complete the next time
     if altered:
         raise DataError(
             [
-                f"{source}: {name} does not have the digest that the Hub lists: the "
+                f"{origin}: {name} does not have the digest that the Hub lists: the "
                 "copy was deleted; run the command again"
                 for name in altered
             ]
@@ -138,8 +138,8 @@ def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
             sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
         )
         for file in source.files(task.id):
-            name = file.relative_to(folder).as_posix()
-            files[name] = FileFacts(sha256=file_sha256(file), bytes=file.stat().st_size)
+            path = file.relative_to(folder).as_posix()
+            files[path] = FileFacts(sha256=file_sha256(file), bytes=file.stat().st_size)
     if faults:
         raise DataError(faults)
     return Manifest(repo_id=benchmark.dataset.repo_id, revision=commit, files=files, tasks=facts)
@@ -166,12 +166,12 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
         if task.id not in source.available():
             continue
         try:
-            data = source.load(task)
+            task_data = source.load(task)
         except DataError as error:
             faults.extend(error.faults)
             continue
         facts = manifest.tasks.get(task.id)
-        if facts is None or facts.sha256 != data.sha256:
+        if facts is None or facts.sha256 != task_data.sha256:
             faults.append(
                 f"{folder}: task {task.id}: its content does not have the digest in {NAME}: run "
                 f"geneb-harness data pull {folder}"

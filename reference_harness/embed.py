@@ -190,8 +190,8 @@ def calls(
     }
     if announce is not None and planned:
         announce([sequences[i] for i in planned[0]])
-    results = limit.fitting(planned, sizes, call)
-    for rows, embeddings in _with_sequence_in_errors(results, label, sequences):
+    computed = limit.fitting(planned, sizes, call)
+    for rows, embeddings in _with_sequence_in_errors(computed, label, sequences):
         batch = [sequences[i] for i in rows]
         batch_label = _batch_label(label, batch)
         if embeddings.ndim != 2 or len(embeddings) != len(batch) or not embeddings.shape[1]:  # noqa: PLR2004
@@ -214,12 +214,12 @@ def calls(
         yield rows, unit_embeddings(embeddings) if extractor.is_unit else embeddings
 
 
-def unit_embeddings(values: Embeddings) -> Embeddings:
+def unit_embeddings(embeddings: Embeddings) -> Embeddings:
     """Return (n, d) embeddings, each divided by the root mean square of its values."""
-    precise = values.astype(np.float64)
+    precise = embeddings.astype(np.float64)
     root_mean_square = np.sqrt(np.square(precise).mean(axis=1, keepdims=True))
     root_mean_square[root_mean_square == 0] = 1
-    unit: Embeddings = (precise / root_mean_square).astype(values.dtype)
+    unit: Embeddings = (precise / root_mean_square).astype(embeddings.dtype)
     return unit
 
 
@@ -288,13 +288,13 @@ def _call(
 
 
 def _with_sequence_in_errors(
-    results: Iterator[tuple[npt.NDArray[np.int64], Embeddings]],
+    computed: Iterator[tuple[npt.NDArray[np.int64], Embeddings]],
     label: str,
     sequences: Sequence[str],
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
     """Yield all results; raise EmbeddingError, which quotes the sequence, if one does not fit."""
     try:
-        yield from results
+        yield from computed
     except DoesNotFitError as error:
         raise _too_large(label, sequences[error.row], error) from error
 

@@ -57,11 +57,11 @@ class EmbedJob:
         count = max(1, min(count, len(self.sequences) // PART_SEQUENCES))
         if count == 1:
             return [self]
-        part = replace(self, measured_sequences=[])
+        part_job = replace(self, measured_sequences=[])
         if by_calls:
-            return [replace(part, share=(number, count)) for number in range(count)]
+            return [replace(part_job, share=(number, count)) for number in range(count)]
         return [
-            replace(part, sequences=self.sequences[number::count], share=(0, 1))
+            replace(part_job, sequences=self.sequences[number::count], share=(0, 1))
             for number in range(count)
         ]
 
@@ -230,7 +230,7 @@ class Embedder:
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:
-            results = calls(
+            computed = calls(
                 self.extractor,
                 self.batching,
                 job.task_id,
@@ -239,7 +239,7 @@ class Embedder:
                 lacking,
                 job.share or (0, 1),
             )
-            for rows, embeddings in results:
+            for rows, embeddings in computed:
                 budget = budget_now(self.extractor, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], embeddings, budget)
                 yield Step(len(rows), sum(len(sequences[i]) for i in rows))

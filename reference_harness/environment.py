@@ -39,10 +39,10 @@ def packages() -> dict[str, str]:
     return {"python": platform.python_version()} | _versions(PACKAGES)
 
 
-def _versions(names: Iterable[str]) -> dict[str, str]:
+def _versions(distributions: Iterable[str]) -> dict[str, str]:
     """Return the version of each distribution that is installed, by name."""
     versions = {}
-    for name in names:
+    for name in distributions:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             for version in _metadata_values(importlib.metadata.distribution(name), "Version"):
                 versions[name] = version
@@ -55,8 +55,8 @@ def _metadata_values(distribution: importlib.metadata.Distribution, field: str) 
     importlib.metadata parses the whole file, which takes twenty times as long, and this is called
     for every distribution at the start of each run and worker.
     """
-    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
-    return re.findall(rf"^{field}: *(.*)$", text.partition("\n\n")[0], re.MULTILINE)
+    metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    return re.findall(rf"^{field}: *(.*)$", metadata.partition("\n\n")[0], re.MULTILINE)
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
@@ -85,8 +85,8 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
 
     This is five times as fast as importlib.metadata's `packages_distributions`.
     """
-    if names := (distribution.read_text("top_level.txt") or "").split():
-        return set(names)
+    if modules := (distribution.read_text("top_level.txt") or "").split():
+        return set(modules)
     first_parts = set(_FIRST_PART.findall(distribution.read_text("RECORD") or ""))
     return {
         first_part if is_folder else inspect.getmodulename(first_part) or ""
@@ -94,10 +94,10 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
     }
 
 
-def _required(names: Iterable[str]) -> set[str]:
+def _required(distributions: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, without extras."""
     required: set[str] = set()
-    pending_names = list(names)
+    pending_names = list(distributions)
     while pending_names:
         name = pending_names.pop()
         if name in required:
@@ -202,9 +202,9 @@ def tf32(device: str) -> bool:
 def _flags_on(torch: Any) -> list[str]:  # the module
     """Return the names of `FLAGS` that are on, or unknown to torch."""
 
-    def is_on(name: str) -> bool:
+    def is_on(flag: str) -> bool:
         try:
-            return bool(operator.attrgetter(name)(torch.backends))
+            return bool(operator.attrgetter(flag)(torch.backends))
         except RuntimeError:  # set by the older and the newer of torch's interfaces
             return True
 

@@ -65,8 +65,8 @@ def list_() -> None:
     click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)
-    for p in PROPERTIES:
-        click.echo(f"  {p.slug:<{width}}  {p.sentence}")
+    for checked_property in PROPERTIES:
+        click.echo(f"  {checked_property.slug:<{width}}  {checked_property.sentence}")
 
 
 @extractors.command()
@@ -230,13 +230,13 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         *(("difference", "allowed") if has_measurements else ()),
     ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
-    for r, further_text in _folded(results):
-        verdict = verdict_texts[r.outcome] if r.ran else Text("not run", "red")
-        result_text = Text(_printable(r.sentence))
-        if r.example:
-            result_text.append(f"\n{_printable(r.example)}", "dim")
-        numbers = (_number(r.measured), _number(r.tolerance)) if has_measurements else ()
-        table.add_row(verdict, f"{r.property}{further_text}", result_text, *numbers)
+    for result, further_text in _folded(results):
+        verdict = verdict_texts[result.outcome] if result.ran else Text("not run", "red")
+        result_text = Text(_printable(result.sentence))
+        if result.example:
+            result_text.append(f"\n{_printable(result.example)}", "dim")
+        numbers = (_number(result.measured), _number(result.tolerance)) if has_measurements else ()
+        table.add_row(verdict, f"{result.property}{further_text}", result_text, *numbers)
     console = Console()
     console.print(table)
     not_run_count = sum(not r.ran for r in results)
@@ -278,5 +278,5 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}"
+def _number(measured: float | None) -> str:
+    return "" if measured is None else f"{measured:.1e}"

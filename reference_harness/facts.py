@@ -71,6 +71,6 @@ def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
 
 
 def _parameters(extractor: LoadedExtractor) -> int:
-    values = vars(extractor.extractor).values() if hasattr(extractor.extractor, "__dict__") else ()
-    modules = [v for v in values if callable(getattr(v, "parameters", None))]
+    members = vars(extractor.extractor).values() if hasattr(extractor.extractor, "__dict__") else ()
+    modules = [v for v in members if callable(getattr(v, "parameters", None))]
     return max((sum(p.numel() for p in module.parameters()) for module in modules), default=0)

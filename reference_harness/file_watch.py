@@ -62,13 +62,13 @@ class FileWatch:
 
     def note(self, path: str | bytes | Path) -> None:
         """Record that a file is read, if it exists."""
-        name = os.fsdecode(path)
-        real_path = os.path.realpath(name)
+        path_text = os.fsdecode(path)
+        real_path = os.path.realpath(path_text)
         if not Path(real_path).is_file():
             return
         is_read = self._is_started and real_path not in self._written
         for files in (*self._scopes, *((self.opened,) if is_read else ())):
-            files.setdefault(real_path, name)
+            files.setdefault(real_path, path_text)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if self._is_in_hook or not (self._is_started or self._scopes):

@@ -220,17 +220,17 @@ def _digests_in(joined_digests: bytes) -> list[bytes]:
     ]
 
 
-def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
+def regime(problem: probe.Problem, regime_name: str, settings: ProbeSettings) -> ScoredRegime:
     """Return the scores of one task in one regime. Raise ProbeError if a probe cannot be fitted."""
     started = time.perf_counter()
-    rows = fit_indices_of(problem, name, settings)
+    rows = fit_indices_of(problem, regime_name, settings)
     fits = probe.run(problem, rows, settings.device)
-    warnings = _warnings(problem, fits, settings, name)
+    warnings = _warnings(problem, fits, settings, regime_name)
     fits_by_seed = each_seed(fits, settings)
     predictions = [fit.predictions for fit in fits_by_seed]
     scores_by_seed, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
-    result = Regime(
+    scored = Regime(
         scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
         per_seed=metric_columns(scores_by_seed),
         classes=classes.tolist(),
@@ -241,7 +241,7 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
         warnings=warnings,
         seconds=round(seconds, 6),
     )
-    return ScoredRegime(result, fits, predictions)
+    return ScoredRegime(scored, fits, predictions)
 
 
 def fit_indices_of(
@@ -251,9 +251,9 @@ def fit_indices_of(
     return probe.fit_indices(problem.train_labels, name, list(settings.seeds), settings.few_shot_k)
 
 
-def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
+def each_seed(per_fit: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
     """Return one result per seed: if no sequences are drawn, the single result for every seed."""
-    return results * len(settings.seeds) if len(results) == 1 else results
+    return per_fit * len(settings.seeds) if len(per_fit) == 1 else per_fit
 
 
 def score(

@@ -14,14 +14,14 @@ def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
 
     Raise OptionError for a word without "=", or whose key is no Python identifier.
     """
-    values: dict[str, str] = {}
+    text_by_key: dict[str, str] = {}
     for word in arguments:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
             msg = f"{option} {word!r}: expected KEY=VALUE, with a Python identifier as KEY"
             raise OptionError(msg)
-        values[key] = value
-    return values
+        text_by_key[key] = value
+    return text_by_key
 
 
 def values(option_texts: Mapping[str, str]) -> dict[str, Any]:

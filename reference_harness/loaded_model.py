@@ -89,8 +89,8 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
         if path.suffix.lower() not in _ENDINGS or is_within(real_path, packages):
             continue
         if snapshot := _SNAPSHOT.search(path.as_posix()):
-            repository, revision, name = snapshot.groups()
-            yield WeightFile(path, name, repository.replace("--", "/"), revision)
+            repository, revision, file_name = snapshot.groups()
+            yield WeightFile(path, file_name, repository.replace("--", "/"), revision)
         elif (
             model_folder is not None
             and real_path.is_relative_to(model_folder)
@@ -135,15 +135,15 @@ def _located(
     """Return the model with its published source: the files' repository, or the declared one."""
     origins = sorted({(file.repository, file.revision) for file in files})
     declared_source = (declared["location"], declared["revision"])
-    kind = declared["kind"]
+    declared_kind = declared["kind"]
     origins_text = [f"{repository} at {revision}" for repository, revision in origins if repository]
     if len(origins_text) > 1 or (
-        origins_text and kind != UNDECLARED and origins != [declared_source]
+        origins_text and declared_kind != UNDECLARED and origins != [declared_source]
     ):
         declared_text = (
             f"{declared_source[0]} at {declared_source[1]}"
-            if kind == "huggingface"
-            else f"kind {kind}"
+            if declared_kind == "huggingface"
+            else f"kind {declared_kind}"
         )
         msg = (
             f"the extractor declares {declared_text} as its source, but loaded {files[0].name} of "
@@ -152,9 +152,9 @@ def _located(
         raise ExtractorError(msg)
     if origins_text:
         repository, revision = origins[0]
-        source: dict[str, Any] = {"kind": "huggingface", "location": repository}
-        return LoadedModel(source | {"revision": revision, "weights": weights})
-    is_published = kind in {"huggingface", "url"}
+        published: dict[str, Any] = {"kind": "huggingface", "location": repository}
+        return LoadedModel(published | {"revision": revision, "weights": weights})
+    is_published = declared_kind in {"huggingface", "url"}
     if not is_published or weights.keys() <= declared["weights"].keys():
         return LoadedModel(declared | {"weights": weights})
     parent = files[0].path.resolve().parent.name
@@ -163,5 +163,5 @@ def _located(
         'so the run records no source: declare their digests in "weights" of the source, or load '
         "them from the Hub"
     )
-    source = {"kind": "local", "location": parent, "revision": None}
-    return LoadedModel(source | {"weights": weights}, note)
+    published = {"kind": "local", "location": parent, "revision": None}
+    return LoadedModel(published | {"weights": weights}, note)

@@ -98,11 +98,11 @@ def load(
     constructor fails, with the cause chained; SignatureError if the class lacks a method of the
     interface.
     """
-    name = spec.removeprefix("builtin:")
+    short_name = spec.removeprefix("builtin:")
     lock: Path | None = None
-    if name in BUILTINS:
-        path, class_name, sha256 = built_in(name)
-        module = importlib.import_module(f".extractors.{BUILTINS[name].stem}", __package__)
+    if short_name in BUILTINS:
+        path, class_name, sha256 = built_in(short_name)
+        module = importlib.import_module(f".extractors.{BUILTINS[short_name].stem}", __package__)
         extractor_class = getattr(module, class_name)
     else:
         path, class_name, file = _locate(spec, folder)
@@ -129,20 +129,20 @@ class BuiltIn(NamedTuple):
     sha256: str
 
 
-def built_in(name: str) -> BuiltIn:
+def built_in(builtin_name: str) -> BuiltIn:
     """Return path, class and digest of a built-in extractor, without importing it."""
-    builtin = BUILTINS[name]
+    builtin = BUILTINS[builtin_name]
     files = [
         _PACKAGE / "extractors" / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)
     ]
-    return BuiltIn(f"builtin:{name}", builtin.class_name, _sha256_of_files(files))
+    return BuiltIn(f"builtin:{builtin_name}", builtin.class_name, _sha256_of_files(files))
 
 
 def locate(spec: str, folder: str | Path | None = None) -> Path:
     """Return the file of an extractor, without importing it."""
-    name = spec.removeprefix("builtin:")
-    if name in BUILTINS:
-        return _PACKAGE / "extractors" / f"{BUILTINS[name].stem}.py"
+    short_name = spec.removeprefix("builtin:")
+    if short_name in BUILTINS:
+        return _PACKAGE / "extractors" / f"{BUILTINS[short_name].stem}.py"
     return _locate(spec, folder)[2]
 
 
@@ -178,9 +178,9 @@ def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
 class _Loader(SourceLoader):
     """Runs the bytes that were hashed, without a second read or cached bytecode."""
 
-    def __init__(self, file: Path, data: bytes) -> None:
+    def __init__(self, file: Path, source: bytes) -> None:
         self._file = file
-        self._data = data
+        self._data = source
 
     def get_filename(self, fullname: str) -> str:
         del fullname
@@ -193,22 +193,22 @@ class _Loader(SourceLoader):
 
 def _import_class(file: Path, class_name: str) -> tuple[type, str]:
     file = file.resolve()
-    data = file.read_bytes()
-    if (disguise := disguise_of(data, markup=True)) is not None:
+    source = file.read_bytes()
+    if (disguise := disguise_of(source, markup=True)) is not None:
         msg = f"{file.name} {disguise.predicate}, not a module of Python: {disguise.fix}"
         raise ExtractorError(msg)
     package = _package(file.parent)
-    name = f"{package}.{file.stem}"
-    spec = importlib.util.spec_from_loader(name, _Loader(file, data))
+    module_name = f"{package}.{file.stem}"
+    spec = importlib.util.spec_from_loader(module_name, _Loader(file, source))
     if spec is None or file == file.parent / "base.py":
         msg = f"{file.name} contains the interface, not an extractor: name the module of a subclass"
         raise ExtractorError(msg)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)  # type: ignore[union-attr]  # the loader is a _Loader
     except BaseException as error:
-        del sys.modules[name]
+        del sys.modules[module_name]
         if not isinstance(error, Exception | SystemExit):
             raise
         msg = f"{file.name} cannot be imported: {_error_text(error)}; correct the module"
@@ -218,26 +218,26 @@ def _import_class(file: Path, class_name: str) -> tuple[type, str]:
         classes = sorted(
             key
             for key, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == name
+            if isinstance(value, type) and value.__module__ == module_name
         )
         msg = (
             f"{file.name} has no class {class_name} with a method extract_embeddings; "
             f"its classes are: {', '.join(classes) or 'none'}"
         )
         raise ExtractorError(msg)
-    return cls, hashlib.sha256(data).hexdigest()
+    return cls, hashlib.sha256(source).hexdigest()
 
 
 def _package(folder: Path) -> str:
     """Create the folder's package, whose `.base` is the harness's, and return its name."""
-    name = f"_geneb_extractors_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-    if name not in sys.modules:
-        package = ModuleType(name, f"Extractors of {folder}")
+    package_name = f"_geneb_extractors_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    if package_name not in sys.modules:
+        package = ModuleType(package_name, f"Extractors of {folder}")
         package.__path__ = [str(folder)]
         package.base = base  # type: ignore[attr-defined]  # for `from . import base`
-        sys.modules[name] = package
-        sys.modules[f"{name}.base"] = base
-    return name
+        sys.modules[package_name] = package
+        sys.modules[f"{package_name}.base"] = base
+    return package_name
 
 
 _REQUIRED = frozenset({"name_model", "device"})
@@ -301,15 +301,15 @@ def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> N
 
 
 def _require_call(
-    method: FunctionType, path: str, expected: str, values: tuple[Any, ...], keywords: Any
+    method: FunctionType, path: str, expected: str, arguments: tuple[Any, ...], keywords: Any
 ) -> None:
     """Raise SignatureError if a method cannot be called with these values and keywords."""
     signature = inspect.signature(method)
     try:
-        signature.bind(*values, **keywords)
+        signature.bind(*arguments, **keywords)
     except TypeError as error:
         arguments_text = ", ".join(
-            [*("sequences" for _ in values[1:]), *(f"{k}=..." for k in keywords)]
+            [*("sequences" for _ in arguments[1:]), *(f"{k}=..." for k in keywords)]
         )
         parameters_text = ", ".join(
             str(parameter.replace(annotation=inspect.Parameter.empty))
@@ -323,8 +323,8 @@ def _require_call(
 
 
 def _error_text(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _sha256_of_files(files: list[Path]) -> str:

@@ -72,8 +72,8 @@ def release_memory() -> None:
     """Free the memory of the failed batch, and the accelerator's cache of freed memory."""
     gc.collect()
     torch = sys.modules.get("torch")
-    for name in ACCELERATORS:
-        module = getattr(torch, name, None)
+    for accelerator in ACCELERATORS:
+        module = getattr(torch, accelerator, None)
         if module is not None and module.is_available():
             module.empty_cache()
 
@@ -128,10 +128,10 @@ class MemoryLimit:
             rows = self._allowed(planned, sizes)
             if len(rows) < len(planned):
                 batches.appendleft(planned[len(rows) :])
-            value, cause = attempt(compute, rows)
+            computed, cause = attempt(compute, rows)
             if cause is None:
                 # `value` is a list, as None may be a result.
-                yield rows, value[0]
+                yield rows, computed[0]
                 continue
             # Not in an except clause, whose traceback would keep the failed tensors alive.
             release_memory()
@@ -350,6 +350,6 @@ def _reclaimable(file: Path) -> int:
     """Return the bytes of inactive cached files of a group."""
     with contextlib.suppress(OSError, ValueError):
         lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
-        values = {words[0]: int(words[1]) for words in lines}
-        return values.get("total_inactive_file", values.get("inactive_file", 0))
+        bytes_by_counter = {words[0]: int(words[1]) for words in lines}
+        return bytes_by_counter.get("total_inactive_file", bytes_by_counter.get("inactive_file", 0))
     return 0

@@ -42,37 +42,37 @@ class Mirror:
         """
         is_new = False
         with self._explained():
-            for name in sorted(self._stored_names() - self._local_names):
-                paths = (self._folder / name, self._folder / f"{name}{DAMAGED_SUFFIX}")
+            for shard in sorted(self._stored_names() - self._local_names):
+                paths = (self._folder / shard, self._folder / f"{shard}{DAMAGED_SUFFIX}")
                 if not any(path.exists() for path in paths):
-                    self._fetch(name)
+                    self._fetch(shard)
                     is_new = True
-                self._local_names.add(name)
+                self._local_names.add(shard)
         return is_new
 
-    def push(self, name: str) -> None:
+    def push(self, shard: str) -> None:
         """Copy a shard of the folder to the store. Raise StateError."""
-        temporary_path = f"{self._root}/.{name}.part"  # as some stores show incomplete files
+        temporary_path = f"{self._root}/.{shard}.part"  # as some stores show incomplete files
         with self._explained():
             self._files.makedirs(self._root, exist_ok=True)
-            self._files.put_file(str(self._folder / name), temporary_path)
-            self._files.mv(temporary_path, f"{self._root}/{name}")
-        self._local_names.add(name)
+            self._files.put_file(str(self._folder / shard), temporary_path)
+            self._files.mv(temporary_path, f"{self._root}/{shard}")
+        self._local_names.add(shard)
 
     def _stored_names(self) -> set[str]:
         try:
             paths = self._files.ls(self._root, detail=False)
         except FileNotFoundError:
             return set()
-        names = {str(path).rstrip("/").rpartition("/")[2] for path in paths}
-        return {name for name in names if name.endswith(SUFFIX) and not name.startswith(".")}
+        stored = {str(path).rstrip("/").rpartition("/")[2] for path in paths}
+        return {name for name in stored if name.endswith(SUFFIX) and not name.startswith(".")}
 
-    def _fetch(self, name: str) -> None:
-        handle, temporary_path = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
+    def _fetch(self, shard: str) -> None:
+        handle, temporary_path = tempfile.mkstemp(prefix=f".{shard}.", dir=self._folder)
         os.close(handle)
         try:
-            self._files.get_file(f"{self._root}/{name}", temporary_path)
-            Path(temporary_path).replace(self._folder / name)
+            self._files.get_file(f"{self._root}/{shard}", temporary_path)
+            Path(temporary_path).replace(self._folder / shard)
         finally:
             Path(temporary_path).unlink(missing_ok=True)
 

@@ -185,23 +185,23 @@ class _Problem:
         """
         return solution if self.is_binary else solution - solution.mean(axis=1, keepdims=True)
 
-    def loss(self, values: Matrix) -> float:
+    def loss(self, decisions: Matrix) -> float:
         """Return the sum of the losses, without the penalty."""
         if self.is_binary:
-            z = values[:, 0]
+            z = decisions[:, 0]
             return float(np.logaddexp(0.0, np.where(self.targets == 1, -z, z)).sum())
-        largest = np.amax(values, axis=1)
-        log_sums = np.log(np.exp(values - largest[:, None]).sum(axis=1)) + largest
-        return float((log_sums - values[self.row_indices, self.targets]).sum())
+        largest = np.amax(decisions, axis=1)
+        log_sums = np.log(np.exp(decisions - largest[:, None]).sum(axis=1)) + largest
+        return float((log_sums - decisions[self.row_indices, self.targets]).sum())
 
-    def probabilities(self, values: Matrix) -> Matrix:
+    def probabilities(self, decisions: Matrix) -> Matrix:
         """Return the probability of each column's class, (n, c), for decision values (n, c)."""
         if self.is_binary:
             from scipy.special import expit  # slow to import, see `probe`
 
-            logistic: Matrix = expit(values)
+            logistic: Matrix = expit(decisions)
             return logistic
-        probabilities: Matrix = np.exp(values - np.amax(values, axis=1, keepdims=True))
+        probabilities: Matrix = np.exp(decisions - np.amax(decisions, axis=1, keepdims=True))
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         return probabilities
 
@@ -220,11 +220,11 @@ class _Problem:
         preconditioner: _Preconditioner | None = None
         preconditioner_steps = steps_left = self._inner_steps_worth_a_factor
         for step in range(1, STEPS_MAX + 1):
-            values, gradient, curvature = self.at(solution)
+            decisions, gradient, curvature = self.at(solution)
             if not np.isfinite(gradient).all():
                 msg = "the features are not finite, or exceed the range of float64"
                 raise NotSolvedError(msg)
-            largest_value = float(np.abs(values).max())
+            largest_value = float(np.abs(decisions).max())
             accepted_distance = max(CHANGE_ACCEPTED * largest_value, np.finfo(np.float64).tiny)
             distance_ratio = self._distance(gradient, curvature) / accepted_distance
             if distance_ratio <= 1.0:
@@ -242,14 +242,14 @@ class _Problem:
                 INNER_STEPS_MAX if is_new else steps_left,
             )
             steps_left -= 0 if is_new else inner_steps
-            share = self._step_share(solution, direction, values, change, gradient)
+            share = self._step_share(solution, direction, decisions, change, gradient)
             if share == 0.0:
                 # No step lowers the loss in float64: the previous step was the last.
                 if last_change <= np.sqrt(CHANGE_ACCEPTED):
                     return self._optimum(solution, step)
                 break
             solution += share * direction
-            largest_value = float(np.abs(values + share * change).max())
+            largest_value = float(np.abs(decisions + share * change).max())
             largest_change = share * float(np.abs(change).max())
             last_change, expected = (
                 largest_change / largest_value,
@@ -281,18 +281,18 @@ class _Problem:
         self,
         solution: Matrix,
         direction: Matrix,
-        values: Matrix,
+        decisions: Matrix,
         change: Matrix,
         gradient: Matrix,
     ) -> float:
         """Return the share of a step that lowers the objective enough; 0 if none does."""
-        loss = self.loss(values) + float((solution[:-1] * solution[:-1]).sum()) / 2
+        loss = self.loss(decisions) + float((solution[:-1] * solution[:-1]).sum()) / 2
         slope = float((gradient * direction).sum())
         share = 1.0
         resolution = np.finfo(np.float64).eps * max(1.0, abs(loss))
         for _ in range(HALVINGS_MAX):
             weights = solution[:-1] + share * direction[:-1]
-            new_loss = self.loss(values + share * change) + float((weights * weights).sum()) / 2
+            new_loss = self.loss(decisions + share * change) + float((weights * weights).sum()) / 2
             # Near the optimum, the gain of a full step is below the rounding error of the loss.
             if new_loss <= loss + ARMIJO * share * slope or (
                 share == 1.0 and -slope <= resolution * self.rows and np.isfinite(new_loss)
@@ -432,9 +432,9 @@ class _PenaltyPreconditioner:
         self.total = curvature.total
 
     def apply(self, residual: Matrix) -> Matrix:
-        result = residual.copy()
-        result[-1] /= self.total
-        return result
+        scaled = residual.copy()
+        scaled[-1] /= self.total
+        return scaled
 
 
 class _FactoredPreconditioner:

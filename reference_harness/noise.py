@@ -64,19 +64,19 @@ def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     embeddings: the noise of the first embeddings does not depend on later ones.
     """
     seed_text = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.times!r}".encode()
-    key = np.frombuffer(hashlib.sha256(seed_text).digest(), dtype="<u4")
-    generator = np.random.RandomState(key)
+    words = np.frombuffer(hashlib.sha256(seed_text).digest(), dtype="<u4")
+    generator = np.random.RandomState(words)
     scale = noise.times * UNITS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
     jittered = np.empty_like(rows)
     limits = np.finfo(rows.dtype)
     step = max(1, VALUES_AT_ONCE // rows.shape[1])
     for start in range(0, len(rows), step):
-        x = rows[start : start + step].astype(np.float64)
-        deviation = np.sqrt(x * x + np.mean(x * x, axis=1, keepdims=True))
+        block = rows[start : start + step].astype(np.float64)
+        deviation = np.sqrt(block * block + np.mean(block * block, axis=1, keepdims=True))
         deviation *= scale
-        deviation *= generator.standard_normal(x.shape)
-        x += deviation
+        deviation *= generator.standard_normal(block.shape)
+        block += deviation
         # Noise on the largest number of the type must not make it infinite.
-        np.clip(x, limits.min, limits.max, out=x)
-        jittered[start : start + step] = x
+        np.clip(block, limits.min, limits.max, out=block)
+        jittered[start : start + step] = block
     return jittered

@@ -52,14 +52,14 @@ class SolvedProbe(NamedTuple):
 
     def predict(self, test: AnyMatrix) -> Labels:
         """Return the (m,) labels of (m, d) features; of tied classes the lower label."""
-        values = np.empty((len(test), self.weights.shape[1]))
+        logits = np.empty((len(test), self.weights.shape[1]))
         for start in range(0, len(test), PREDICTED_EMBEDDINGS):
             block = np.asarray(test[start : start + PREDICTED_EMBEDDINGS], dtype=np.float64)
-            np.matmul(block, self.weights, out=values[start : start + PREDICTED_EMBEDDINGS])
-        values += self.intercepts
-        largest_values = values.max(axis=1, keepdims=True)
-        scale = float(np.abs(values - values.mean(axis=1, keepdims=True)).max())
-        labels: Labels = self.classes[np.argmax(values >= largest_values - TIE * scale, axis=1)]
+            np.matmul(block, self.weights, out=logits[start : start + PREDICTED_EMBEDDINGS])
+        logits += self.intercepts
+        largest_values = logits.max(axis=1, keepdims=True)
+        scale = float(np.abs(logits - logits.mean(axis=1, keepdims=True)).max())
+        labels: Labels = self.classes[np.argmax(logits >= largest_values - TIE * scale, axis=1)]
         return labels
 
 

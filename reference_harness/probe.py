@@ -170,12 +170,12 @@ def _columns(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or 
     return np.ascontiguousarray(weights.T), intercepts
 
 
-def _on_host(values: Any) -> npt.NDArray[Any]:  # NumPy or torch
-    return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+def _on_host(array: Any) -> npt.NDArray[Any]:  # NumPy or torch
+    return np.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)
 
 
-def _labels(values: Any) -> Labels:  # NumPy or torch
-    return _on_host(values).astype(np.int64)
+def _labels(array: Any) -> Labels:  # NumPy or torch
+    return _on_host(array).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Raise ProbeError for shapes or labels that scikit-learn would refuse later."""
-        for name, x, y in (
+        for split, features, labels in (
             ("train", self.train, self.train_labels),
             ("test", self.test, self.test_labels),
         ):
-            if x.ndim != 2 or len(x) != len(y) or not len(x):  # noqa: PLR2004 - sequences, columns
+            if features.ndim != 2 or len(features) != len(labels) or not len(features):  # noqa: PLR2004 - sequences, columns
                 msg = (
-                    f"{name}: features have shape {x.shape}, expected one row for each of "
-                    f"{len(y)} labels"
+                    f"{split}: features have shape {features.shape}, expected one row for each of "
+                    f"{len(labels)} labels"
                 )
                 raise ProbeError(msg)
         if len(np.unique(self.train_labels)) == 1:

@@ -80,20 +80,20 @@ def probe(**options: Any) -> None:
     total = len(request.receipts) * len(request.tasks)
     with progress.listener(total, quiet=options["quiet"]) as listener:
         report = probe_receipts(request, listener)
-    text = WRITERS[options["format_"]](report)
+    report_text = WRITERS[options["format_"]](report)
     if options["output"] is None:
-        click.echo(text, nl=False)
+        click.echo(report_text, nl=False)
         return
-    write_bytes(options["output"], text.encode())
+    write_bytes(options["output"], report_text.encode())
     if not options["quiet"]:
         echo(f"wrote {options['output']}", err=True)
 
 
-def _seeds(text: str | None) -> tuple[int, ...]:
+def _seeds(listed: str | None) -> tuple[int, ...]:
     """Return the seeds of a list. Raise OptionError for one that NumPy does not accept."""
     from .errors import OptionError  # NumPy: see cli.py
 
-    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    words = [word.strip() for word in (listed or "").split(",") if word.strip()]
     if invalid_words := [
         word for word in words if not (word.isascii() and word.isdigit()) or int(word) >> 32
     ]:

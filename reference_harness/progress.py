@@ -106,13 +106,13 @@ class PrintingListener:
         """Print how many tasks are finished and sequences embedded, unless all are finished."""
         if self._finished >= self._task_count:
             return
-        state = f"{self._finished:,} of {plural(self._task_count, 'task')} finished"
+        line = f"{self._finished:,} of {plural(self._task_count, 'task')} finished"
         if self._embedded < self._planned:
             embedded_text = f"{self._embedded:,} of {plural(self._planned, 'sequence')}"
-            state += f"; {self._embedded_task}: {embedded_text} embedded, {self._rate}"
+            line += f"; {self._embedded_task}: {embedded_text} embedded, {self._rate}"
         elif self._embedded_task:
-            state += "; scoring"
-        self.say(state)
+            line += "; scoring"
+        self.say(line)
 
 
 Listeners = Callable[[int, str], Listener]

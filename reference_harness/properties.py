@@ -84,5 +84,5 @@ def _judged(
 
 
 def _property(outcome: str, sentence: str) -> RunProperty:
-    values = {"outcome": outcome, "sentence": sentence[:SENTENCE_MAX]}
-    return RunProperty.model_validate(values)
+    members = {"outcome": outcome, "sentence": sentence[:SENTENCE_MAX]}
+    return RunProperty.model_validate(members)

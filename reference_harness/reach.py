@@ -86,9 +86,9 @@ class LetterChanger:
         All are changed once, in one call; those without an effect are then changed to every other
         letter.
         """
-        text = self._sequence
-        changed = [changed_letters(text, i, i + 1) for i in range(len(text))]
-        original, *changed_rows, repeated = self._embed([text, *changed, text])
+        sequence = self._sequence
+        changed = [changed_letters(sequence, i, i + 1) for i in range(len(sequence))]
+        original, *changed_rows, repeated = self._embed([sequence, *changed, sequence])
         noise = 2 * difference(repeated, original)
         unchanged_indices = [
             i for i, row in enumerate(changed_rows) if difference(row, original) <= noise

@@ -84,7 +84,7 @@ def receipt_cells(**options: Any) -> None:
     document, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
     regimes = {*document["results"], *document.get("gaps", {})}
     workers = click.get_current_context().obj
-    result = cells(
+    computed = cells(
         CellsRequest(
             benchmark=bench,
             source=source,
@@ -101,10 +101,10 @@ def receipt_cells(**options: Any) -> None:
         ),
         workers.lend if isinstance(workers, Workers) else None,
     )
-    write_json(options["output"], result.model_dump())
+    write_json(options["output"], computed.model_dump())
     if not options["quiet"]:
-        task_count = plural(len(result.tasks), "task")
-        echo(f"wrote {options['output']}: {task_count} in {result.seconds:.1f} s", err=True)
+        task_count = plural(len(computed.tasks), "task")
+        echo(f"wrote {options['output']}: {task_count} in {computed.seconds:.1f} s", err=True)
 
 
 @click.command("receipt-equal")
@@ -128,10 +128,10 @@ def receipt_equal(**options: Any) -> None:
     from .receipt.scoring import equal_embeddings
 
     _, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
-    result = equal_embeddings(options["digests"], receipt_tasks)
-    write_json(options["output"], result.model_dump())
+    equal = equal_embeddings(options["digests"], receipt_tasks)
+    write_json(options["output"], equal.model_dump())
     if not options["quiet"]:
-        embedding_count = plural(result.rows, "embedding")
+        embedding_count = plural(equal.rows, "embedding")
         echo(f"wrote {options['output']}: {embedding_count} compared", err=True)
 
 
@@ -171,7 +171,7 @@ def receipt_refit(**options: Any) -> None:
     bench, source = benchmark_and_source(options)
     _, receipt_tasks = _read(options["submission"], (options["task"],))
     workers = click.get_current_context().obj
-    result = refit(
+    refitted = refit(
         options["task"],
         options["folder"],
         receipt_tasks[options["task"]],
@@ -180,7 +180,7 @@ def receipt_refit(**options: Any) -> None:
         FurtherFiles(options["further"], options["further_embeddings"]),
         workers.lend if isinstance(workers, Workers) else None,
     )
-    write_json(options["output"], result.model_dump())
+    write_json(options["output"], refitted.model_dump())
     if not options["quiet"]:
         echo(f"wrote {options['output']}: {options['task']}", err=True)
 

@@ -50,8 +50,8 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     raise OptionError(msg)
 
 
-def _omission_text(noun: str, names: list[str]) -> str:
-    return f"{plural(len(names), noun)} that this run omits ({first_and_more(names)})"
+def _omission_text(noun: str, omitted: list[str]) -> str:
+    return f"{plural(len(omitted), noun)} that this run omits ({first_and_more(omitted)})"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -65,13 +65,13 @@ def _read(path: Path) -> dict[str, Any]:
 def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
     """Return the tasks of each regime of a run record or a submission."""
     tasks_by_regime: dict[str, list[str]] = {}
-    results, tasks = document.get("results"), document.get("tasks")
-    if isinstance(results, dict):
+    cells_by_regime, tasks = document.get("results"), document.get("tasks")
+    if isinstance(cells_by_regime, dict):
         tasks_by_regime = {
-            name: list(cells) for name, cells in results.items() if isinstance(cells, dict)
+            name: list(cells) for name, cells in cells_by_regime.items() if isinstance(cells, dict)
         }
     elif isinstance(tasks, dict):
         for task, record in tasks.items():
-            for name in table_at(record, "regimes"):
-                tasks_by_regime.setdefault(name, []).append(task)
+            for regime in table_at(record, "regimes"):
+                tasks_by_regime.setdefault(regime, []).append(task)
     return tasks_by_regime

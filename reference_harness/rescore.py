@@ -81,8 +81,8 @@ def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> li
     """
     sequences: set[str] = set()
     for task_id in tasks:
-        data = load(benchmark, source, task_id)
-        sequences.update(data.train.sequences, data.test.sequences)
+        task_data = load(benchmark, source, task_id)
+        sequences.update(task_data.train.sequences, task_data.test.sequences)
     return sorted(sequences, key=lambda sequence: sequence_digests([sequence])[0])
 
 
@@ -127,7 +127,7 @@ class _Rescoring:
         request = self.request
         matrix = open_matrix(request.embeddings)
         embedding_file = read_embedding_file(request.sequences, request.embeddings, len(matrix))
-        data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
+        data_by_task = {t: load(request.benchmark, request.source, t) for t in request.tasks}
         self.part_by_task = {
             task_id: task_part_of(
                 task_data,
@@ -135,7 +135,7 @@ class _Rescoring:
                 embedding_file,
                 is_rounded=request.is_rounded,
             )
-            for task_id, task_data in data.items()
+            for task_id, task_data in data_by_task.items()
         }
         with lend_workers(self.request.workers) as pool:
             for part in self.part_by_task.values():
@@ -153,22 +153,22 @@ class _Rescoring:
                         self._add_base(result, pool)
                     else:
                         self._add_copies(result, pool)
-        return self._rescored(matrix, data)
+        return self._rescored(matrix, data_by_task)
 
     def _add_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
         if self.request.is_rounded and result.scorer.reason:
             raise ScorerError(result.scorer.reason)
         self.base_by_task[result.task_id] = result
-        for name in result.regimes:
-            self._submit(pool, result.task_id, name, is_stressed=False)
-            if name in self.request.benchmark.protocol.few_shot_k:
-                self._submit(pool, result.task_id, name, is_stressed=True)
+        for regime in result.regimes:
+            self._submit(pool, result.task_id, regime, is_stressed=False)
+            if regime in self.request.benchmark.protocol.few_shot_k:
+                self._submit(pool, result.task_id, regime, is_stressed=True)
 
     def _add_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
-        key = (result.task_id, result.regime, result.is_stressed)
-        self.copies[key].append(result)
-        self.open_jobs[key] -= 1
-        if self.open_jobs[key]:
+        job_key = (result.task_id, result.regime, result.is_stressed)
+        self.copies[job_key].append(result)
+        self.open_jobs[job_key] -= 1
+        if self.open_jobs[job_key]:
             return
         if (
             result.regime not in self.request.benchmark.protocol.few_shot_k
@@ -181,7 +181,7 @@ class _Rescoring:
             self.listener.finish(result.task_id, "rescored")
 
     def _submit(
-        self, pool: Pool[BaseResult | CopyResult], task_id: str, name: str, *, is_stressed: bool
+        self, pool: Pool[BaseResult | CopyResult], task_id: str, regime: str, *, is_stressed: bool
     ) -> None:
         """Queue copies of one regime, unless stressed copies are not needed.
 
@@ -189,12 +189,12 @@ class _Rescoring:
         spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
         nothing. A fit that few copies change takes few steps, and stressed copies are cheap.
         """
-        base, scale = self.base_by_task[task_id].regimes[name], self.base_by_task[task_id].scale
-        is_few_shot = name in self.request.benchmark.protocol.few_shot_k
+        base, scale = self.base_by_task[task_id].regimes[regime], self.base_by_task[task_id].scale
+        is_few_shot = regime in self.request.benchmark.protocol.few_shot_k
         if (
             is_stressed
             and not is_few_shot
-            and most_copies_change(self._copies_of(task_id, name, is_stressed=False))
+            and most_copies_change(self._copies_of(task_id, regime, is_stressed=False))
         ):
             return
         count = self.request.copies * (FEW_SHOT_TIMES if is_few_shot else 1)
@@ -203,7 +203,7 @@ class _Rescoring:
             pool.submit(
                 CopyJob(
                     part=self.part_by_task[task_id],
-                    regime=name,
+                    regime=regime,
                     dtype=self.request.dtype,
                     seed=self.request.seed,
                     is_stressed=is_stressed,
@@ -213,15 +213,15 @@ class _Rescoring:
                     base=base.predictions,
                 )
             )
-            self.open_jobs[task_id, name, is_stressed] += 1
+            self.open_jobs[task_id, regime, is_stressed] += 1
 
-    def _copies_of(self, task_id: str, name: str, *, is_stressed: bool) -> list[JitteredCopy]:
-        results = sorted(
-            self.copies[task_id, name, is_stressed], key=lambda result: result.first_copy
+    def _copies_of(self, task_id: str, regime: str, *, is_stressed: bool) -> list[JitteredCopy]:
+        copy_results = sorted(
+            self.copies[task_id, regime, is_stressed], key=lambda result: result.first_copy
         )
-        return [copy for result in results for copy in result.copies]
+        return [copy for result in copy_results for copy in result.copies]
 
-    def _rescored(self, matrix: noise.Embeddings, data: dict[str, TaskData]) -> Rescored:
+    def _rescored(self, matrix: noise.Embeddings, data_by_task: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
         pin = request.benchmark.dataset
         loaded = {
@@ -253,23 +253,23 @@ class _Rescoring:
             packages=environment.packages(),
             scorer=SCORER.ref if request.is_rounded else None,
             seconds=round(time.perf_counter() - self.started, 3),
-            tasks={task_id: self._task(task_data) for task_id, task_data in data.items()},
+            tasks={task_id: self._task(task_data) for task_id, task_data in data_by_task.items()},
         )
 
-    def _task(self, data: TaskData) -> RescoredTask:
+    def _task(self, task_data: TaskData) -> RescoredTask:
         return RescoredTask(
-            data_sha256=data.sha256,
-            train=data.train.class_counts,
-            test=data.test.class_counts,
-            distinct_sequences=len(self.part_by_task[data.id].rows),
+            data_sha256=task_data.sha256,
+            train=task_data.train.class_counts,
+            test=task_data.test.class_counts,
+            distinct_sequences=len(self.part_by_task[task_data.id].rows),
             regimes={
                 name: RescoredRegime(
                     base=base.regime,
-                    plain=self._copies_of(data.id, name, is_stressed=False),
-                    stressed=self._copies_of(data.id, name, is_stressed=True),
-                    halts=self.base_by_task[data.id].halts[name],
+                    plain=self._copies_of(task_data.id, name, is_stressed=False),
+                    stressed=self._copies_of(task_data.id, name, is_stressed=True),
+                    halts=self.base_by_task[task_data.id].halts[name],
                 )
-                for name, base in self.base_by_task[data.id].regimes.items()
+                for name, base in self.base_by_task[task_data.id].regimes.items()
             },
-            decisions=self.base_by_task[data.id].decisions,
+            decisions=self.base_by_task[task_data.id].decisions,
         )

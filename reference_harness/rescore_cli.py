@@ -187,11 +187,11 @@ def rescore(**options: Any) -> None:
     workers = click.get_current_context().obj
     lend_workers = workers.lend if isinstance(workers, Workers) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
-        result = run(request, listener, lend_workers)
-    write_json(options["output"], result.model_dump())
+        rescored = run(request, listener, lend_workers)
+    write_json(options["output"], rescored.model_dump())
     if not options["quiet"]:
-        task_count = plural(len(result.tasks), "task")
-        echo(f"wrote {options['output']}: {task_count} in {result.seconds:.1f} s", err=True)
+        task_count = plural(len(rescored.tasks), "task")
+        echo(f"wrote {options['output']}: {task_count} in {rescored.seconds:.1f} s", err=True)
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
@@ -269,10 +269,10 @@ def fresh(**options: Any) -> None:
         msg = f"--seed {mini.SEED} generates the public sequences: pass another seed"
         raise OptionError(msg)
     lines = ["task,label,sequence"]
-    for name in exact_ids:
-        task_data = mini.generate(task_by_id[name], options["seed"])
+    for task_id in exact_ids:
+        task_data = mini.generate(task_by_id[task_id], options["seed"])
         lines += [
-            f"{name},{label},{sequence}"
+            f"{task_id},{label},{sequence}"
             for split in (task_data.train, task_data.test)
             for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
         ]
@@ -310,13 +310,13 @@ def task_ids_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.strip() for name in ids)
 
 
-def chosen_names(text: str, known_names: tuple[str, ...], option: str) -> tuple[str, ...]:
+def chosen_names(listed: str, known_names: tuple[str, ...], option: str) -> tuple[str, ...]:
     """Return the known names that a text lists, in their own order; all if it lists none.
 
     Raise OptionError, which names the option, for an unknown name.
     """
     from .errors import known_name
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    chosen = {known_name(f"{option} {name!r}", name, known_names) for name in names}
+    requested = [name.strip() for name in listed.split(",") if name.strip()]
+    chosen = {known_name(f"{option} {name!r}", name, known_names) for name in requested}
     return tuple(name for name in known_names if not chosen or name in chosen)

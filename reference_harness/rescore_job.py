@@ -59,30 +59,30 @@ class TaskPart:
         rows = self.rows[: self.few_shot_count] if is_few_shot else self.rows
         return np.ascontiguousarray(complete_matrix[rows])
 
-    def scale(self, values: noise.Embeddings) -> int | None:
+    def scale(self, embeddings: noise.Embeddings) -> int | None:
         """Return the scale of a task from all its embeddings; None if they are not rounded.
 
         Raise ProbeError for values that cannot be rounded.
         """
-        return scale_for([values]) if self.is_rounded else None
+        return scale_for([embeddings]) if self.is_rounded else None
 
-    def problem(self, values: noise.Embeddings, scale: int | None) -> probe.Problem:
+    def problem(self, embeddings: noise.Embeddings, scale: int | None) -> probe.Problem:
         """Return the probe's problem from all embeddings and the result of `scale`."""
-        values = features(values, scale)
+        embeddings = features(embeddings, scale)
         return probe.Problem(
-            values[self.train], self.train_labels, values[self.test], self.test_labels
+            embeddings[self.train], self.train_labels, embeddings[self.test], self.test_labels
         )
 
     def few_shot_problem(
-        self, values: noise.Embeddings, fit_rows: list[FitRows], scale: int | None
+        self, embeddings: noise.Embeddings, fit_rows: list[FitRows], scale: int | None
     ) -> tuple[probe.Problem, list[FitRows]]:
         """Return the problem with only the drawn training sequences, and the draws within it."""
-        values = features(values, scale)
+        embeddings = features(embeddings, scale)
         used_rows = np.unique(np.concatenate([rows for rows in fit_rows if rows is not None]))
         small_problem = probe.Problem(
-            values[self.train[used_rows]],
+            embeddings[self.train[used_rows]],
             self.train_labels[used_rows],
-            values[self.test],
+            embeddings[self.test],
             self.test_labels,
         )
         return small_problem, [
@@ -90,9 +90,9 @@ class TaskPart:
         ]
 
 
-def features(values: noise.Embeddings, scale: int | None) -> noise.Embeddings:
+def features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
     """Return (n, d) embeddings as scored: rounded to float16 at a scale, unless that is None."""
-    return values if scale is None else widened(rounded_at([values], scale), scale)
+    return embeddings if scale is None else widened(rounded_at([embeddings], scale), scale)
 
 
 class BaseResult(NamedTuple):
@@ -130,10 +130,10 @@ class BaseJob:
         """Return the scores of the regimes. Raise ProbeError, which names the task."""
         part = self.part
         with _as_probe_error(part.task_id):
-            values = part.matrix()
-            scale = part.scale(values)
-            problem = part.problem(values, scale)
-            del values
+            embeddings = part.matrix()
+            scale = part.scale(embeddings)
+            problem = part.problem(embeddings, scale)
+            del embeddings
             scored_regimes = {name: regime(problem, name, part) for name in self.regimes}
             halt_predictions = {
                 name: halts.predictions_at_halts(
@@ -221,13 +221,13 @@ class CopyJob:
     def _copies(self) -> Iterator[tuple[probe.Problem, list[FitRows]]]:
         part = self.part
         is_few_shot = self.regime in part.few_shot_k
-        values = part.matrix(is_few_shot=is_few_shot)
+        embeddings = part.matrix(is_few_shot=is_few_shot)
         seeds = list(part.seeds)
         fit_rows = probe.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first_copy, self.last_copy + 1):
             times = noise.STRESS if self.is_stressed else 1.0
             copy_noise = noise.Noise(self.dtype, self.seed, number, times)
-            jittered = noise.jitter(values, copy_noise, part.task_id)
+            jittered = noise.jitter(embeddings, copy_noise, part.task_id)
             if is_few_shot:
                 yield part.few_shot_problem(jittered, fit_rows, self.scale)
             else:

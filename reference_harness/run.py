@@ -257,8 +257,8 @@ class _Run:
             self.listener.say(line)
 
     def _load(self, task: Task) -> TaskData:
-        data = self.settings.source.load(task)
-        return data if self.settings.limit is None else data.head(self.settings.limit)
+        task_data = self.settings.source.load(task)
+        return task_data if self.settings.limit is None else task_data.head(self.settings.limit)
 
     def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data are reported early."""
@@ -266,18 +266,18 @@ class _Run:
         letters_left = KEPT_LETTERS
         for task in tasks:
             try:
-                data = self._load(task)
+                task_data = self._load(task)
             except DataError as error:
                 faults.extend(error.faults)
                 continue
-            sequence_by_digest = distinct(data)
+            sequence_by_digest = distinct(task_data)
             letters = sum(map(len, sequence_by_digest.values()))
-            rows = len(data.train.labels) + len(data.test.labels)
+            rows = len(task_data.train.labels) + len(task_data.test.labels)
             self.checked_tasks[task.id] = _CheckedTask(
-                data.sha256, packed_digests(sequence_by_digest), letters, rows
+                task_data.sha256, packed_digests(sequence_by_digest), letters, rows
             )
             if letters <= letters_left:
-                self.kept_data[task.id] = data
+                self.kept_data[task.id] = task_data
                 letters_left -= letters
         if faults:
             raise DataError(faults)
@@ -315,8 +315,8 @@ class _Run:
 
     def _prepared(self, task: Task) -> EmbedJob:
         """Return the sequences of a task to embed, and keep what its probe needs."""
-        data = self.kept_data.pop(task.id, None) or self._load(task)
-        sequence_by_digest = distinct(data)
+        task_data = self.kept_data.pop(task.id, None) or self._load(task)
+        sequence_by_digest = distinct(task_data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
             lacking_digests = set(claim.missing.tolist())
@@ -330,13 +330,13 @@ class _Run:
         self.listener.begin(task.id, len(sequences))
         earlier_task = self.open_tasks.get(task.id)
         facts = {
-            "data_sha256": data.sha256,
-            "train": data.train.class_counts,
-            "test": data.test.class_counts,
+            "data_sha256": task_data.sha256,
+            "train": task_data.train.class_counts,
+            "test": task_data.test.class_counts,
         }
         self.open_tasks[task.id] = _OpenTask(
             facts,
-            self._job(data),
+            self._job(task_data),
             len(sequences) + (earlier_task.embedded_now if earlier_task else 0),
             *(
                 (earlier_task.seconds, earlier_task.letters, earlier_task.peak_memory)
@@ -352,22 +352,22 @@ class _Run:
             list(sequence_by_digest.values()),
         )
 
-    def _job(self, data: TaskData) -> Job:
+    def _job(self, task_data: TaskData) -> Job:
         protocol = self.settings.benchmark.protocol
         return Job(
-            task_id=data.id,
+            task_id=task_data.id,
             cache=self.settings.cache,
             key_parts=self.key_parts,
-            train_digests=b"".join(data.digests["train"]),
-            train_labels=data.train.labels,
-            test_digests=b"".join(data.digests["test"]),
-            test_labels=data.test.labels,
+            train_digests=b"".join(task_data.digests["train"]),
+            train_labels=task_data.train.labels,
+            test_digests=b"".join(task_data.digests["test"]),
+            test_labels=task_data.test.labels,
             regimes=self.settings.regimes_to_run,
             seeds=tuple(protocol.seeds),
             few_shot_k=protocol.few_shot_k,
             device=self.settings.probe_device,
             receipt=self.settings.receipt,
-            unit_regime=self._unit_regime(data.id),
+            unit_regime=self._unit_regime(task_data.id),
         )
 
     def _unit_regime(self, task_id: str) -> str | None:

@@ -58,11 +58,11 @@ def header_of(shard: Path) -> ShardHeader:
     """Return the header of a shard. Raise DamagedShardError if it or the file's size is wrong."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
-    stated_checksum, _, text = line.removesuffix(b"\n").partition(b" ")
-    if stated_checksum != checksum(text) or not line.endswith(b"\n"):
+    stated_checksum, _, header_json = line.removesuffix(b"\n").partition(b" ")
+    if stated_checksum != checksum(header_json) or not line.endswith(b"\n"):
         raise DamagedShardError("the header is damaged")
     try:
-        members = json.loads(text)
+        members = json.loads(header_json)
         if members["format"] != FORMAT:
             raise ForeignShardError
         header = ShardHeader(

@@ -60,13 +60,13 @@ class State:
     def save(self, task_id: str, finished: FinishedTask) -> None:
         """Write a finished task to the folder."""
         predictions = finished.predictions
-        value = {
+        members = {
             "task": finished.task.model_dump(),
             "libraries": [library.model_dump() for library in finished.libraries],
             "scorer": finished.scorer.model_dump(),
             "predictions": predictions and base64.b64encode(predictions).decode(),
         }
-        write_json(self._file(task_id), value)
+        write_json(self._file(task_id), members)
 
     def load(self, task_id: str) -> FinishedTask | None:
         """Return a task, None if it is not finished. Raise StateError if its file is damaged."""
@@ -95,14 +95,14 @@ class State:
 
     def _json(self, path: Path) -> dict[str, Any]:
         try:
-            value = read_json(path.read_bytes(), is_own=True)
+            content = read_json(path.read_bytes(), is_own=True)
         except (OSError, ValueError) as error:
             msg = f"{path}: cannot be read: {error}: delete it and resume again"
             raise StateError(msg) from error
-        if not isinstance(value, dict):
+        if not isinstance(content, dict):
             msg = f"{path}: expected a JSON object: delete it and resume again"
             raise StateError(msg)
-        return value
+        return content
 
 
 def _differing_values(stored_value: object, new_value: object) -> tuple[object, object]:

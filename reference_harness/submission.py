@@ -18,13 +18,13 @@ MUST_DECLARE = ("max_length", "truncation", "dtype")
 """Fields that must be declared in formats from 1.1 on."""
 
 
-def meta_of(values: dict[str, Any]) -> Meta:
+def meta_of(members: dict[str, Any]) -> Meta:
     """Return metadata with the provenance "self-reported".
 
     Raise OptionError for values that a submission must not have.
     """
     try:
-        return Meta.model_validate(values | {"provenance": "self-reported"})
+        return Meta.model_validate(members | {"provenance": "self-reported"})
     except ValidationError as error:
         error_text = first_error(error, with_input=True)
         msg = f"the metadata of the submission are invalid: {error_text}: correct them"

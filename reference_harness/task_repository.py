@@ -45,17 +45,17 @@ def _csv(splits: dict[str, Split], *, is_flat: bool) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["text", "label", *(["split"] if is_flat else [])])
-    for name, split in splits.items():
+    for split_name, split in splits.items():
         for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
-            writer.writerow([sequence, label, *([name] if is_flat else [])])
+            writer.writerow([sequence, label, *([split_name] if is_flat else [])])
     return stream.getvalue().encode()
 
 
-def _line(task: Task, data: TaskData) -> str:
-    counts = [sum(split.class_counts.values()) for split in (data.train, data.test)]
+def _line(task: Task, task_data: TaskData) -> str:
+    counts = [sum(split.class_counts.values()) for split in (task_data.train, task_data.test)]
     return (
         f"| `{task.id}` | {task.category} | {counts[0]:,} | {counts[1]:,} "
-        f"| {len(data.test.class_counts)} | `{data.sha256[:16]}` |"
+        f"| {len(task_data.test.class_counts)} | `{task_data.sha256[:16]}` |"
     )
 
 

@@ -57,9 +57,9 @@ class TaskData:
         test, sequences in file order.
         """
         digest = hashlib.sha256()
-        for name, split in (("train", self.train), ("test", self.test)):
+        for split_name, split in (("train", self.train), ("test", self.test)):
             for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True):
-                digest.update(f"{name},{label},{sequence}\n".encode())
+                digest.update(f"{split_name},{label},{sequence}\n".encode())
         return digest.hexdigest()
 
     @cached_property
@@ -91,12 +91,12 @@ def revision(tasks: Iterable[TaskData]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:40]
 
 
-def task_facts(data: TaskData, label: str, category: str) -> dict[str, Any]:
+def task_facts(task_data: TaskData, label: str, category: str) -> dict[str, Any]:
     """Return the facts of a task for a benchmark definition, as JSON values."""
     return {
-        "id": data.id,
+        "id": task_data.id,
         "label": label,
         "category": category,
-        "n_test": len(data.test.labels),
-        "test_class_counts": sorted(data.test.class_counts.values()),
+        "n_test": len(task_data.test.labels),
+        "test_class_counts": sorted(task_data.test.class_counts.values()),
     }

@@ -41,11 +41,11 @@ def read_submission(path: Path) -> dict[str, Any]:
     Raise OptionError for anything else, also for one of format 1.2.
     """
     try:
-        value = read_json(read_text(path, SUBMISSION_BYTES_MAX))
-        if value.pop(ENTRY_MEMBER, None) is not None:  # format 1.0 and the entry
-            value["schema_version"] = "1.0"
-        version = value["schema_version"]
-        cells = sum(len(tasks) for tasks in value["results"].values())
+        members = read_json(read_text(path, SUBMISSION_BYTES_MAX))
+        if members.pop(ENTRY_MEMBER, None) is not None:  # format 1.0 and the entry
+            members["schema_version"] = "1.0"
+        version = members["schema_version"]
+        cells = sum(len(tasks) for tasks in members["results"].values())
     except NotReadable as error:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
@@ -59,7 +59,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
         msg += f"scores: run `geneb-ci check {path}`"
         raise OptionError(msg)
-    document: dict[str, Any] = value
+    document: dict[str, Any] = members
     return document
 
 
@@ -87,9 +87,9 @@ def read_record(path: Path) -> RunRecord:
         raise OptionError(msg) from error
     except ValidationError as error:
         foreign_format = foreign_format_of(_json_value(path))
-        reason = first_error(error, with_input=True)
-        reason = f"it {foreign_format.predicate}" if foreign_format is not None else reason
-        msg = f"{path}: not a run record of this version: {reason}; {RETRY_FIX}"
+        fault = first_error(error, with_input=True)
+        fault = f"it {foreign_format.predicate}" if foreign_format is not None else fault
+        msg = f"{path}: not a run record of this version: {fault}; {RETRY_FIX}"
         raise OptionError(msg) from error
 
 
@@ -172,13 +172,13 @@ def _has_same_scores(claimed: Any, recorded: dict[str, float] | None) -> bool:
     return all(_is_equal_or_rounded(claimed[key], value) for key, value in recorded.items())
 
 
-def _is_equal_or_rounded(claimed: Any, value: float) -> bool:
-    """Whether a claimed number equals a value, or the value rounded to its printed decimals."""
+def _is_equal_or_rounded(claimed: Any, number: float) -> bool:
+    """Whether a claimed number equals a number, or the number rounded to its printed decimals."""
     if isinstance(claimed, bool) or not isinstance(claimed, int | float):
         return False
-    text = repr(claimed)
-    decimals = 0 if "e" in text else len(text.partition(".")[2])
-    return claimed == value or (decimals >= DECIMALS_MIN and round(value, decimals) == claimed)
+    digits = repr(claimed)
+    decimals = 0 if "e" in digits else len(digits.partition(".")[2])
+    return claimed == number or (decimals >= DECIMALS_MIN and round(number, decimals) == claimed)
 
 
 def _other_evidence(document: dict[str, Any], upgraded: dict[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ class VariantSequence:
 
 
 def variants_of(
-    data: TaskData, seed: str, count: int, *, reverse: bool = False
+    task_data: TaskData, seed: str, count: int, *, reverse: bool = False
 ) -> list[VariantSequence]:
     """Return variants of at most `count` test sequences and as many training sequences.
 
@@ -59,45 +59,45 @@ def variants_of(
     training sequence one of a random kind. `seed` is any text; `reverse` adds the reverse
     complement.
     """
-    real_sequences = {*data.train.sequences, *data.test.sequences}
+    real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    random_number = _stream(f"{seed}\n{data.id}")
+    random_number = _stream(f"{seed}\n{task_data.id}")
     variants = []
-    for row in _sample(len(data.test.sequences), count, random_number):
+    for row in _sample(len(task_data.test.sequences), count, random_number):
         for kind in kinds:
-            sequence = _variant(data.test.sequences[row], kind, real_sequences, random_number)
+            sequence = _variant(task_data.test.sequences[row], kind, real_sequences, random_number)
             if sequence is not None:
                 variants.append(VariantSequence("test", row, kind, sequence))
-    for row in _sample(len(data.train.sequences), count, random_number):
+    for row in _sample(len(task_data.train.sequences), count, random_number):
         kind = kinds[int(random_number() * len(kinds))]
-        sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
+        sequence = _variant(task_data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
             variants.append(VariantSequence("train", row, kind, sequence))
     return variants
 
 
 def support_variants(
-    data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
+    task_data: TaskData, seed: str, rows: Sequence[int], *, reverse: bool = False
 ) -> list[VariantSequence]:
     """Return a variant, of a random kind, of each training sequence with an index in `rows`.
 
     A sequence for which no variant is found is omitted.
     """
-    real_sequences = {*data.train.sequences, *data.test.sequences}
+    real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    random_number = _stream(f"{seed}\n{data.id}\n{SUPPORT}")
+    random_number = _stream(f"{seed}\n{task_data.id}\n{SUPPORT}")
     variants = []
     for row in rows:
         kind = kinds[int(random_number() * len(kinds))]
-        sequence = _variant(data.train.sequences[row], kind, real_sequences, random_number)
+        sequence = _variant(task_data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
             variants.append(VariantSequence(SUPPORT, row, kind, sequence))
     return variants
 
 
 def _stream(seed_text: str) -> Uniform:
-    key = np.frombuffer(hashlib.sha256(seed_text.encode()).digest(), dtype="<u4")
-    generator = np.random.RandomState(key)
+    words = np.frombuffer(hashlib.sha256(seed_text.encode()).digest(), dtype="<u4")
+    generator = np.random.RandomState(words)
     return lambda: float(generator.random_sample())
 
 

@@ -75,13 +75,13 @@ def main(arguments: list[str]) -> NoReturn:
         options, sequences = read_options(Path(arguments[0])), read_sequences(Path(arguments[1]))
         limit_process(options)
         note_attempts()
-        values = embed(options, sequences)
+        embeddings = embed(options, sequences)
     except HarnessError as error:
         exit_with(str(error), FAILED)
     except BaseException:  # noqa: BLE001 - foreign code may raise anything
         exit_with(traceback.format_exc(), BROKEN)
     with contextlib.suppress(BrokenPipeError):  # the reader refused the header and closed the pipe
-        write(result_stream, values)
+        write(result_stream, embeddings)
     sys.stderr.flush()
     os._exit(0)
 
@@ -137,10 +137,10 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     plan = with_limits(loaded, options.plan, options.device)
     bytes_allowed = None if options.memory_mib is None else options.memory_mib << 20
     memory_limit = MemoryLimit(room_of(options.device, bytes_allowed) if options.measure else None)
-    values = embed_sequences(loaded, plan, sequences, memory_limit, _letters_printer())
+    embeddings = embed_sequences(loaded, plan, sequences, memory_limit, _letters_printer())
     os.write(2, f"{BUDGET}{budget_now(loaded, plan, memory_limit)}\n".encode())
-    little_endian_dtype = values.dtype.newbyteorder("<")
-    return np.ascontiguousarray(values, dtype=little_endian_dtype)
+    little_endian_dtype = embeddings.dtype.newbyteorder("<")
+    return np.ascontiguousarray(embeddings, dtype=little_endian_dtype)
 
 
 def _letters_printer() -> Callable[[int], None]:
@@ -157,10 +157,10 @@ def _letters_printer() -> Callable[[int], None]:
     return add
 
 
-def write(stream: int, values: np.ndarray) -> None:
+def write(stream: int, embeddings: np.ndarray) -> None:
     """Write header and matrix to a file descriptor."""
-    header = HEADER.pack(MAGIC, VERSION, values.dtype.itemsize, 0, *values.shape)
-    for block in (memoryview(header), values.data.cast("B")):
+    header = HEADER.pack(MAGIC, VERSION, embeddings.dtype.itemsize, 0, *embeddings.shape)
+    for block in (memoryview(header), embeddings.data.cast("B")):
         written = 0
         while written < len(block):
             written += os.write(stream, block[written : written + PIECE_BYTES])

@@ -211,8 +211,8 @@ class OnDevices:
             msg = f"{device.name}: its process was killed while the model was loaded, probably "
             raise EmbeddingError(f"{msg}out of memory: use fewer --embedders") from error
         if started is None or started.facts is None:
-            reason = started.failure if started is not None else "nothing was loaded"
-            raise EmbeddingError(f"{device.name}: {reason}")
+            failure = started.failure if started is not None else "nothing was loaded"
+            raise EmbeddingError(f"{device.name}: {failure}")
         expected = getattr(self, "facts", started.facts)
         if started.facts != expected:
             raise EmbeddingError(
@@ -288,11 +288,11 @@ class OnDevices:
         try:
             result, works = embedding.result()
         except BrokenProcessPool:
-            reason = "its process was killed, probably out of memory"
-            result, works = EmbedResult(task_id, 0.0, failure=f"{task_id}: {reason}"), False
+            failure = "its process was killed, probably out of memory"
+            result, works = EmbedResult(task_id, 0.0, failure=f"{task_id}: {failure}"), False
         if result.failure:
-            reason = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
-            result = replace(result, failure=f"{task_id}: {reason}")
+            failure = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
+            result = replace(result, failure=f"{task_id}: {failure}")
         if works:
             device.faults = 0
             yield from self._completed(task, result)
@@ -301,9 +301,9 @@ class OnDevices:
         if self._fail_fast or self._faults[task_id] == ATTEMPTS:
             yield from self._completed(task, result)
         else:
-            yield Notice(f"{task_id}: {reason}; the task continues in another process")
+            yield Notice(f"{task_id}: {failure}; the task continues in another process")
             self._queue.appendleft(task)
-        yield from self._replace(device, reason)
+        yield from self._replace(device, failure)
 
     def _completed(self, task: _Task, result: EmbedResult) -> Iterator[EmbedResult]:
         """Yield the result of a job; queue the whole job after the last of its parts.
@@ -324,23 +324,23 @@ class OnDevices:
             divided_job.parts += 1
             self._queue.appendleft(replace(task, job=divided_job.job))
 
-    def _replace(self, device: _Device, reason: str) -> Iterator[Notice]:
+    def _replace(self, device: _Device, failure: str) -> Iterator[Notice]:
         """Start another process for a device; drop a device that has lost `ATTEMPTS` processes."""
         device.faults += 1
         if device.faults == ATTEMPTS:
-            yield self._stop_using(device, reason)
+            yield self._stop_using(device, failure)
             return
         device.end(WorkerDiedError)
         self._start(device)
 
-    def _stop_using(self, device: _Device, reason: str) -> Notice:
+    def _stop_using(self, device: _Device, failure: str) -> Notice:
         """Stop using a device. Raise WorkerDiedError if it was the last one."""
         self._devices.remove(device)
         device.end(WorkerDiedError)
         if not self._devices:
-            raise WorkerDiedError(f"{reason}: no embedder is left: continue with --resume")
+            raise WorkerDiedError(f"{failure}: no embedder is left: continue with --resume")
         names_left = ", ".join(device.name for device in self._devices)
-        return Notice(f"{reason}: the device is no longer used; remaining: {names_left}")
+        return Notice(f"{failure}: the device is no longer used; remaining: {names_left}")
 
     def close(self, kind: object) -> None:
         """End every process."""

@@ -171,12 +171,12 @@ class RayEngine:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
             self._start_and_stop_workers()
-            result = self._poll(POLL_SECONDS if block else 0)
+            event = self._poll(POLL_SECONDS if block else 0)
             while self._notices:
                 yield self._notices.popleft()
-            if result is not None:
-                yield result
-            if result is not None or not block:
+            if event is not None:
+                yield event
+            if event is not None or not block:
                 return
 
     def _start_and_stop_workers(self) -> None:
@@ -238,49 +238,49 @@ class RayEngine:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        reason = started.failure if started.facts is None else difference(self.facts, started.facts)
-        self._notices.append(Notice(f"an embedder on {started.machine} is not used: {reason}"))
+        fault = started.failure if started.facts is None else difference(self.facts, started.facts)
+        self._notices.append(Notice(f"an embedder on {started.machine} is not used: {fault}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
         task = self._streams[stream]
         try:
-            result = self._ray.get(next(stream))
+            step = self._ray.get(next(stream))
         except self._ray.exceptions.RayActorError:
             del self._streams[stream]
             self._ray.kill(task.actor)
             return self._died(task.job.task_id, "an embedder", lambda: self._queue.appendleft(task))
-        if not isinstance(result, EmbedResult):
-            task.progress(*result)
+        if not isinstance(step, EmbedResult):
+            task.progress(*step)
             return None
         del self._streams[stream]
         self._idle.append(task.actor)
-        return result
+        return step
 
     def _probed(self, ref: Any) -> RunEvent | None:  # Ray's own type
         job = self._probing.pop(ref)
         try:
-            result: ProbeResult | ProbeFailure = self._ray.get(ref)
+            probed: ProbeResult | ProbeFailure = self._ray.get(ref)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError:
             return self._died(job.task_id, "a probe", lambda: self.probe(job))
-        return result
+        return probed
 
     def _died(
         self, task_id: str, process_name: str, repeat: Callable[[], None]
     ) -> ProbeFailure | None:
         """Repeat the task of a dead process, or return its failure after `DEATHS_MAX` deaths."""
         self._deaths[task_id] += 1
-        reason = "its process was killed, or its machine left"
+        cause = "its process was killed, or its machine left"
         if self._fail_fast:
-            msg = f"{task_id}: {process_name} died: {reason}: continue with --resume"
+            msg = f"{task_id}: {process_name} died: {cause}: continue with --resume"
             raise WorkerDiedError(msg)
         if self._deaths[task_id] >= DEATHS_MAX:
             return ProbeFailure(
-                task_id, f"{task_id}: {process_name} died {DEATHS_MAX} times: {reason}"
+                task_id, f"{task_id}: {process_name} died {DEATHS_MAX} times: {cause}"
             )
         self._notices.append(
-            Notice(f"{task_id}: {process_name} died: {reason}; the task continues elsewhere")
+            Notice(f"{task_id}: {process_name} died: {cause}; the task continues elsewhere")
         )
         repeat()
         return None

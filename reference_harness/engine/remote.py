@@ -46,10 +46,10 @@ class RemoteEmbedder:
         try:
             os.chdir(self._folder)
         except OSError as error:
-            reason = (
+            failure = (
                 f"{self._folder}: {error.strerror}: start the run in a folder that exists on every"
             )
-            return StartedEmbedder(machine, None, f"{reason} machine of the cluster")
+            return StartedEmbedder(machine, None, f"{failure} machine of the cluster")
         try:
             self._embedder = self._spec.load()
         except HarnessError as error:
@@ -88,14 +88,14 @@ def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
     """Return a sentence about the first difference between two devices or machines."""
     pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
     compared_names = {field.name for field in fields(first) if field.compare}
-    name = next(
+    fact = next(
         n for n, (value, another) in pairs.items() if n in compared_names and value != another
     )
-    expected, actual = pairs[name]
+    expected, actual = pairs[fact]
     if isinstance(expected, dict):
         key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))
-        return f"in its {name}, {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
-    return f"its {name} is {actual!r}, elsewhere {expected!r}"
+        return f"in its {fact}, {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
+    return f"its {fact} is {actual!r}, elsewhere {expected!r}"
 
 
 def limit_threads(count: int) -> None:

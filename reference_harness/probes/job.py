@@ -52,8 +52,8 @@ class ProbeJob:
 
     def execute(self) -> ProbedTask:
         """Return the scores. Raise DataError or ProbeError, which name receipt and task."""
-        data = load(self.benchmark, self.source, self.task_id)
-        embeddings = values_of(self.file, self.receipt, data)
+        task_data = load(self.benchmark, self.source, self.task_id)
+        embeddings = values_of(self.file, self.receipt, task_data)
         self._refuse_altered(embeddings)
         train_count, scale = self.receipt.train, self.receipt.scale_log2
         train, test = (
@@ -64,7 +64,7 @@ class ProbeJob:
             columns = columns_of(train)
             cells = {
                 kind: {
-                    name: self._cell(kind, name, train, test, data, columns)
+                    name: self._cell(kind, name, train, test, task_data, columns)
                     for name in self.regimes
                 }
                 for kind in self.kinds
@@ -75,14 +75,14 @@ class ProbeJob:
             raise ProbeError(msg) from error
         return ProbedTask(self.model_id, self.task_id, cells, libraries())
 
-    def _refuse_altered(self, values: npt.NDArray[np.float16]) -> None:
+    def _refuse_altered(self, embeddings: npt.NDArray[np.float16]) -> None:
         """Raise DataError if the file is not the receipt's, or has NaN or infinity."""
         if (digest := file_sha256(self.file)) != self.receipt.sha256:
             msg = f"{self.file}: its sha256 is {digest}, expected {self.receipt.sha256} of the "
             msg += "submission's receipt: use the folder that was written with it"
             raise DataError([msg])
-        for start in range(0, len(values), BLOCK_EMBEDDINGS):
-            if not np.isfinite(values[start : start + BLOCK_EMBEDDINGS]).all():
+        for start in range(0, len(embeddings), BLOCK_EMBEDDINGS):
+            if not np.isfinite(embeddings[start : start + BLOCK_EMBEDDINGS]).all():
                 raise DataError(
                     [f"{self.file}: a value is NaN or infinite, expected finite values"]
                 )

@@ -59,8 +59,8 @@ def read_receipt(word: str) -> Receipt:
     `X.json` or `X` is the submission X.json with its files in the folder X; `FILE=DIR` is any other
     pair. Raise OptionError if one of the two is missing or invalid.
     """
-    name, _, folder_name = word.partition(PAIR_SEPARATOR)
-    path = Path(name)
+    file_name, _, folder_name = word.partition(PAIR_SEPARATOR)
+    path = Path(file_name)
     file, folder = path, Path(folder_name)
     if not folder_name:
         stem = path.with_suffix("") if path.suffix == ".json" else path
@@ -199,8 +199,8 @@ def _result(
     library_refs: list[LibraryRef],
     started: float,
 ) -> Probes:
-    def by_task(name: str, kind: str, regime: str) -> dict[str, ProbeScores]:
-        return {task: probed[name, task].scores[kind][regime] for task in request.tasks}
+    def by_task(model_id: str, kind: str, regime: str) -> dict[str, ProbeScores]:
+        return {task: probed[model_id, task].scores[kind][regime] for task in request.tasks}
 
     model_ids = [receipt.model_id for receipt in request.receipts]
     standings_by_regime = {

@@ -25,19 +25,19 @@ class RankTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def rank_tables(result: Probes) -> Iterable[RankTable]:
+def rank_tables(probes: Probes) -> Iterable[RankTable]:
     """Yield a table of ranks per regime, then one of the agreement between kinds of probe."""
-    for regime, by_kind in result.standings.items():
-        order = sorted(by_kind[result.kinds[0]].items(), key=lambda item: (item[1].rank, item[0]))
+    for regime, by_kind in probes.standings.items():
+        order = sorted(by_kind[probes.kinds[0]].items(), key=lambda item: (item[1].rank, item[0]))
         yield RankTable(
-            f"{regime}: macro MCC of {plural(len(result.tasks), 'task')}, and rank",
-            ("model", *result.kinds),
+            f"{regime}: macro MCC of {plural(len(probes.tasks), 'task')}, and rank",
+            ("model", *probes.kinds),
             [
                 (
                     name,
                     *(
                         f"{by_kind[kind][name].macro:.3f} {by_kind[kind][name].rank:>2}"
-                        for kind in result.kinds
+                        for kind in probes.kinds
                     ),
                 )
                 for name, _ in order
@@ -45,13 +45,13 @@ def rank_tables(result: Probes) -> Iterable[RankTable]:
         )
     rows = [
         (regime, pair.second, _tau(pair), f"{pair.swapped} of {pair.pairs}")
-        for regime, pairs in result.agreement.items()
+        for regime, pairs in probes.agreement.items()
         for pair in pairs
-        if pair.first == result.kinds[0]
+        if pair.first == probes.kinds[0]
     ]
-    if rows and len(result.receipts) > 1:
+    if rows and len(probes.receipts) > 1:
         yield RankTable(
-            f"Agreement of the order of models with that of {result.kinds[0]}",
+            f"Agreement of the order of models with that of {probes.kinds[0]}",
             ("regime", "probe", "Kendall's tau", "pairs in opposite order"),
             rows,
         )
@@ -61,16 +61,16 @@ def _tau(pair: Agreement) -> str:
     return "undefined" if pair.tau is None else f"{pair.tau:.2f}"
 
 
-def text(result: Probes) -> str:
+def text(probes: Probes) -> str:
     """Return the tables for a terminal."""
     stream = io.StringIO()
     console = Console(file=stream, width=WIDTH, color_system=None)
-    for rank_table in rank_tables(result):
+    for rank_table in rank_tables(probes):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for index, name in enumerate(rank_table.columns):
-            is_number = bool(index) and name != "probe"
+        for index, column in enumerate(rank_table.columns):
+            is_number = bool(index) and column != "probe"
             table.add_column(
-                name,
+                column,
                 justify="right" if is_number else "left",
                 overflow="fold",
                 no_wrap=is_number,
@@ -85,10 +85,10 @@ def text(result: Probes) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip() + "\n"
 
 
-def markdown(result: Probes) -> str:
+def markdown(probes: Probes) -> str:
     """Return the tables as Markdown."""
     lines: list[str] = []
-    for rank_table in rank_tables(result):
+    for rank_table in rank_tables(probes):
         rule = ["---", *("---" if name == "probe" else "---:" for name in rank_table.columns[1:])]
         lines += [f"**{rank_table.title}**", ""]
         lines += [
@@ -104,9 +104,9 @@ def _escaped(cell: str) -> str:
     return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-def as_json(result: Probes) -> str:
+def as_json(probes: Probes) -> str:
     """Return the result as JSON."""
-    return dumps(result.model_dump()).decode()
+    return dumps(probes.model_dump()).decode()
 
 
 WRITERS: dict[str, Callable[[Probes], str]] = {"text": text, "markdown": markdown, "json": as_json}

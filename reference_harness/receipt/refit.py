@@ -76,6 +76,6 @@ def refit(
     )
     with (lend_workers or Pool)(1) as pool:
         pool.submit(job)
-        (result,) = pool.results(block=True)
-    answer: ReceiptRefit = result
+        (refitted,) = pool.results(block=True)
+    answer: ReceiptRefit = refitted
     return answer

@@ -102,29 +102,26 @@ def rescored_run(
     and DataError, OptionError, ProbeError or StateError.
     """
     receipts = receipts_of(record, folder)
-    results: dict[str, RescoredRun] = {}
+    runs_by_task: dict[str, RescoredRun] = {}
     with Pool[RescoredRun](min(workers, len(receipts))) as pool:
         for name, receipt in receipts.items():
             file = receipt_file(folder, name)
             regimes = tuple(record.regimes)
             pool.submit(RunJob(name, file, receipt, benchmark, source, regimes))
         while pool.waiting:
-            for result in pool.results(block=True):
-                if result.scorer.reason:
-                    raise ScorerError(result.scorer.reason)
-                if result.data_sha256 != record.tasks[result.task_id].data_sha256:
-                    msg = (
-                        f"{result.task_id}: the task data are not those of the run: pass the "
-                        "folder "
-                    )
+            for run in pool.results(block=True):
+                if run.scorer.reason:
+                    raise ScorerError(run.scorer.reason)
+                if run.data_sha256 != record.tasks[run.task_id].data_sha256:
+                    msg = f"{run.task_id}: the task data are not those of the run: pass the folder "
                     raise DataError([f"{msg}of the run to --data"])
-                results[result.task_id] = result
+                runs_by_task[run.task_id] = run
     library_by_values = {
         tuple(library.values()): LibraryRef(**library)
-        for result in results.values()
+        for result in runs_by_task.values()
         for library in result.libraries
     }
-    sections = {name: results[name].predictions for name in record.tasks}
+    sections = {name: runs_by_task[name].predictions for name in record.tasks}
     return record.model_copy(
         update={
             "scorer": SCORER.ref,
@@ -138,7 +135,7 @@ def rescored_run(
                 }
             ),
             "tasks": {
-                name: task.model_copy(update={"regimes": results[name].regimes})
+                name: task.model_copy(update={"regimes": runs_by_task[name].regimes})
                 for name, task in record.tasks.items()
             },
             "predictions": write_predictions(folder, benchmark, record.regimes, sections),

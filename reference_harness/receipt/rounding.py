@@ -76,9 +76,9 @@ class WidenedEmbeddings:
         return rows if dtype is None else rows.astype(dtype)
 
 
-def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
+def widened(embeddings: Half, scale_log2: int) -> npt.NDArray[np.float32]:
     """Return float16 values times 2^scale_log2 as float32, exact for normal numbers."""
-    float32_values = values.astype(np.float32)
+    float32_values = embeddings.astype(np.float32)
     return np.ldexp(float32_values, np.int32(scale_log2)) if scale_log2 else float32_values
 
 
@@ -125,7 +125,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
     Values too large for float16 at this scale become its largest value.
     """
     columns = matrices[0].shape[1]
-    values = np.empty((sum(len(matrix) for matrix in matrices), columns), dtype=np.float16)
+    rounded = np.empty((sum(len(matrix) for matrix in matrices), columns), dtype=np.float16)
     step, factor = max(1, ROUNDED_VALUES // max(1, columns)), 2.0**-scale
     position = 0
     for matrix in matrices:
@@ -135,7 +135,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
         buffer = np.empty((step, columns), dtype=np.float64 if is_wide else matrix.dtype)
         for start in range(0, len(matrix), step):
             block = matrix[start : start + step]
-            scaled, target = buffer[: len(block)], values[position : position + len(block)]
+            scaled, target = buffer[: len(block)], rounded[position : position + len(block)]
             if scale:
                 block = np.multiply(block, factor, out=scaled, dtype=np.float64)
             np.clip(block, -LARGEST, LARGEST, out=scaled)
@@ -144,7 +144,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO_BITS] = 0
             position += len(block)
-    return values
+    return rounded
 
 
 def _blocks(matrix: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

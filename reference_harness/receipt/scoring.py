@@ -105,15 +105,15 @@ class CellsJob:
         Raise a HarnessError, which names the task.
         """
         started = time.perf_counter()
-        data = load(self.benchmark, self.source, self.task_id)
-        embeddings = values_of(self.file, self.receipt, data)
+        task_data = load(self.benchmark, self.source, self.task_id)
+        embeddings = values_of(self.file, self.receipt, task_data)
         scorer = SCORER.in_use()
         try:
             problem = problem_of(
                 RoundedEmbeddings(embeddings, self.receipt.scale_log2),
                 self.receipt.train,
-                data.train.labels,
-                data.test.labels,
+                task_data.train.labels,
+                task_data.test.labels,
             )
             record = {} if scorer.reason else self._of_record(problem)
             solved_regimes = self.regimes if self.canonical or self.strata is not None else ()
@@ -125,21 +125,21 @@ class CellsJob:
         if self.strata is not None:
             write_strata(
                 self.strata,
-                data,
+                task_data,
                 {name: fit for name, (fit, _) in cell_by_regime.items()},
                 {name: scored.fits for name, scored in record.items()},
             )
         if self.labels is not None:
-            write_labels(self.labels, data)
+            write_labels(self.labels, task_data)
         cells = TaskCells(
-            data_sha256=data.sha256,
+            data_sha256=task_data.sha256,
             record={name: scored.regime for name, scored in record.items()} or None,
             regimes={name: cell for name, (_, cell) in cell_by_regime.items() if self.canonical},
             few_shot=few_shot,
             seconds=round(time.perf_counter() - started, 6),
         )
         return CellsResult(
-            self.task_id, cells, digested_embeddings(embeddings, data), libraries(), scorer
+            self.task_id, cells, digested_embeddings(embeddings, task_data), libraries(), scorer
         )
 
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
@@ -179,14 +179,14 @@ class CellsJob:
         )
 
 
-def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[np.float16]:
+def values_of(file: Path, receipt: TaskReceipt, task_data: TaskData) -> npt.NDArray[np.float16]:
     """Return the embeddings of a task, mapped from its file.
 
     Raise EmbeddingError if the file or the receipt does not match the data.
     """
-    counts = (len(data.train.labels), len(data.test.labels))
+    counts = (len(task_data.train.labels), len(task_data.test.labels))
     if counts != (receipt.train, receipt.test):
-        msg = f"{data.id}: the receipt has {receipt.train} training and {receipt.test} test "
+        msg = f"{task_data.id}: the receipt has {receipt.train} training and {receipt.test} test "
         msg += f"embeddings, expected {counts[0]} and {counts[1]} by the data"
         raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
@@ -196,10 +196,10 @@ def values_of(file: Path, receipt: TaskReceipt, data: TaskData) -> npt.NDArray[n
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
-def digested_embeddings(values: npt.NDArray[np.float16], data: TaskData) -> DigestPairs:
+def digested_embeddings(embeddings: npt.NDArray[np.float16], task_data: TaskData) -> DigestPairs:
     """Return the digests of every sequence and of its embedding's bytes."""
-    sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
-    rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
+    sequences = b"".join(sequence_digests([*task_data.train.sequences, *task_data.test.sequences]))
+    rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in embeddings)
     digests, row_digests = (
         np.frombuffer(joined_digests, np.uint8).reshape(-1, DIGEST_BYTES)
         for joined_digests in (sequences, rows)
@@ -252,14 +252,14 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
     Raise DataError if a task has no digests, or another number than the receipt has embeddings.
     """
     digests_by_task = {}
-    for name, receipt in tasks.items():
-        path = folder / f"{name}{DIGESTS}"
+    for task, receipt in tasks.items():
+        path = folder / f"{task}{DIGESTS}"
         raw = path.read_bytes() if path.is_file() else b""
         if len(raw) != 2 * DIGEST_BYTES * (receipt.train + receipt.test):
             msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
             raise DataError([f"{msg}run receipt-cells --digests for this task"])
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
-        digests_by_task[name] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
+        digests_by_task[task] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
     sequence_words = [
         np.ascontiguousarray(digests.sequences).view("<u8")[:, 0]
         for digests in digests_by_task.values()
@@ -310,12 +310,12 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
     with (lend_workers or Pool)(min(request.workers, len(request.tasks))) as pool:
         # The largest first, so that it is not left for the end.
         order = sorted(request.tasks, key=lambda name: (-request.tasks[name].bytes, name))
-        for name in order:
-            receipt = request.tasks[name]
+        for task in order:
+            receipt = request.tasks[task]
             pool.submit(
                 CellsJob(
-                    name,
-                    receipt_file(request.folder, name),
+                    task,
+                    receipt_file(request.folder, task),
                     receipt,
                     request.benchmark,
                     request.source,
@@ -327,17 +327,17 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
                 )
             )
         while pool.waiting:
-            for result in pool.results(block=True):
-                scorer = result.scorer if result.scorer.reason else scorer
+            for task_cells in pool.results(block=True):
+                scorer = task_cells.scorer if task_cells.scorer.reason else scorer
                 if request.of_record and scorer.reason:
                     raise ScorerError(scorer.reason)
-                cells_by_task[result.task_id] = result.cells
-                for library in result.libraries:
+                cells_by_task[task_cells.task_id] = task_cells.cells
+                for library in task_cells.libraries:
                     ref = LibraryRef(**library)
                     library_by_key[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                digests_by_task[result.task_id] = result.digests
+                digests_by_task[task_cells.task_id] = task_cells.digests
                 if request.digests is not None:
-                    write_digests(request.digests, result.task_id, result.digests)
+                    write_digests(request.digests, task_cells.task_id, task_cells.digests)
     pin = request.benchmark.dataset
     return ReceiptCells(
         schema_version="1.0",

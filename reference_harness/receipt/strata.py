@@ -46,8 +46,8 @@ Arrays = dict[str, Any]
 """Arrays by name, the arguments of `np.savez`."""
 
 
-def _labels(data: TaskData) -> Arrays:
-    return {"train_labels": data.train.labels, "test_labels": data.test.labels}
+def _labels(task_data: TaskData) -> Arrays:
+    return {"train_labels": task_data.train.labels, "test_labels": task_data.test.labels}
 
 
 def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
@@ -56,14 +56,14 @@ def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
         np.savez(stream, **arrays)
 
 
-def write_labels(folder: Path, data: TaskData) -> None:
+def write_labels(folder: Path, task_data: TaskData) -> None:
     """Write the labels of a task, in the format of `write_strata`; create the folder."""
-    _save(folder, data.id, _labels(data))
+    _save(folder, task_data.id, _labels(task_data))
 
 
 def write_strata(
     folder: Path,
-    data: TaskData,
+    task_data: TaskData,
     regimes: Mapping[str, FittedRegime],
     record: Mapping[str, Sequence[Fit]],
 ) -> None:
@@ -71,26 +71,26 @@ def write_strata(
 
     `record` has the fits of record of each regime.
     """
-    arrays = _labels(data)
-    for name, fitted in regimes.items():
-        arrays[f"predicted_{name}"] = np.stack(fitted.predicted)
+    arrays = _labels(task_data)
+    for regime, fitted in regimes.items():
+        arrays[f"predicted_{regime}"] = np.stack(fitted.predicted)
         if fitted.rows:
-            arrays[f"support_{name}"] = np.unique(np.concatenate(fitted.rows))
-            arrays[f"weights_{name}"] = np.stack([solution.weights for solution in fitted.solved])
-            arrays[f"intercepts_{name}"] = np.stack(
+            arrays[f"support_{regime}"] = np.unique(np.concatenate(fitted.rows))
+            arrays[f"weights_{regime}"] = np.stack([solution.weights for solution in fitted.solved])
+            arrays[f"intercepts_{regime}"] = np.stack(
                 [solution.intercepts for solution in fitted.solved]
             )
         else:
             arrays["weights"] = fitted.solved[0].weights
             arrays["intercepts"] = fitted.solved[0].intercepts
             arrays["classes"] = fitted.solved[0].classes
-    for name, fits in record.items():
-        arrays[f"record_predicted_{name}"] = np.stack([fit.predictions for fit in fits])
-        arrays[f"record_weights_{name}"] = np.stack([fit.weights for fit in fits])
-        arrays[f"record_intercepts_{name}"] = np.stack([fit.intercepts for fit in fits])
-    _save(folder, data.id, arrays)
-    sequences = [*data.train.sequences, *data.test.sequences]
+    for regime, fits in record.items():
+        arrays[f"record_predicted_{regime}"] = np.stack([fit.predictions for fit in fits])
+        arrays[f"record_weights_{regime}"] = np.stack([fit.weights for fit in fits])
+        arrays[f"record_intercepts_{regime}"] = np.stack([fit.intercepts for fit in fits])
+    _save(folder, task_data.id, arrays)
+    sequences = [*task_data.train.sequences, *task_data.test.sequences]
     write_bytes(
-        folder / f"{data.id}{SEQUENCES}",
+        folder / f"{task_data.id}{SEQUENCES}",
         "".join(f"{sequence}\n" for sequence in sequences).encode(),
     )
