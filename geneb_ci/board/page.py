@@ -147,7 +147,7 @@ def page_files() -> dict[str, bytes]:
     Raises BrokenInstallation if one is missing.
     """
     files = {name: shipped("page", name).read_bytes() for name in FIXED_FILES}
-    return assembled_files(files | _source())
+    return assembled_files(files | _source_files())
 
 
 def pages_style() -> bytes:
@@ -155,10 +155,10 @@ def pages_style() -> bytes:
 
     Raises BrokenInstallation if a part of it is missing.
     """
-    return _style(PAGES_STYLE, _source()).encode()
+    return _style(PAGES_STYLE, _source_files()).encode()
 
 
-def _source() -> dict[str, bytes]:
+def _source_files() -> dict[str, bytes]:
     folder = shipped("page", MAIN_SCRIPT).parent
     return {
         SOURCE + path.relative_to(folder).as_posix(): path.read_bytes()

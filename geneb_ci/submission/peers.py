@@ -60,13 +60,13 @@ def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
             numbers = list(itertools.chain.from_iterable(map(dict.values, cells)))
         if len(numbers) > 1 and set(map(type, numbers)) == {float}:  # nearly every row
             tasks = tuple((regime, *results[regime]) for regime in results)
-            names, sort_values = _names(tasks, tuple(map(tuple, cells)))
+            names, sort_values = _sorted_names(tasks, tuple(map(tuple, cells)))
             return names, array.array("d", [number + 0.0 for number in sort_values(numbers)])
     return _named_scores(results)
 
 
 @functools.lru_cache(maxsize=4)
-def _names(
+def _sorted_names(
     regimes: tuple[tuple[str, ...], ...], metrics: tuple[tuple[str, ...], ...]
 ) -> "tuple[tuple[str, ...], itemgetter[Any]]":
     """Return the sorted names of scores, and a function that sorts values in the same way.

@@ -228,11 +228,11 @@ def pairs_with_one_difference(
         differing += ["size"] if ratio > SAME_SIZE else []
         if len(differing) == 1:
             attribute = differing[0]
-            first, second = sorted((left, right), key=lambda f: _value(f, attribute), reverse=True)
+            first, second = sorted((left, right), key=lambda f: _fact(f, attribute), reverse=True)
             yield attribute, first, second
 
 
-def _value(facts: _ComparedModel, attribute: str) -> float | str:
+def _fact(facts: _ComparedModel, attribute: str) -> float | str:
     return facts.params if attribute == "size" else facts.value_by_attribute[attribute]
 
 

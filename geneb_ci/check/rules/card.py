@@ -204,10 +204,10 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     digests = model.get("weights")
     values_by_name = {
         "the repository of the weights": (facts.repositories, row.repositories),
-        "the commit of the weights": (facts.commits, _texts([model.get("revision")])),
+        "the commit of the weights": (facts.commits, _strings([model.get("revision")])),
         "the sha256 of the weights": (
             facts.digests,
-            _texts(digests.values() if isinstance(digests, dict) else ()),
+            _strings(digests.values() if isinstance(digests, dict) else ()),
         ),
     }
     for fact, (in_card, in_row) in values_by_name.items():
@@ -215,7 +215,7 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
             yield _card_fault(fact, quoted(min(in_card)), quoted(min(in_row)), weights_field)
 
 
-def _texts(members: Iterable[object]) -> frozenset[str]:
+def _strings(members: Iterable[object]) -> frozenset[str]:
     return frozenset(member for member in members if isinstance(member, str))
 
 
