@@ -197,12 +197,12 @@ _FOLDERS = {
 }
 
 
-def default_folder(kind: LayoutKind, name: str) -> str:
+def default_folder(kind: LayoutKind, setting: str) -> str:
     """Return the default path of a folder in a kind of repository, relative to its root.
 
     If the kind has no such folder, the path is that in a repository of this project.
     """
-    return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
+    return _FOLDERS.get(kind, {}).get(setting, _FOLDERS[LayoutKind.GENEB_CI][setting])
 
 
 _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")

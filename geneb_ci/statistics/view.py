@@ -182,7 +182,7 @@ class RowView:
         return self.benchmark.regimes[regime], self.benchmark.task_ids[task]
 
     @property
-    def others(self) -> Iterator[tuple[int, Vector]]:
+    def other_rows(self) -> Iterator[tuple[int, Vector]]:
         """Each other row with its index."""
         return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own_index)
 
