@@ -226,5 +226,6 @@ def test_texts_have_the_decimals_that_tell_two_triples_apart():
         distinct_text(first, first)[0]
         == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
     )
+    assert distinct_text(first, Triple(0.6, 0.25, 0.125))[0] == str(first)
     assert str(first) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
     assert len(RhoRange(10, -4, 6)) == 6
