@@ -79,8 +79,11 @@ practice: $(READY)  ## a board with twelve open pull requests on this machine, i
 test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one folder of tests/
 	$(BIN)/python -m pytest -n auto --dist worksteal $(AREA:%=tests/%)
 
-test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
-	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
+# Each night tries another order, of the files and of the tests in each.
+ORDER ?= $(shell date -u +%Y%m%d)
+
+test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`; ORDER=20261129 repeats an order
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "" --random-order-bucket=module --random-order-seed=$(ORDER)
 
 expected: $(READY) $(VALIDATORS)/.ready  ## rewrites expected outputs and generated files; read git diff afterwards
 	$(BIN)/python tools/generate.py

@@ -55,7 +55,7 @@ def public_table() -> ScoreTable:
 def raised_rows(table: ScoreTable, models: int = MODELS) -> Iterator[RaisedRow]:
     """Yield copies of some rows, in each of which a category that was not first is raised to it."""
     benchmark = shipped_benchmark()
-    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE_ROWS]
+    sound = [i for i, name in enumerate(table.models) if name not in DEFECTIVE_ROWS]
     for row_index in sorted(random.Random(SEED).sample(sound, models)):
         row = table.vectors[row_index]
         others = [vector for i, vector in enumerate(table.vectors) if i != row_index]
@@ -114,14 +114,14 @@ def main() -> None:
         columns = " | ".join(f"{count / len(results):.0%}" for count in counts)
         lines.append(f"| {name} | {len(results)} | {columns} |")
     honest_names = [
-        table.names[i]
+        table.models[i]
         for i, row in enumerate(table.vectors)
         if any(
             lead.size > plausibility_rows.CROWN_LIMIT
             for lead in led_categories(RowView(shipped_benchmark(), table, row, i))
         )
     ]
-    lines.append(f"\nOf the {len(table.names)} public rows, `category-crown` names: "
+    lines.append(f"\nOf the {len(table.models)} public rows, `category-crown` names: "
                  f"{', '.join(honest_names) or 'none'}.")  # fmt: skip
     text = "\n".join(lines) + "\n"
     print(text)

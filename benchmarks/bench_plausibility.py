@@ -102,14 +102,14 @@ def add_noise(table: ScoreTable, row_index: int, rng: random.Random) -> Vector:
 
 
 def _other_row_index(table: ScoreTable, row_index: int, rng: random.Random) -> int:
-    other = rng.randrange(len(table.names) - 1)
+    other = rng.randrange(len(table.models) - 1)
     return other + (other >= row_index)
 
 
 def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
     """Return the share of forgeries of rows without a warning that get one."""
     rng = random.Random(SEED)
-    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE_ROWS | NOTED_ROWS]
+    sound = [i for i, name in enumerate(table.models) if name not in DEFECTIVE_ROWS | NOTED_ROWS]
     hits = 0
     for _ in range(trials):
         row_index = rng.choice(sound)

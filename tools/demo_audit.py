@@ -50,7 +50,7 @@ class MiniRepository:
     def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
         """Create both. A copy is installed because an audit rejects a checkout with changes."""
         self.root = folder / "repository"
-        self.environment = os.environ | {"PYTHONPATH": str(self._site(folder / "site"))}
+        self.environment = os.environ | {"PYTHONPATH": str(self._copy_site(folder / "site"))}
         (self.root / "submissions").mkdir(parents=True)
         (self.root / "schemas").mkdir()
         shutil.copy(ROOT / "schemas/benchmark-mini.json", self.root / "schemas/benchmark.json")
@@ -61,10 +61,10 @@ class MiniRepository:
         (policy / "policy.toml").write_text(policy_text, encoding="utf-8")
         self._write("leaderboard/policy/official.json", {"files": {}})
         self._write("round.json", ROUND)
-        self._key()
+        self._make_key()
         self._git("init", "--quiet", "--initial-branch", "main")
 
-    def _site(self, folder: Path) -> Path:
+    def _copy_site(self, folder: Path) -> Path:
         """Copy the toolkit into a folder, and return the folder for PYTHONPATH."""
         for folder_name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
             shutil.copytree(ROOT / folder_name, folder / folder_name)
@@ -73,7 +73,7 @@ class MiniRepository:
     def _write(self, file_name: str, content: object) -> None:
         (self.root / file_name).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
-    def _key(self) -> None:
+    def _make_key(self) -> None:
         key_words = ("--output", "key.pem", "--owner", "demo")
         output = self.run("geneb_ci", "audit", "keygen", *key_words).stdout
         trusted_key = json.loads(output) | {"valid_from": COMMITTED_AT}

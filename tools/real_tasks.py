@@ -41,9 +41,9 @@ def differing(folder: Path, pins: dict[str, str]) -> list[str]:
     return [name for name, digest in pins.items() if digests.get(name) != digest]
 
 
-def main(folder: Path, options: Iterable[str] = (), pinned: Path = PINS) -> int:
+def main(folder: Path, options: Iterable[str] = (), pins_file: Path = PINS) -> int:
     """Fetch and compare; return the exit code. `options` go to `geneb-harness data pull`."""
-    pins: dict[str, str] = json.loads(pinned.read_bytes())["tasks"]
+    pins: dict[str, str] = json.loads(pins_file.read_bytes())["tasks"]
     if not fetch(folder, pins, options):
         is_fork = os.environ.get("FORK") == "true"
         print(
@@ -54,7 +54,7 @@ def main(folder: Path, options: Iterable[str] = (), pinned: Path = PINS) -> int:
     if wrong := differing(folder, pins):
         print(
             f"real tasks: {', '.join(wrong)}: the contents differ from the digests in "
-            f"{pinned.name}; "
+            f"{pins_file.name}; "
             "if the benchmark pins a new revision, review the changes and update these digests"
         )
         return 1

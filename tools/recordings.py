@@ -35,6 +35,8 @@ ROW = ROOT / "tests/public/submissions/GROVER.json"
 CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
 PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
 HOME = "~"
+HOME_LENGTH = 32
+"""Characters of the folder that `~` stands for: a command wraps the lines that name it before."""
 WIDTH = 80
 """Columns of the terminal, which is also the default width of a message."""
 READ_BYTES = 65536
@@ -283,8 +285,11 @@ RECORDINGS = {
 def recorded(command: str) -> str:
     """Record one of RECORDINGS and return its picture."""
     recording = RECORDINGS[command]
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-recording-") as folder:
-        return recording.typed(Path(folder).resolve()).svg(command, recording.title)
+    with tempfile.TemporaryDirectory(prefix="geneb-") as scratch:
+        parent = Path(scratch).resolve()
+        folder = parent / "home".ljust(HOME_LENGTH - len(f"{parent}/"), "-")
+        folder.mkdir()
+        return recording.typed(folder).svg(command, recording.title)
 
 
 def main() -> None:

@@ -52,12 +52,12 @@ def rewritten(page: str, page_text: str, page_by_path: dict[str, str]) -> str:
         if match[1] is not None:
             # In tables GitHub needs bars in code escaped, but Zensical would show the backslash.
             return match[1] if match[1].startswith("```") else match[1].replace("\\|", "|")
-        return f"]({_target(page, match[2], page_by_path)})"
+        return f"]({_site_link(page, match[2], page_by_path)})"
 
     return _PARTS.sub(link, page_text)
 
 
-def _target(page: str, link: str, page_by_path: dict[str, str]) -> str:
+def _site_link(page: str, link: str, page_by_path: dict[str, str]) -> str:
     file, mark, anchor = link.partition("#")
     if not file or re.match(r"[a-z]+:", link):
         return link

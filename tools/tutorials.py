@@ -52,10 +52,10 @@ def main() -> int:
     pages = parser.parse_args().page or [*COMMANDS_MAX]
     if unknown := [page for page in pages if page not in COMMANDS_MAX]:
         parser.error(f"{unknown[0]} is not one of: {', '.join(COMMANDS_MAX)}")
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-tutorials-") as at:
-        repository = snapshot(Path(at, "source.git"))
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-tutorials-") as root:
+        repository = snapshot(Path(root, "source.git"))
         for page in pages:
-            folder = Path(at, Path(page).stem)
+            folder = Path(root, Path(page).stem)
             folder.mkdir()
             try:
                 played = follow(page, folder, repository)

@@ -192,9 +192,9 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     changed_models = {row.model for row in changed_rows}
     moves = tuple(
         move
-        for name in new_regimes
-        if name in old_regimes
-        for move in _moves(old_regimes[name], new_regimes[name], changed_models)
+        for regime in new_regimes
+        if regime in old_regimes
+        for move in _moves(old_regimes[regime], new_regimes[regime], changed_models)
     )
     return BoardDiff(
         added=tuple(_one_sided_row(m, new_regimes) for m in models_new if m not in models_old),
@@ -202,9 +202,9 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
         changed=changed_rows,
         moves=moves,
         pushed={
-            name: _pushed(old_regimes[name], new_regimes[name], moves)
-            for name in new_regimes
-            if name in old_regimes
+            regime: _pushed(old_regimes[regime], new_regimes[regime], moves)
+            for regime in new_regimes
+            if regime in old_regimes
         },
     )
 
@@ -286,13 +286,13 @@ def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> 
     for model in kept_models:
         # Two rows that did not change cannot have passed each other.
         compared_models = [
-            other for other in kept_models if other != model and changed_models & {model, other}
+            rival for rival in kept_models if rival != model and changed_models & {model, rival}
         ]
         passed = tuple(o for o in compared_models if _passes(model, o, old_regime, new_regime))
         passed_by = tuple(o for o in compared_models if _passes(o, model, old_regime, new_regime))
         if passed or passed_by:
             is_inside_noise = not any(
-                new_regime.is_significant(model, other) for other in (*passed, *passed_by)
+                new_regime.is_significant(model, rival) for rival in (*passed, *passed_by)
             )
             yield RankMove(
                 model,

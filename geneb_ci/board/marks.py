@@ -226,7 +226,7 @@ def property_outcomes(submission: Submission) -> str | None:
     if not isinstance(submission, SubmissionV12):
         return None
     properties = submission.properties
-    parts = []
+    phrases = []
     for outcome, words in OUTCOME_WORDS.items():
         property_names = [
             PROPERTY_WORDS[n]
@@ -234,8 +234,8 @@ def property_outcomes(submission: Submission) -> str | None:
             if n in properties and properties[n].outcome == outcome
         ]
         if property_names:
-            parts.append(f"{words}: {', '.join(property_names)}")
-    return "; ".join(parts) or None
+            phrases.append(f"{words}: {', '.join(property_names)}")
+    return "; ".join(phrases) or None
 
 
 def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:

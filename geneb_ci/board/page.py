@@ -46,19 +46,19 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     Names are paths relative to the folder of the page. Files are returned unchanged if there is no
     source among them. Raises BrokenInstallation if a part is missing or an import does not resolve.
     """
-    source = {name: raw for name, raw in files.items() if name.startswith(SOURCE)}
-    page = {name: raw for name, raw in files.items() if name not in source}
-    if MAIN_SCRIPT in source:
-        page[SCRIPT] = _script(source).encode()
-    if MAIN_STYLE in source:
-        page[STYLE] = _style(MAIN_STYLE, source).encode()
+    source_files = {path: raw for path, raw in files.items() if path.startswith(SOURCE)}
+    page = {path: raw for path, raw in files.items() if path not in source_files}
+    if MAIN_SCRIPT in source_files:
+        page[SCRIPT] = _script(source_files).encode()
+    if MAIN_STYLE in source_files:
+        page[STYLE] = _style(MAIN_STYLE, source_files).encode()
     return dict(sorted(page.items()))
 
 
-def _script(source: Mapping[str, bytes]) -> str:
-    order = _import_order(MAIN_SCRIPT, source, (), {})
-    parts = "\n".join(_module_function(name, _text(name, source)) for name in order)
-    return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{parts}\n}})();\n'
+def _script(source_files: Mapping[str, bytes]) -> str:
+    order = _import_order(MAIN_SCRIPT, source_files, (), {})
+    modules = "\n".join(_module_function(path, _text(path, source_files)) for path in order)
+    return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{modules}\n}})();\n'
 
 
 def _module_function(module: str, code: str) -> str:
@@ -82,8 +82,8 @@ def _module_variable(path: str) -> str:
     return "$" + re.sub(r"\W", "_", path.removeprefix(SOURCE).removesuffix(".js"))
 
 
-def _resolved_path(name: str, imported: str) -> str:
-    return normpath(join(dirname(name), imported))
+def _resolved_path(path: str, imported: str) -> str:
+    return normpath(join(dirname(path), imported))
 
 
 def _imported_names(import_list: str) -> list[str]:
@@ -91,53 +91,53 @@ def _imported_names(import_list: str) -> list[str]:
 
 
 def _import_order(
-    name: str,
-    source: Mapping[str, bytes],
+    module: str,
+    source_files: Mapping[str, bytes],
     importers: tuple[str, ...],
     imports: dict[str, list[str]],
 ) -> list[str]:
-    """Return the names of a part and of all parts that it imports, imported ones first.
+    """Return a module and all modules that it imports, imported ones first.
 
-    `importers` are the parts being resolved; `imports` caches results.
+    `importers` are the modules being resolved; `imports` caches results.
     """
-    if name in importers:
-        raise _broken(name, f"is imported in a circle: {' -> '.join([*importers, name])}")
-    if name in imports:
-        return imports[name]
-    parts: dict[str, None] = {}
-    for names, path in _IMPORT.findall(_text(name, source)):
-        imported_path = _resolved_path(name, path)
-        exported_names = _exports(_text(imported_path, source))
-        for export in _imported_names(names):
+    if module in importers:
+        raise _broken(module, f"is imported in a circle: {' -> '.join([*importers, module])}")
+    if module in imports:
+        return imports[module]
+    imported: dict[str, None] = {}
+    for import_list, path in _IMPORT.findall(_text(module, source_files)):
+        imported_path = _resolved_path(module, path)
+        exported_names = _exports(_text(imported_path, source_files))
+        for export in _imported_names(import_list):
             if export not in exported_names:
-                raise _broken(name, f"imports {export}, which {imported_path} does not export")
-        if imported_path not in parts:
-            parts |= dict.fromkeys(
-                _import_order(imported_path, source, (*importers, name), imports)
+                raise _broken(module, f"imports {export}, which {imported_path} does not export")
+        if imported_path not in imported:
+            imported |= dict.fromkeys(
+                _import_order(imported_path, source_files, (*importers, module), imports)
             )
-    imports[name] = [*parts, name]
-    return imports[name]
+    imports[module] = [*imported, module]
+    return imports[module]
 
 
-def _exports(text: str) -> list[str]:
-    return _EXPORTED.findall(text)
+def _exports(code: str) -> list[str]:
+    return _EXPORTED.findall(code)
 
 
-def _style(main: str, source: Mapping[str, bytes]) -> str:
-    text = _text(main, source)
-    part_texts = (_text(_resolved_path(main, path), source) for path in _STYLE_IMPORT.findall(text))
+def _style(main: str, files: Mapping[str, bytes]) -> str:
+    text = _text(main, files)
+    part_texts = (_text(_resolved_path(main, path), files) for path in _STYLE_IMPORT.findall(text))
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 
-def _text(name: str, source: Mapping[str, bytes]) -> str:
-    if name not in source:
-        raise _broken(name, "is missing")
-    return source[name].decode("utf-8").replace("\r\n", "\n")
+def _text(path: str, source_files: Mapping[str, bytes]) -> str:
+    if path not in source_files:
+        raise _broken(path, "is missing")
+    return source_files[path].decode("utf-8").replace("\r\n", "\n")
 
 
-def _broken(name: str, objection: str) -> BrokenInstallation:
+def _broken(path: str, objection: str) -> BrokenInstallation:
     return BrokenInstallation(
-        f"leaderboard/{name} {objection}", "reinstall geneb-ci, or fix the source of the page"
+        f"leaderboard/{path} {objection}", "reinstall geneb-ci, or fix the source of the page"
     )
 
 
@@ -147,7 +147,7 @@ def page_files() -> dict[str, bytes]:
     Raises BrokenInstallation if one is missing.
     """
     files = {name: shipped("page", name).read_bytes() for name in FIXED_FILES}
-    return assembled_files(files | _source())
+    return assembled_files(files | _source_files())
 
 
 def pages_style() -> bytes:
@@ -155,10 +155,10 @@ def pages_style() -> bytes:
 
     Raises BrokenInstallation if a part of it is missing.
     """
-    return _style(PAGES_STYLE, _source()).encode()
+    return _style(PAGES_STYLE, _source_files()).encode()
 
 
-def _source() -> dict[str, bytes]:
+def _source_files() -> dict[str, bytes]:
     folder = shipped("page", MAIN_SCRIPT).parent
     return {
         SOURCE + path.relative_to(folder).as_posix(): path.read_bytes()
@@ -172,15 +172,15 @@ def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, by
     Its addresses of data, script and style have digests, so that no cache returns those of another
     version. An index.html without the expected addresses, such as a maintainer's, is not changed.
     """
-    [data] = [name for name in scripts if script_part(name) == BASE]
-    addresses = {f"board-{BASE}.js": data}
-    for name in (SCRIPT, STYLE):
-        if name in page:
-            digest = hashlib.sha256(page[name]).hexdigest()[:DIGEST_DIGITS]
-            addresses[name] = f"{name}?{digest}"
+    [base_script] = [file_name for file_name in scripts if script_part(file_name) == BASE]
+    addresses = {f"board-{BASE}.js": base_script}
+    for file_name in (SCRIPT, STYLE):
+        if file_name in page:
+            digest = hashlib.sha256(page[file_name]).hexdigest()[:DIGEST_DIGITS]
+            addresses[file_name] = f"{file_name}?{digest}"
     index = page[INDEX]
-    for name, address in addresses.items():
-        index = index.replace(f'="{name}"'.encode(), f'="{address}"'.encode(), 1)
+    for file_name, address in addresses.items():
+        index = index.replace(f'="{file_name}"'.encode(), f'="{address}"'.encode(), 1)
     return {**page, INDEX: index}
 
 
@@ -202,11 +202,11 @@ def write_page(folder: Path, files: Mapping[str, bytes]) -> None:
 
     Raises what `write_files` raises.
     """
-    parents = sorted({PurePosixPath(name).parent for name in files})
+    parents = sorted({PurePosixPath(path).parent for path in files})
     for parent in parents:
         files_of_folder = {
-            PurePosixPath(name).name: content
-            for name, content in files.items()
-            if PurePosixPath(name).parent == parent
+            PurePosixPath(path).name: content
+            for path, content in files.items()
+            if PurePosixPath(path).parent == parent
         }
         write_files(folder / parent, files_of_folder)

@@ -98,11 +98,11 @@ def page_scripts(
     base = _base(parsed_files, ordered_rows, ids, benchmark, first_advice)
     digest = _digest(texts_by_part | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
-    keys_by_part = {name: f"{name}.{digest}" for name in texts_by_part}
+    keys_by_part = {part: f"{part}.{digest}" for part in texts_by_part}
     partial = functools.partial
     scripts: dict[str, Text] = {
-        script_name(name, digest): partial(script_of, keys_by_part[name], text)
-        for name, text in texts_by_part.items()
+        script_name(part, digest): partial(script_of, keys_by_part[part], chunks)
+        for part, chunks in texts_by_part.items()
     }
     scripts[script_name(BASE, digest)] = partial(script_of, "base", base_text)
     scripts[CURRENT_SCRIPT] = partial(script_of, "current", [ascii_text(digest)])
@@ -112,9 +112,9 @@ def page_scripts(
 def _digest(texts_by_part: Mapping[str, list[bytes]]) -> str:
     """Return the digest of the texts, their names and the version of geneb-ci."""
     digest = hashlib.sha256(__version__.encode())
-    for name, text in texts_by_part.items():
-        digest.update(f"\0{name}\0".encode())
-        for chunk in text:
+    for part, chunks in texts_by_part.items():
+        digest.update(f"\0{part}\0".encode())
+        for chunk in chunks:
             digest.update(chunk)
     return digest.hexdigest()[:DIGEST_DIGITS]
 
@@ -166,7 +166,7 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
         "harness": benchmark.harness_version,
         "primary": benchmark.primary_metric,
         "regimes": benchmark.regimes,
-        "few": [name for name in benchmark.regimes if name in benchmark.protocol.few_shot_k],
+        "few": [regime for regime in benchmark.regimes if regime in benchmark.protocol.few_shot_k],
         "fits": len(benchmark.protocol.seeds),
         "metrics": benchmark.metrics,
         "categories": categories,

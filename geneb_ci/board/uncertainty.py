@@ -179,9 +179,9 @@ def task_numbers(
     columns = [board.tasks[task] for task in tasks]
     return np.array(
         [
-            [part.values[positions] for part in columns],
-            [np.square(np.sqrt(part.variance[positions])) + added_variance for part in columns],
-            [spread_of(part)[positions] for part in columns],
+            [column.values[positions] for column in columns],
+            [np.square(np.sqrt(column.variance[positions])) + added_variance for column in columns],
+            [spread_of(column)[positions] for column in columns],
         ]
     )
 
@@ -295,7 +295,7 @@ def row_scores(
     cells = cells_of(submission, regime, benchmark, results)
     means = weighted_sums(cells.scores.tolist(), benchmark)
     variance = [
-        _squared_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)
+        _squared_error(summed) for summed in weighted_sums(cells.variance.tolist(), benchmark, 2)
     ]
     freedom, task_freedom = [math.inf] * len(means), np.full(len(cells.seeds), np.inf)
     if cells.seeds.any():

@@ -65,7 +65,7 @@ class CachedChecker:
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
-        digest = self._key(files)
+        digest = self._cache_key(files)
         cached = self._load(digest) if digest else None
         if cached is not None:
             yield from cached
@@ -81,7 +81,7 @@ class CachedChecker:
         for outcome in outcomes(checker, files, self.jobs):
             computed.append(outcome)
             yield outcome
-        if digest and self._key(files) == digest:  # nothing has changed during the check
+        if digest and self._cache_key(files) == digest:  # nothing has changed during the check
             self._save(digest, computed)
 
     def _load(self, digest: str) -> list[Outcome] | None:
@@ -106,7 +106,7 @@ class CachedChecker:
             content = {"files": list(map(_outcome_json, readable)), "benchmarks": self.benchmarks}
             self.cache.save(digest, json.dumps(content, separators=(",", ":")).encode())
 
-    def _key(self, files: Sequence[Path]) -> str:
+    def _cache_key(self, files: Sequence[Path]) -> str:
         """Return a digest of what the outcomes depend on; "" if they must not be cached."""
         if self.cache.folder is None or len(files) < FILES_MIN:
             return ""

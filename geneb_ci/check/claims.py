@@ -90,7 +90,7 @@ _NUMBERS = frozenset({int, float})
 def readings(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
     """Return each triple with the half-width of each score, inferred from the decimals of all."""
     has_mixed_decimals = is_mixed(
-        value for triple in triples.values() for value in (triple.mcc, triple.f1)
+        score for triple in triples.values() for score in (triple.mcc, triple.f1)
     )
     columns = [
         half_widths(column, fit_count, mixed=has_mixed_decimals)

@@ -55,7 +55,7 @@ class Fixed:
     def diff(self) -> str:
         """Return the change as a unified diff; "" if there is none."""
         old_lines, new_lines = (
-            text.splitlines(keepends=True) for text in (self.before, self.after)
+            version.splitlines(keepends=True) for version in (self.before, self.after)
         )
         lines = difflib.unified_diff(old_lines, new_lines, self.file, self.file)
         marked = (

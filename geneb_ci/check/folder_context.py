@@ -47,7 +47,7 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
     The mapping is empty if the benchmark compares other scores than the shipped ones.
     """
     known_cells = tuple(cell_names(benchmark))
-    return {name: row for name, row in _shipped().items() if row.names == known_cells}
+    return {name: row for name, row in _shipped().items() if row.cells == known_cells}
 
 
 def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:

@@ -41,7 +41,7 @@ def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
     extractor_class = next((node for node in _classes(tree) if node.name == class_name), None)
     if extractor_class is not None:
         return _class_fault(extractor_class)
-    if not class_name or {class_name, "*"} & _names(tree):
+    if not class_name or {class_name, "*"} & _bound_names(tree):
         return None
     return InterfaceFault(1, f"the module has no class {quoted(class_name)[1:-1]}")
 
@@ -53,7 +53,7 @@ def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
             class_def.bases
             or class_def.keywords
             or class_def.decorator_list
-            or METHOD in _names(class_def)
+            or METHOD in _bound_names(class_def)
         )
         message = f"{class_def.name} has no method {METHOD}"
         return None if may_have_method else InterfaceFault(class_def.lineno, message)
@@ -73,7 +73,7 @@ def extractor_class(raw: bytes) -> str:
         tree = _parsed(raw)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    return next((node.name for node in _classes(tree) if METHOD in _names(node)), "")
+    return next((node.name for node in _classes(tree) if METHOD in _bound_names(node)), "")
 
 
 def _parsed(raw: bytes) -> ast.Module:
@@ -93,7 +93,7 @@ def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
     return embed_methods[-1] if embed_methods and not embed_methods[-1].decorator_list else None
 
 
-def _names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
+def _bound_names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
     """Return the names that statements bind, at any depth; `*` stands for a star import."""
     names: set[str] = set()
     for node in ast.walk(tree):

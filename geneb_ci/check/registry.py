@@ -231,7 +231,7 @@ def __getattr__(name: str) -> object:
 
 def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
     """Return the rules whose ids `chosen_rule_ids` returns. Raises UsageProblem as it does."""
-    return tuple(rule_of(name) for name in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
+    return tuple(rule_of(rule_id) for rule_id in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 
 def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
@@ -245,13 +245,13 @@ def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[st
         set(map(exact_rule_name, ignored)),
     )
     rules = [
-        (family, name)
+        (family, rule_id)
         for family, ids in FILE_RULES.items()
-        for name in ids
+        for rule_id in ids
         if family == "internal"
         or (
-            (not selected_names or {name, family} & selected_names)
-            and not {name, family} & ignored_names
+            (not selected_names or {rule_id, family} & selected_names)
+            and not {rule_id, family} & ignored_names
         )
     ]
     if all(family == "internal" for family, _ in rules):
@@ -259,7 +259,7 @@ def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[st
             "these options leave no rule to run",
             "name fewer rules in --ignore, or more in --select",
         )
-    return tuple(name for _, name in rules)
+    return tuple(rule_id for _, rule_id in rules)
 
 
 def exact_rule_name(name: str) -> str:

@@ -41,11 +41,11 @@ class Rounding(NamedTuple):
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None for unrounded or few scores."""
     scores = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    informative = [value for value in scores if value not in WHOLE]
-    short_decimals = [decimals(value) for value in informative if not is_unrounded(value)]
+    informative = [score for score in scores if score not in WHOLE]
+    short_decimals = [decimals(score) for score in informative if not is_unrounded(score)]
     if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_MAX:
         return None  # the file is not rounded; most files end here
-    lengths = [n for value in informative if (n := decimals(value)) is not None]
+    lengths = [n for score in informative if (n := decimals(score)) is not None]
     return Rounding(informative, lengths) if len(lengths) >= VALUES_MIN else None
 
 

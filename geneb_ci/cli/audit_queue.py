@@ -86,10 +86,10 @@ def entries_of(path: Path) -> list[QueuedAudit]:
             "[[audit]] and nothing else",
             fix,
         )
-    return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
+    return [_audit(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
 
 
-def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
+def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
         raise UsageProblem(
             f"{position}: the key file is missing", 'add file = "submissions/M.json"'

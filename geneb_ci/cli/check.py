@@ -229,8 +229,8 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     """Print how many findings a baseline left out, and which of its entries match nothing."""
     lines = [f"{plural(report.known, 'finding')} of {baseline} left out"] if report.known else []
     lines += [
-        f"{baseline}: not found any more: {entry.rule} in {entry.file} {entry.pointer}"
-        for entry in report.stale[:STALE_MAX]
+        f"{baseline}: not found any more: {known.rule} in {known.file} {known.pointer}"
+        for known in report.stale[:STALE_MAX]
     ]
     if len(report.stale) > STALE_MAX:
         lines.append(f"{baseline}: and {len(report.stale) - STALE_MAX} more")

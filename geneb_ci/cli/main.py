@@ -365,14 +365,14 @@ def harness_words() -> list[str]:
     return [*module_command("reference_harness"), "--program", "geneb-ci"]
 
 
-def run_harness(name: str, *arguments: str) -> int:
+def run_harness(subcommand: str, *arguments: str) -> int:
     """Run a command of the harness in place of this process (exec).
 
     For help, and where exec does not exist, run it in a child process and return its exit code.
     """
     import subprocess  # 5 ms that `check` does not need
 
-    command = [*harness_words(), name, *arguments]
+    command = [*harness_words(), subcommand, *arguments]
     if os.name == "posix" and arguments not in HELP_ARGUMENTS:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)

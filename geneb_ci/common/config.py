@@ -74,7 +74,7 @@ def read_settings(path: Path) -> Settings | None:
         else:
             names = ", ".join((*PATH_SETTINGS, *LIST_SETTINGS, *ADDRESS_SETTINGS))
             raise BadConfiguration(
-                f"{path}: {TABLE} {_key(setting)} = {_value(value)} is not a setting",
+                f"{path}: {TABLE} {_setting_name(setting)} = {_value_text(value)} is not a setting",
                 f"settings are {names}; select and ignore are lists of strings, repository, "
                 "site and space are https addresses, and all others are paths",
             )
@@ -111,21 +111,21 @@ def _table(path: Path) -> dict[str, Any] | None:
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
         raise BadConfiguration(
-            f"{path}: tool = {_value(tool)} is not a table", f"write it as {TABLE}"
+            f"{path}: tool = {_value_text(tool)} is not a table", f"write it as {TABLE}"
         )
     table = tool.get("geneb-ci")
     if table is not None and not isinstance(table, dict):
         raise BadConfiguration(
-            f"{path}: tool.geneb-ci = {_value(table)} is not a table", f"write it as {TABLE}"
+            f"{path}: tool.geneb-ci = {_value_text(table)} is not a table", f"write it as {TABLE}"
         )
     return table
 
 
-def _key(setting: str) -> str:
+def _setting_name(setting: str) -> str:
     return setting if setting.isascii() and setting.isidentifier() else quoted(setting)
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return the value of a setting as text, or its type if it cannot be printed."""
     try:
         return quoted(value)
@@ -197,12 +197,12 @@ _FOLDERS = {
 }
 
 
-def default_folder(kind: LayoutKind, name: str) -> str:
+def default_folder(kind: LayoutKind, setting: str) -> str:
     """Return the default path of a folder in a kind of repository, relative to its root.
 
     If the kind has no such folder, the path is that in a repository of this project.
     """
-    return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
+    return _FOLDERS.get(kind, {}).get(setting, _FOLDERS[LayoutKind.GENEB_CI][setting])
 
 
 _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")

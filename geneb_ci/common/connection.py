@@ -25,8 +25,8 @@ class _PacedStream(io.RawIOBase):
     Only the time inside reads counts, not what the reader does between two of them.
     """
 
-    def __init__(self, source: io.RawIOBase) -> None:
-        self.source, self.seconds_waited, self.bytes_received = source, 0.0, 0
+    def __init__(self, stream: io.RawIOBase) -> None:
+        self.stream, self.seconds_waited, self.bytes_received = stream, 0.0, 0
 
     def readable(self) -> bool:
         return True
@@ -34,7 +34,7 @@ class _PacedStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         """Read what has arrived. Raises TimeoutError below the minimum pace."""
         started = time.monotonic()
-        count: int | None = self.source.readinto(buffer)
+        count: int | None = self.stream.readinto(buffer)
         self.seconds_waited += time.monotonic() - started
         self.bytes_received += count or 0
         if self.seconds_waited > PACE_SECONDS:
@@ -45,7 +45,7 @@ class _PacedStream(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        self.source.close()
+        self.stream.close()
         super().close()
 
 
@@ -56,8 +56,8 @@ class _BoundedReader(io.BufferedReader):
     trailer lines, or on the extension of a chunk's length. The file itself is never read by lines.
     """
 
-    def __init__(self, source: io.RawIOBase) -> None:
-        super().__init__(source)
+    def __init__(self, stream: io.RawIOBase) -> None:
+        super().__init__(stream)
         self.overhead_left = OVERHEAD_MAX
 
     def readline(self, size: int | None = -1, /) -> bytes:

@@ -194,13 +194,13 @@ def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], lis
     return repetition_levels, definition_levels, known_values
 
 
-def _plain_encoded(kind: ColumnKind, values: Iterable[Any]) -> bytes:
+def _plain_encoded(column_kind: ColumnKind, values: Iterable[Any]) -> bytes:
     """Return values of a kind in the PLAIN encoding of the format."""
-    if kind == "text":
+    if column_kind == "text":
         texts = [value.encode("utf-8", "replace") for value in values]
         return b"".join(part for text in texts for part in (struct.pack("<I", len(text)), text))
     numbers = list(values)
-    return struct.pack(f"<{len(numbers)}{'q' if kind == 'count' else 'd'}", *numbers)
+    return struct.pack(f"<{len(numbers)}{'q' if column_kind == 'count' else 'd'}", *numbers)
 
 
 def _page(page_type: int, member: int, head: list[tuple[int, Any]], body: bytes) -> bytes:
@@ -251,8 +251,8 @@ def _varint(number: int) -> bytes:
 def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
     """Return a record in Thrift's compact protocol."""
     encoded, last_number = [], 0
-    for number, value in members:
-        member_type, content = _encoded(value)
+    for number, member in members:
+        member_type, content = _encoded(member)
         encoded.append(bytes([(number - last_number) << 4 | member_type]) + content)
         last_number = number
     return b"".join([*encoded, b"\0"])

@@ -96,12 +96,12 @@ def known_files() -> KnownFiles:
 T = TypeVar("T")
 
 
-def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
+def read_shipped(file_name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
     """Read a shipped JSON file of `schemas`, and return what `parse` makes of its value.
 
     Raises BrokenInstallation if the file is missing, too large or damaged.
     """
-    path = shipped("schemas", name)
+    path = shipped("schemas", file_name)
     try:
         return parse(read_json(read_regular(path, bytes_max), is_own=True))
     except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -52,7 +52,7 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
     number = attached.order.number
     line = encode(attached, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
-    present_parts = _parts(github.comments(number), github.author).get(digest, [])
+    present_parts = _record_parts(github.comments(number), github.author).get(digest, [])
     for numbered_part in numbered_parts(line, PART_CHARACTERS):
         if numbered_part not in present_parts:
             position = numbered_part.partition(" ")[0].replace("/", " of ")
@@ -69,7 +69,7 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
 
     Raises UsageProblem if there is none, and Tampered if it cannot be read.
     """
-    lines = map(joined, _parts(github.comments(number), github.author).values())
+    lines = map(joined, _record_parts(github.comments(number), github.author).values())
     complete_lines = [line for line in lines if line is not None]
     if not complete_lines:
         raise UsageProblem(
@@ -80,7 +80,7 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
     return decode(complete_lines[-1], AttachedRecord, subject, RETRY_FIX)
 
 
-def _parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
+def _record_parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
     """Return the parts of records in our comments, by the digest of the record."""
     parts_by_digest: dict[str, list[str]] = {}
     for comment in comments:

@@ -26,7 +26,7 @@ from geneb_ci.github.one_line import decode, encode
 from geneb_ci.github.prefetch import prefetch_conversations
 from geneb_ci.github.replies import UNREADABLE, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_text
-from geneb_ci.github.trees import Source, read_blob
+from geneb_ci.github.trees import GitReader, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
@@ -99,14 +99,14 @@ def is_published(github: GitHub, order: AuditOrder) -> bool:
     return github.publication_time(sha, digest) == order.plan.committed_at
 
 
-def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, bytes]:
+def files_at_head(reader: GitReader, files: Iterable[FileDigest]) -> dict[str, bytes]:
     """Return the bytes of the files of a row, each checked against its digest.
 
     One request a file. Raises Tampered.
     """
     contents = {}
     for file in files:
-        raw = read_blob(source, Blob(REGULAR, file.blob))
+        raw = read_blob(reader, Blob(REGULAR, file.blob))
         if isinstance(raw, Fault):
             raise Tampered(f"{file.path}: {raw.message}", RETRY_FIX)
         contents[file.path] = raw
@@ -247,11 +247,11 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     )
 
 
-def refused_text(name: str, error: GenebError, retry_text: str, run: str) -> str:
+def refused_text(subject: str, error: GenebError, retry_text: str, run: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
-        f"### The audit of {code(name)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
+        f"### The audit of {code(subject)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
         f"{retry_text}.{run_text(run)}\n"
     )
 

@@ -13,8 +13,8 @@ from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, Layout, find_layou
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import (
+    GitReader,
     Main,
-    Source,
     Tree,
     read_blob,
     tree_of,
@@ -28,7 +28,7 @@ _ENTRY = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", r
 
 
 class Clone:
-    """A local git repository as a source of commits, trees and blobs."""
+    """A local git repository as a reader of commits, trees and blobs."""
 
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
@@ -65,7 +65,7 @@ class Clone:
         """Return the files of a commit or tree; read once."""
         if sha not in self._trees:
             listing = self.repository.run("ls-tree", "-r", "-l", "-z", "--full-tree", sha)
-            self._trees[sha] = tree_of(map(_entry, listing.split(b"\0")[:-1]))
+            self._trees[sha] = tree_of(map(_listed_file, listing.split(b"\0")[:-1]))
         return self._trees[sha]
 
     def prefetch(self, shas: Iterable[str]) -> None:
@@ -79,7 +79,7 @@ class Clone:
         return self._blobs.pop(sha)
 
 
-def _entry(line: bytes) -> tuple[str, str, str, int]:
+def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     """Return path, mode, id and size of a file that git lists."""
     match = _ENTRY.fullmatch(line)
     if match is None:
@@ -97,7 +97,7 @@ _CHECKOUT_FIX = "nothing was written; run this in a checkout of the base branch'
 
 @contextlib.contextmanager
 def layout_of_main(
-    source: Source, root: Path, main: Main, note: Say | None = None
+    reader: GitReader, root: Path, main: Main, note: Say | None = None
 ) -> Iterator[Layout]:
     """Yield the layout of the base branch: the checkout, or a copy with the present files of main.
 
@@ -120,15 +120,15 @@ def layout_of_main(
     if not differing_paths and not _has_other_files(root, main):
         yield find_layout(root)
         return
-    if isinstance(source, Clone):
+    if isinstance(reader, Clone):
         blobs = (main.files[path] for path in differing_paths if not path.startswith(_CODE))
-        source.prefetch(blob.sha for blob in blobs if _is_readable(blob))
+        reader.prefetch(blob.sha for blob in blobs if _is_readable(blob))
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as folder_name:
         folder = Path(os.path.realpath(folder_name))
         for path, raw in bytes_by_path.items():
             if path.startswith(_CODE):
                 continue
-            content = _fetched(source, main.files[path]) if raw is None else raw
+            content = _fetched(reader, main.files[path]) if raw is None else raw
             if content is not None:
                 _write(folder, path, content)
         yield find_layout(folder)
@@ -185,15 +185,15 @@ def _is_readable(blob: Blob) -> bool:
     return blob.mode == REGULAR and blob.size <= BYTES_MAX
 
 
-def _fetched(source: Source, blob: Blob) -> bytes | None:
+def _fetched(reader: GitReader, blob: Blob) -> bytes | None:
     """Return the bytes of a file of main; None for a link or an unused file; one request."""
     if not _is_readable(blob):
         return None
-    raw = read_blob(source, blob)
+    raw = read_blob(reader, blob)
     return raw if isinstance(raw, bytes) else None
 
 
-def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
+def layout_of_settings(reader: GitReader, files: Mapping[str, Blob]) -> Layout:
     """Return the layout that the settings in a tree define, without using the checkout.
 
     Its folders do not exist: only their paths relative to the root are meaningful. Raises
@@ -206,7 +206,7 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
         for path in LAYOUT_FILES:
             blob = files.get(path)
             if blob is not None and blob.mode == REGULAR:
-                content = _fetched(source, blob) if path == SETTINGS_FILE else b""
+                content = _fetched(reader, blob) if path == SETTINGS_FILE else b""
                 _write(folder, path, content or b"")
         return find_layout(folder)
 

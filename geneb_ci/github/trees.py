@@ -39,8 +39,8 @@ def tree_of(listed_files: Iterable[tuple[str, str, str, int]], *, is_cut: bool =
     return Tree(files, is_cut)
 
 
-class Source(Protocol):
-    """A source of commits, trees and blobs: the API of GitHub, or a clone."""
+class GitReader(Protocol):
+    """A reader of commits, trees and blobs: the API of GitHub, or a clone."""
 
     def merge_base(self, base: str, head: str) -> Commit:
         """Return the merge base of two commits."""
@@ -65,13 +65,13 @@ class Main:
     """The paths that the digest covers."""
 
 
-def main_at(source: Source, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
+def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
     """Return the state of the base branch at a commit; one request, unless its tree is cached.
 
     `more_paths` are further paths that the settings name. Raises UnexpectedReply if GitHub does not
     list all files.
     """
-    files, is_cut = source.tree(commit.tree)
+    files, is_cut = reader.tree(commit.tree)
     if is_cut:
         raise UnexpectedReply(
             "GitHub truncated the list of files of the base branch",
@@ -96,16 +96,16 @@ class Proposal:
     """Every path of the result of the merge except folders."""
 
 
-def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
+def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
     """Compare merge base, head and base branch, in at most three requests.
 
     A path counts as changed if it differs from the merge base and from the base branch. So changes
     that were merged meanwhile, such as the parent of a stacked pull request, do not count.
     Raises Tampered if an answer contradicts itself.
     """
-    base = source.merge_base(main.sha, head)
-    base_files, base_cut = source.tree(base.tree)
-    files_at_head, head_cut = source.tree(head)
+    base = reader.merge_base(main.sha, head)
+    base_files, base_cut = reader.tree(base.tree)
+    files_at_head, head_cut = reader.tree(head)
     main_files = main.files
     paths = sorted(
         path
@@ -122,7 +122,7 @@ def read_proposal(source: Source, head: str, folders: RepositoryFolders, main: M
     return Proposal(base.sha, change, head_files)
 
 
-def read_blob(source: Source, blob: Blob) -> bytes | Fault:
+def read_blob(reader: GitReader, blob: Blob) -> bytes | Fault:
     """Return the bytes of a file, in one request; a Fault without a request if it is too large.
 
     Raises Tampered if the bytes do not match their git object id.
@@ -131,7 +131,7 @@ def read_blob(source: Source, blob: Blob) -> bytes | Fault:
         raise ValueError(blob.mode)
     if blob.size > BYTES_MAX:
         return too_large(blob.size)
-    raw = source.blob(blob.sha)
+    raw = reader.blob(blob.sha)
     if blob_id(raw) != blob.sha:
         message = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
         raise Tampered(message, TAMPERED_FIX)

@@ -130,8 +130,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             f"{first_and_more([_refusal_text(refusal) for refusal in comparison.refused])}"
         )
     if comparison.refused_before:
-        files = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
-        yield f"not on the old board, because it could not be read: {files}"
+        file_list = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
+        yield f"not on the old board, because it could not be read: {file_list}"
 
 
 def _refusal_text(submission: RejectedSubmission) -> str:

@@ -73,7 +73,7 @@ class Description(NamedTuple):
     """Whether an audit of the row covers the value."""
 
 
-def _source(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, str]:
+def _first_page(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, str]:
     """Return the address and name of the page to open first, or {} if no page is known."""
     model, layout = row.submission.model_id, site.layout
     for record in record_links(row, site) if is_audited else ():
@@ -194,7 +194,7 @@ def _entry(
         verify_token=token,
         date=submission.run.finished_at if isinstance(submission, SubmissionV11) else None,
         notes="; ".join(notes),
-        **_source(row, site, is_audited=description.is_audited),
+        **_first_page(row, site, is_audited=description.is_audited),
     )
 
 
@@ -298,7 +298,7 @@ def _log(row: Row, site: Site, collection: str) -> dict[str, Any]:
             },
         },
         "model_info": _model_info(row, site),
-        "evaluation_results": [*_results(row, site)],
+        "evaluation_results": [*_log_results(row, site)],
     }
 
 
@@ -325,7 +325,7 @@ def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
         details["gaps"] = _json_text(submission.gaps)
     if isinstance(submission, SubmissionV12) and submission.receipt is not None:
         details["receipt"] = _json_text(submission.receipt.model_dump(mode="json"))
-    page = _source(row, site)
+    page = _first_page(row, site)
     url = {"source_organization_url": page["source_url"]} if page else {}
     return {
         "source_name": f"{site.benchmark.name} leaderboard",
@@ -359,7 +359,7 @@ def _model_info(row: Row, site: Site) -> dict[str, Any]:
     }
 
 
-def _results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
+def _log_results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, scores, standing in scored_cells(row, benchmark):

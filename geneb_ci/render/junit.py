@@ -82,14 +82,14 @@ def _unchecked(message: str, fix: str) -> str:
     )
 
 
-def _element(classname: str, name: str, tag: str, rule: str, lines: list[str]) -> str:
+def _element(classname: str, case_name: str, tag: str, rule: str, lines: list[str]) -> str:
     """Return one case; a skipped one has neither type nor text, so its message holds everything."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
     detail = "\n".join(f"      {escape(line)}" for line in lines[1:])
     if tag == "skipped":
         attributes, detail = f'message="{escape("; ".join([lines[0], *lines[2:]]))}"', ""
     return (
-        f'    <testcase classname="{escape(classname)}" name="{escape(name)}" time="0">\n'
+        f'    <testcase classname="{escape(classname)}" name="{escape(case_name)}" time="0">\n'
         f"      <{tag} {attributes}>" + (f"\n{detail}\n      " if detail else "") + f"</{tag}>\n"
         "    </testcase>\n"
     )

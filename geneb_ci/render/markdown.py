@@ -134,11 +134,11 @@ def finding_blocks(
         for fix, findings_with_fix in itertools.groupby(group, lambda finding: finding.fix):
             heading += f"\n**Fix:** {prose(fix)}\n\n" if fix else "\n"
             for finding in findings_with_fix:
-                yield heading, _item(finding)
+                yield heading, _list_item(finding)
                 heading = ""
 
 
-def _item(finding: Finding) -> str:
+def _list_item(finding: Finding) -> str:
     position = code(f"{finding.file}:{finding.line}:{finding.column}")
     pointer = f" at {code(finding.pointer)}" if finding.pointer else ""
     return f"- {code(sentence(finding))}\\\n  {position}{pointer}\n"

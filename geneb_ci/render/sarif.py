@@ -51,7 +51,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
                     "tool": {"driver": driver},
                     "columnKind": "unicodeCodePoints",
                     "invocations": [_invocation(report)],
-                    "results": list(_results(findings, rules)),
+                    "results": list(_sarif_results(findings, rules)),
                 }
             ],
         }
@@ -93,7 +93,7 @@ def _notice(level: str, text: str) -> dict[str, Any]:
     return {"level": level, "message": {"text": escape(text)}}
 
 
-def _results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:
+def _sarif_results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:
     count_by_fingerprint: Counter[str] = Counter()
     for finding in findings:
         identity = _identity(finding)

@@ -382,11 +382,11 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     if card is None:
         return {}
     entries = {
-        "display": card.entry_named("display name"),
-        "params": card.entry_named("parameters"),
-        "training_data": card.entry_named("training data"),
-        "zero_shot": card.entry_named("zero-shot"),
-        "submitted_by": card.entry_named("submitted by"),
+        "display": card.field_named("display name"),
+        "params": card.field_named("parameters"),
+        "training_data": card.field_named("training data"),
+        "zero_shot": card.field_named("zero-shot"),
+        "submitted_by": card.field_named("submitted by"),
     }
     facts = {name: entry.value for name, entry in entries.items() if entry and entry.value}
     number = _NUMBER.search(facts.pop("params", ""))

@@ -56,7 +56,7 @@ def is_coarse(row: Vector) -> bool:
 def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
     counts = _near_counts(view)
-    similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
+    similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.other_rows]
     return sorted(similar, key=lambda near: (-near.near_cells, near.number))
 
 
@@ -87,7 +87,7 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
         numbers = [i for i, x in enumerate(column) if not math.isnan(x)]
         numbers.sort(key=column.__getitem__)
         cells.append(([column[i] for i in numbers], numbers))
-    return cells or [([], [])] * sum(part.stop - part.start for part in table.regimes)
+    return cells or [([], [])] * sum(regime.stop - regime.start for regime in table.regimes)
 
 
 def near_copies(view: RowView) -> list[Resemblance]:

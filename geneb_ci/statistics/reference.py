@@ -27,7 +27,7 @@ Vector = tuple[float, ...]
 class ScoreTable:
     """The rows of one folder for one benchmark; hashed by identity, for caches."""
 
-    names: tuple[str, ...]
+    models: tuple[str, ...]
     """Model id of each row."""
     vectors: tuple[Vector, ...]
     index: dict[Path, int]
@@ -50,12 +50,12 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
     vectors: list[Vector] = []
     index: dict[Path, int] = {}
     for row in rows:
-        if id(row.names) not in positions:  # rows share their tuple of names
-            position_of = {name: position for position, name in enumerate(row.names)}
-            positions[id(row.names)] = [position_of.get(name) for name in cells]
+        if id(row.cells) not in positions:  # rows share their tuple of names
+            position_of = {cell: position for position, cell in enumerate(row.cells)}
+            positions[id(row.cells)] = [position_of.get(cell) for cell in cells]
         index[row.path] = len(model_ids)
         model_ids.append(row.path.stem)
-        numbers = [math.nan if p is None else row.values[p] for p in positions[id(row.names)]]
+        numbers = [math.nan if p is None else row.scores[p] for p in positions[id(row.cells)]]
         vectors.append(vector(numbers))
     size = len(benchmark.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(len(benchmark.regimes)))
@@ -269,7 +269,7 @@ def _fit_bytes(fitted: Fitted) -> bytes:
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     """Return a digest of everything that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
-    bounds = [bound for part in regimes for bound in (part.start, part.stop)]
+    bounds = [bound for regime in regimes for bound in (regime.start, regime.stop)]
     return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
 
 

@@ -28,8 +28,8 @@ def student_quantile(normal_quantile: float, freedom: Floats | float) -> Floats:
 def as_normal(statistic: Floats, freedom: Floats) -> Floats:
     """Return the normal quantile at the probability whose Student's t quantile is `statistic`."""
     finite = np.minimum(freedom, FREEDOM_MAX)
-    size = np.sqrt(np.log1p(statistic * statistic / finite) / _growth(finite))
-    return np.where(freedom < FREEDOM_MAX, np.copysign(size, statistic), statistic)
+    magnitude = np.sqrt(np.log1p(statistic * statistic / finite) / _growth(finite))
+    return np.where(freedom < FREEDOM_MAX, np.copysign(magnitude, statistic), statistic)
 
 
 def _growth(freedom: Floats) -> Floats:

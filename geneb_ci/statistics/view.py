@@ -182,7 +182,7 @@ class RowView:
         return self.benchmark.regimes[regime], self.benchmark.task_ids[task]
 
     @property
-    def others(self) -> Iterator[tuple[int, Vector]]:
+    def other_rows(self) -> Iterator[tuple[int, Vector]]:
         """Each other row with its index."""
         return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own_index)
 
@@ -335,7 +335,7 @@ def led_categories(view: RowView) -> list[LedCategory]:
         return []
     start = view.shots.index(math.inf) * len(view.benchmark.task_ids)
     index_of = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
-    categories = _parts(view.benchmark.categories, index_of)
+    categories = _category_cells(view.benchmark.categories, index_of)
     all_means = _category_means(view.table, categories)
     if all_means is None or view.others_count < ROWS_MIN:
         return []
@@ -382,7 +382,7 @@ def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(cells, key=lambda cell: -distance[cell]))
 
 
-def _parts(categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]) -> Parts:
+def _category_cells(categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]) -> Parts:
     return tuple((name, tuple(index_of[task] for task in ids)) for name, ids in categories.items())
 
 

@@ -88,7 +88,7 @@ def _prototypes() -> dict[str, str]:
 
     confusables = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     lookalikes_of = {
-        key.strip(_MARK): [entry["c"].strip(_MARK) for entry in confusables[key]]
+        key.strip(_MARK): [lookalike["c"].strip(_MARK) for lookalike in confusables[key]]
         for key in confusables
     }
     return {
@@ -129,13 +129,13 @@ class Card:
 
     name: str
     text: str
-    entries: tuple[CardField, ...]
+    fields: tuple[CardField, ...]
     fault: Fault | None = None
 
-    def entry_named(self, *words: str) -> CardField | None:
+    def field_named(self, *words: str) -> CardField | None:
         """Return the first entry whose name contains one of the words, ignoring letter case."""
         for word in words:
-            for field in self.entries:
+            for field in self.fields:
                 if word in field.name.casefold():
                     return field
         return None
@@ -175,7 +175,7 @@ def parse_card(raw: bytes | Fault, name: str) -> Card:
             name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "not UTF-8")
         )
     text = _LINE_END.sub("\n", text)
-    return Card(name, text, tuple(_entries(text)))
+    return Card(name, text, tuple(_fields_in(text)))
 
 
 def _unreadable(message: str, actual: str) -> Fault:
@@ -183,7 +183,7 @@ def _unreadable(message: str, actual: str) -> Fault:
     return Fault("unreadable-card", (), message, actual, expected, at=0, card=True)
 
 
-def _entries(text: str) -> list[CardField]:
+def _fields_in(text: str) -> list[CardField]:
     fields: list[tuple[str, int, list[str]]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if match := _FIELD.match(line):

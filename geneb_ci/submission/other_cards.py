@@ -43,12 +43,12 @@ class CardFacts(NamedTuple):
 
 def weights_of(card: Card) -> CardField | None:
     """Return the field about the weights."""
-    return card.entry_named("weights", "checkpoint")
+    return card.field_named("weights", "checkpoint")
 
 
 def training_of(card: Card) -> CardField | None:
     """Return the field about the training data."""
-    return card.entry_named("training data", "pretraining")
+    return card.field_named("training data", "pretraining")
 
 
 def title_line(card: Card) -> int:

@@ -60,13 +60,13 @@ def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
             numbers = list(itertools.chain.from_iterable(map(dict.values, cells)))
         if len(numbers) > 1 and set(map(type, numbers)) == {float}:  # nearly every row
             tasks = tuple((regime, *results[regime]) for regime in results)
-            names, sort_values = _names(tasks, tuple(map(tuple, cells)))
+            names, sort_values = _sorted_names(tasks, tuple(map(tuple, cells)))
             return names, array.array("d", [number + 0.0 for number in sort_values(numbers)])
     return _named_scores(results)
 
 
 @functools.lru_cache(maxsize=4)
-def _names(
+def _sorted_names(
     regimes: tuple[tuple[str, ...], ...], metrics: tuple[tuple[str, ...], ...]
 ) -> "tuple[tuple[str, ...], itemgetter[Any]]":
     """Return the sorted names of scores, and a function that sorts values in the same way.
@@ -117,8 +117,8 @@ class PeerRow(NamedTuple):
     """The scores of one other row."""
 
     path: Path
-    names: tuple[str, ...]
-    values: "array.array[float]"
+    cells: tuple[str, ...]
+    scores: "array.array[float]"
 
 
 class RowWithoutFile(NamedTuple):
@@ -127,8 +127,8 @@ class RowWithoutFile(NamedTuple):
     model_id: str
     digest: str
     """Digest of its scores, as from `results_digest`."""
-    names: tuple[str, ...]
-    values: "array.array[float]"
+    cells: tuple[str, ...]
+    scores: "array.array[float]"
     display: str = ""
     """Its display name; "" if unknown."""
 
@@ -139,7 +139,7 @@ class RowWithoutFile(NamedTuple):
 
     def as_read(self, path: Path, *, keep_scores: bool) -> "ReadRow":
         """Return the row as if read from a file at `path`; with its scores if `keep_scores`."""
-        row = PeerRow(path, self.names, self.values) if keep_scores else None
+        row = PeerRow(path, self.cells, self.scores) if keep_scores else None
         return ReadRow(
             path, self.model_id, self.digest, _skeleton_pairs(self.model_id, self.display), row
         )
@@ -158,7 +158,7 @@ class ReadRow(NamedTuple):
 
 class _RowIndexes(NamedTuple):
     paths: tuple[Path, ...]
-    names: dict[str, list[tuple[Path, str]]]
+    names_by_skeleton: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
     rows: tuple[PeerRow, ...]
 
@@ -189,9 +189,9 @@ class Peers:
         return files
 
     @property
-    def names(self) -> dict[str, list[tuple[Path, str]]]:
+    def names_by_skeleton(self) -> dict[str, list[tuple[Path, str]]]:
         """Skeleton of a display name or an id to pairs of a file and the name."""
-        return self._indexes.names
+        return self._indexes.names_by_skeleton
 
     def has_other(self, own_path: Path) -> bool:
         """Whether there is a row besides that of the file `own_path`."""
@@ -229,7 +229,7 @@ class Peers:
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
                 row = (
-                    PeerRow(peer.path, peer.names, peer.values) if peer.path in candidates else None
+                    PeerRow(peer.path, peer.cells, peer.scores) if peer.path in candidates else None
                 )
                 read = ReadRow(
                     peer.path, peer.model_id, peer.digest, _skeleton_pairs(peer.model_id, ""), row

@@ -198,7 +198,7 @@ class Strings(Cursor):
     def check_characters(self, text: str, path: KeyPath, at: int) -> str:
         """Record lone surrogates and forbidden characters; return the string without surrogates."""
         if (surrogate := _SURROGATE.search(text)) is not None:
-            code_point = _name(surrogate.group())
+            code_point = _code_point(surrogate.group())
             self.fault(
                 "lone-surrogate",
                 path,
@@ -209,7 +209,7 @@ class Strings(Cursor):
             )
             text = _SURROGATE.sub("\ufffd", text)
         if (hiding_character := HIDING.search(text)) is not None:
-            code_point = _name(hiding_character.group())
+            code_point = _code_point(hiding_character.group())
             self.fault(
                 "forbidden-character",
                 path,
@@ -250,12 +250,12 @@ class Strings(Cursor):
         self.fault(
             "invalid-json",
             path,
-            f"unescaped control character {_name(mark)} in a string",
-            _name(mark),
+            f"unescaped control character {_code_point(mark)} in a string",
+            _code_point(mark),
             f"the escape \\u{ord(mark):04x}, or nothing",
             self.at,
         )
 
 
-def _name(character: str) -> str:
+def _code_point(character: str) -> str:
     return f"U+{ord(character):04X}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.board.board import is_board
 from geneb_ci.board.means import mean
 from geneb_ci.board.page import FIXED_FILES
 from geneb_ci.board.rows import InvalidBoard, encode, extra_required, leaderboards
@@ -44,6 +45,19 @@ def test_a_missing_package_of_the_extra_is_told_and_another_is_a_bug():
     )
     with pytest.raises(ModuleNotFoundError), extra_required():
         raise ModuleNotFoundError("No module named 'geneb_ci.x'", name="geneb_ci.x")
+
+
+def test_a_built_board_is_told_from_a_repository_that_has_one(tmp_path):
+    repository, inside, alone = (tmp_path / name for name in ("r", "r/built", "alone"))
+    (repository / "submissions").mkdir(parents=True)
+    (repository / "schemas").mkdir()
+    shutil.copy(ROOT / "schemas/benchmark.json", repository / "schemas")
+    for folder in (inside, alone):
+        folder.mkdir()
+    assert not any(map(is_board, (None, repository, inside, alone)))
+    for folder in (repository, inside, alone):
+        (folder / "leaderboard.json").write_text("{}", encoding="utf-8")
+    assert [is_board(folder) for folder in (repository, inside, alone)] == [False, True, True]
 
 
 def test_rows_have_upstreams_keys_in_upstreams_order(board):

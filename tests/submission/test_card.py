@@ -23,7 +23,7 @@ def read(tmp_path, raw: bytes) -> Card:
 def test_fields_and_sections_are_entries_with_their_lines(tmp_path):
     fields = "- **Pooling:** mean,\n  over tokens\n* **Layer**: last\n"
     text = f"# Title\n\n{fields}\n##  Training data \n\nA\nB\n"
-    entries = [(e.name, e.value, e.line) for e in read(tmp_path, text.encode()).entries]
+    entries = [(e.name, e.value, e.line) for e in read(tmp_path, text.encode()).fields]
     assert entries == [
         ("Pooling", "mean, over tokens", 3),
         ("Layer", "last", 5),
@@ -47,7 +47,7 @@ def test_fields_and_sections_are_entries_with_their_lines(tmp_path):
 def test_a_hostile_card_is_read_in_linear_time(tmp_path, text):
     started = time.process_time()
     card = read(tmp_path, text.encode())
-    for entry in card.entries:
+    for entry in card.fields:
         parameter_count(entry.value)
     assert time.process_time() - started < 1
 
@@ -66,7 +66,7 @@ def test_a_hostile_card_is_read_in_linear_time(tmp_path, text):
 def test_a_card_that_cannot_be_read_is_a_fault(tmp_path, raw, message):
     card = read(tmp_path, raw)
     assert card.fault is not None
-    assert (card.fault.rule, card.fault.message, card.entries) == ("unreadable-card", message, ())
+    assert (card.fault.rule, card.fault.message, card.fields) == ("unreadable-card", message, ())
 
 
 def test_a_card_that_is_no_file_is_a_fault_and_none_is_none(tmp_path):
@@ -94,7 +94,7 @@ def test_a_card_that_is_no_file_is_a_fault_and_none_is_none(tmp_path):
 def test_no_card_raises(tmp_path_factory, lines):
     raw = "\n".join(lines).encode("utf-8", "surrogatepass")
     card = read(tmp_path_factory.getbasetemp(), raw)
-    for entry in card.entries:
+    for entry in card.fields:
         parameter_count(entry.value)
 
 

@@ -370,7 +370,7 @@ def largest_gains(view: RowView) -> dict[str, float]:
 
 
 def _above_median(view: RowView) -> list[float]:
-    rows = [row for _, row in view.others]
+    rows = [row for _, row in view.other_rows]
     gains = []
     for number, score in enumerate(view.row):
         column = [row[number] for row in rows if not math.isnan(row[number])]

@@ -245,11 +245,11 @@ def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     rows_with_size = [row for row in rows if row.params and regime in row.macro]
     if len(rows_with_size) < MODELS_MIN:
         categories = rows_with_size[0].categories[regime] if rows_with_size else ()
-        return None, [FigurePart(name=name, value=None) for name in categories]
+        return None, [FigurePart(name=category, value=None) for category in categories]
     counts = _centred_ranks([float(row.params or 0) for row in rows_with_size])
     correlations = [
-        FigurePart(name=name, value=_correlation(counts, _centred_ranks(scores)))
-        for name, scores in _by_category(rows_with_size, regime)
+        FigurePart(name=category, value=_correlation(counts, _centred_ranks(scores)))
+        for category, scores in _by_category(rows_with_size, regime)
     ]
     macro = _centred_ranks([row.macro[regime] for row in rows_with_size])
     return _correlation(counts, macro), correlations
@@ -304,8 +304,8 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
 
 def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     means = [(mean(scores), task) for task, scores in _by_task(rows, parameters["regime"])]
-    tasks = sorted((value, task) for value, task in means if value < parameters["threshold"])
-    return len(tasks), [FigurePart(name=task, value=value) for value, task in tasks]
+    tasks = sorted((score, task) for score, task in means if score < parameters["threshold"])
+    return len(tasks), [FigurePart(name=task, value=score) for score, task in tasks]
 
 
 def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
@@ -333,9 +333,9 @@ def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     if not winners_before or not winners_after:
         return None, []
     changes = [
-        FigurePart(name=f"{name}: {winner}, then {winners_after[name]}", value=None)
-        for name, winner in winners_before.items()
-        if winner != winners_after[name]
+        FigurePart(name=f"{category}: {winner}, then {winners_after[category]}", value=None)
+        for category, winner in winners_before.items()
+        if winner != winners_after[category]
     ]
     return len(changes), changes
 
@@ -344,8 +344,8 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
     """Return the model with the highest mean of each category, the first of equal ones."""
     ranked_rows = [row for row in rows if regime in row.categories]
     return {
-        name: ranked_rows[scores.index(max(scores))].model
-        for name, scores in _by_category(ranked_rows, regime)
+        category: ranked_rows[scores.index(max(scores))].model
+        for category, scores in _by_category(ranked_rows, regime)
     }
 
 
@@ -386,8 +386,8 @@ def _retention(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     rows_with_both = [row for row in rows if few in row.macro and full in row.macro]
     few_shot_scores = dict(_by_category(rows_with_both, few))
     ratios = [
-        FigurePart(name=name, value=_ratio(few_shot_scores[name], scores))
-        for name, scores in _by_category(rows_with_both, full)
+        FigurePart(name=category, value=_ratio(few_shot_scores[category], scores))
+        for category, scores in _by_category(rows_with_both, full)
     ]
     return _ratio(
         [row.macro[few] for row in rows_with_both], [row.macro[full] for row in rows_with_both]

@@ -108,10 +108,10 @@ def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, 
     ]
     left_rows, right_rows = np.array(row_pairs, dtype=int).reshape(-1, 2).T
     return len(row_pairs), {
-        name: rounded_or_none(
-            kendall_taus([column[left_rows], right.columns[name][right_rows]])[0, 1]
+        score_name: rounded_or_none(
+            kendall_taus([column[left_rows], right.columns[score_name][right_rows]])[0, 1]
         )
-        for name, column in left.columns.items()
+        for score_name, column in left.columns.items()
     }
 
 
@@ -199,11 +199,11 @@ def controlled_comparisons(inputs: DiagnosticInputs) -> dict[str, dict[str, docu
 def _facts(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
     for model in inputs.models:
         paper_params, attributes = model.params_in_paper, inputs.attributes.get(model.model, {})
-        value_by_attribute = {name: attributes.get(name) for name in ATTRIBUTES[1:]}
+        value_by_attribute = {attribute: attributes.get(attribute) for attribute in ATTRIBUTES[1:]}
         if (
             paper_params
             and paper_params > 0
-            and all(isinstance(kind, str) for kind in value_by_attribute.values())
+            and all(isinstance(word, str) for word in value_by_attribute.values())
         ):
             yield _ComparedModel(
                 model.model, float(paper_params), {k: str(v) for k, v in value_by_attribute.items()}
@@ -228,11 +228,11 @@ def pairs_with_one_difference(
         differing += ["size"] if ratio > SAME_SIZE else []
         if len(differing) == 1:
             attribute = differing[0]
-            first, second = sorted((left, right), key=lambda f: _value(f, attribute), reverse=True)
+            first, second = sorted((left, right), key=lambda f: _fact(f, attribute), reverse=True)
             yield attribute, first, second
 
 
-def _value(facts: _ComparedModel, attribute: str) -> float | str:
+def _fact(facts: _ComparedModel, attribute: str) -> float | str:
     return facts.params if attribute == "size" else facts.value_by_attribute[attribute]
 
 
@@ -327,7 +327,7 @@ def _regime_pair(inputs: DiagnosticInputs, before: str, after: str) -> document.
         regimes=(before, after),
         models=models,
         macro_tau=tau["macro"],
-        category_tau={name: tau[name] for name in categories},
+        category_tau={category: tau[category] for category in categories},
         winners_changed=len(changes),
         winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),

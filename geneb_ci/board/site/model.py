@@ -195,7 +195,7 @@ def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
     return Snippet(_python(str(run.extractor), model_entry.options, weights), tuple(notes))
 
 
-def _value(option_text: str) -> int | bool | str | None:
+def _option_value(option_text: str) -> int | bool | str | None:
     """Return the value of an option from its text: an integer, True, False, None or the text."""
     if re.fullmatch(r"-?[0-9]+", option_text):
         return int(option_text)
@@ -216,7 +216,7 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
     lines = [
         f"    {location!r},",
         '    device="cuda",',
-        *(f"    {name}={_value(value)!r}," for name, value in options.items()),
+        *(f"    {name}={_option_value(value)!r}," for name, value in options.items()),
     ]
     return "\n".join(
         [

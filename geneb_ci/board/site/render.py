@@ -238,12 +238,12 @@ def feed_of(site: Site) -> Feed:
     """Return the feed of a board that has a ledger."""
     events = list(site.built.events)
     newest = list(enumerate(events))[-ENTRIES_MAX:]
-    entries = tuple(_entry(number, event, site) for number, event in reversed(newest))
+    entries = tuple(_feed_entry(number, event, site) for number, event in reversed(newest))
     updated = entries[0].when if entries else site.built.when or ""
     return Feed(f"urn:uuid:{_SPACE}", updated, entries)
 
 
-def _entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
+def _feed_entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
     model = event["model"]
     name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
     levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])

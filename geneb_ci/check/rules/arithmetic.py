@@ -124,7 +124,7 @@ class WrongMetric(NamedTuple):
     """The only metric of a triple that contradicts the two others."""
 
     name: str
-    others: str
+    other_metrics: str
     """The names of the two other metrics, joined by "and"."""
     scores: Triple
     """The scores of the only matrix that the two other metrics fit."""
@@ -138,7 +138,7 @@ def _misfit_text(
         classes,
         reported,
         wrong_metric_found.scores,
-        f"the one that {wrong_metric_found.others} fit",
+        f"the one that {wrong_metric_found.other_metrics} fit",
     )
 
 

@@ -88,10 +88,10 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
 
 
 def _has_field(card: Card, field: str, words: tuple[str, ...]) -> bool:
-    card_field = card.entry_named(*words)
+    card_field = card.field_named(*words)
     if card_field is not None and card_field.value:
         return True
-    pooling = card.entry_named("pooling") if field == "Layer" else None
+    pooling = card.field_named("pooling") if field == "Layer" else None
     return pooling is not None and any(word in pooling.value.casefold() for word in _LAYER_WORDS)
 
 
@@ -123,7 +123,7 @@ def placeholder_in_card(context: Context) -> Iterator[Fault]:
 def placeholders_of(card: Card) -> Iterator[Fault]:
     """Yield a fault for each placeholder in the entries of a card and in its other text."""
     named_fields: set[str] = set()
-    for card_field in card.entries:
+    for card_field in card.fields:
         placeholder = placeholder_in(card_field.value)
         if placeholder:
             named_fields.add(placeholder)
@@ -171,14 +171,14 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
     yield from _parameter_faults(context, card)
     yield from _weights_faults(context, card)
     for member, field, path in (
-        ("display", card.entry_named("display name"), ("meta", "display")),
-        ("harness_version", card.entry_named("harness version"), ("harness_version",)),
-        ("submitted_by", card.entry_named("submitted by"), ("meta", "submitted_by")),
+        ("display", card.field_named("display name"), ("meta", "display")),
+        ("harness_version", card.field_named("harness version"), ("harness_version",)),
+        ("submitted_by", card.field_named("submitted by"), ("meta", "submitted_by")),
     ):
         claimed = context.text(*path)
         if field and field.value and claimed and not _is_same_value(field.value, claimed):
             yield _card_fault(member, quoted(field.value), quoted(claimed), field)
-    claim = card.entry_named("zero-shot", "zero shot")
+    claim = card.field_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
     is_claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
     if claim and is_claimed is not None and isinstance(zero_shot, bool) and is_claimed != zero_shot:
@@ -187,7 +187,7 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
 
 def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
     params = context.member("meta", "params")
-    card_field = card.entry_named("parameters")
+    card_field = card.field_named("parameters")
     if card_field is None or type(params) is not int:
         return
     count = parameter_count(card_field.value)
@@ -204,10 +204,10 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     digests = model.get("weights")
     values_by_name = {
         "the repository of the weights": (facts.repositories, row.repositories),
-        "the commit of the weights": (facts.commits, _texts([model.get("revision")])),
+        "the commit of the weights": (facts.commits, _strings([model.get("revision")])),
         "the sha256 of the weights": (
             facts.digests,
-            _texts(digests.values() if isinstance(digests, dict) else ()),
+            _strings(digests.values() if isinstance(digests, dict) else ()),
         ),
     }
     for fact, (in_card, in_row) in values_by_name.items():
@@ -215,7 +215,7 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
             yield _card_fault(fact, quoted(min(in_card)), quoted(min(in_row)), weights_field)
 
 
-def _texts(members: Iterable[object]) -> frozenset[str]:
+def _strings(members: Iterable[object]) -> frozenset[str]:
     return frozenset(member for member in members if isinstance(member, str))
 
 
@@ -286,7 +286,7 @@ def _title_of_another(context: Context, title: str) -> str:
     own_names = {context.model_id.casefold(), context.text("meta", "display").casefold()}
     if not title or title.casefold() in own_names:
         return ""
-    own_path, names_by_form = context.document.path, context.peers.names
+    own_path, names_by_form = context.document.path, context.peers.names_by_skeleton
     files = [
         path
         for form in skeletons(title)
@@ -346,7 +346,7 @@ def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
     """Report a zero-shot claim if the card's overlap field does not begin with a denial."""
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
-    field = context.card.entry_named("overlap", "contamination")
+    field = context.card.field_named("overlap", "contamination")
     if field and field.value and not f"{field.value.casefold()} ".startswith(_NONE_KNOWN):
         yield Fault(
             OVERLAP_DESPITE_ZERO_SHOT.id,

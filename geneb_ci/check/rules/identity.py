@@ -193,7 +193,7 @@ def confusable_name(context: Context) -> Iterator[Fault]:
         similar_names = {
             (other_path, other_name)
             for form in (skeletons(name) if name.strip() else ())
-            for other_path, other_name in context.peers.names.get(form, ())
+            for other_path, other_name in context.peers.names_by_skeleton.get(form, ())
             # Ids that differ only in case and separators are reported by model-id-collision.
             if other_path != context.document.path
             and (path[0] == "meta" or normal_form(other_name) != own_form)

@@ -228,7 +228,7 @@ def _constant_rows(table: ScoreTable, maximum: float) -> list[frozenset[int | No
     """
     rows_by_cell: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
     for index, row in enumerate(table.vectors):
-        zeros = [number for number, value in enumerate(row) if abs(value) <= CONSTANT_MCC]
+        zeros = [number for number, mcc in enumerate(row) if abs(mcc) <= CONSTANT_MCC]
         for number in zeros if len(zeros) < maximum else ():
             rows_by_cell[number].add(index)
     return [frozenset(rows) for rows in rows_by_cell]
@@ -257,7 +257,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
     rounding = context.rounding
     if rounding is None:
         return
-    values, lengths = rounding
+    scores, lengths = rounding
     usual_decimals = rounding.usual_decimals
     if rounding.is_coarse:
         yield _decimals_fault(
@@ -281,7 +281,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
         # A value with fewer decimals than the file ends in 0.
         round_ends = sum(
             n < usual_decimals or round(v * 10**usual_decimals) % 5 == 0
-            for v in values
+            for v in scores
             if (n := decimals(v))
         )
         excess = (round_ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5

@@ -109,7 +109,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
 
 def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
     score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
-    model = quoted(view.table.names[fit.number])
+    model = quoted(view.table.models[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
         ("results", regime),
@@ -155,7 +155,7 @@ def near_copy(context: Context) -> Iterator[Fault]:
             NEAR_COPY.id,
             ("results",),
             f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.names[similar_row.number])} ({similar_row.equal} are equal)",
+            f"{quoted(view.table.models[similar_row.number])} ({similar_row.equal} are equal)",
             f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
             f"below {percent(NEAR_SHARE)}, as of any two different models",
             on_key=True,
@@ -192,7 +192,7 @@ def blended_rows(context: Context) -> Iterator[Fault]:
         return
     score = score_of(BLEND_LIMIT, max(spread, 1e-9))
     mixture_text = first_and_more(
-        [f"{-w:.2f} x {quoted(view.table.names[i])}" for w, i in heaviest_rows]
+        [f"{-w:.2f} x {quoted(view.table.models[i])}" for w, i in heaviest_rows]
     )
     yield Fault(
         BLENDED_ROWS.id,

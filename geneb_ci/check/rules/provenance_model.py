@@ -131,7 +131,7 @@ def _placeholders(context: Context) -> Iterator[Fault]:
     """Report each placeholder of a template where the weights should be named."""
     model = ("run", "model")
     paths: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
-    paths += [(*model, "weights", name) for name in context.table(*model, "weights")]
+    paths += [(*model, "weights", file) for file in context.table(*model, "weights")]
     for path in paths:
         stated = context.text(*path)
         placeholder = placeholder_name(stated)

@@ -19,12 +19,12 @@ def _percent_metrics(context: Context) -> dict[str, list[str]]:
     """Return, by regime, the metrics whose values are mostly above 1 and never above 100."""
     columns: dict[str, dict[str, list[float]]] = {}
     for cell in context.cells:
-        for metric, value in cell.scores.items():
-            columns.setdefault(cell.regime, {}).setdefault(metric, []).append(abs(value))
+        for metric, score in cell.scores.items():
+            columns.setdefault(cell.regime, {}).setdefault(metric, []).append(abs(score))
     return {
-        regime: names
+        regime: percents
         for regime, metrics in columns.items()
-        if (names := [metric for metric, values in metrics.items() if _is_percent(values)])
+        if (percents := [metric for metric, scores in metrics.items() if _is_percent(scores)])
     }
 
 
@@ -41,12 +41,12 @@ def percent_scores(context: Context) -> Iterator[Fault]:
         return
     regimes, metrics = list(percent_metrics), context.benchmark.metrics
     has_only_percents = {cell.regime for cell in context.cells} == set(regimes) and all(
-        set(names) >= set(metrics) for names in percent_metrics.values()
+        set(percents) >= set(metrics) for percents in percent_metrics.values()
     )
     cell = next(cell for cell in context.cells if cell.regime in percent_metrics)
     percent_texts = [
-        f'{"all scores" if {*metrics} <= {*names} else ", ".join(names)} of "{name}"'
-        for name, names in percent_metrics.items()
+        f'{"all scores" if {*metrics} <= {*percents} else ", ".join(percents)} of "{regime}"'
+        for regime, percents in percent_metrics.items()
     ]
     subject = "the scores are" if has_only_percents else f"{first_and_more(percent_texts)} are"
     yield Fault(

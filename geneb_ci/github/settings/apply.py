@@ -99,8 +99,8 @@ def _ruleset(
         "conditions": {"ref_name": {"include": [f"refs/heads/{MAIN}"], "exclude": []}},
         "bypass_actors": actors,
         "rules": [
-            {"type": kind, "parameters": values} if values else {"type": kind}
-            for kind, values in rules.items()
+            {"type": rule_type, "parameters": parameters} if parameters else {"type": rule_type}
+            for rule_type, parameters in rules.items()
         ],
     }
     our_rulesets = [

@@ -38,7 +38,7 @@ def board_workflows() -> list[str]:
     return [path for path in paths if path.rpartition("/")[2] not in OWN_WORKFLOWS]
 
 
-def _names(paths: list[str]) -> str:
+def _paths(paths: list[str]) -> str:
     more_text = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
     return ", ".join(visible(path) for path in paths[:SHOWN_MAX]) + more_text
 
@@ -57,8 +57,8 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
         if blobs.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
-    faults = [f"missing: {_names(missing_paths)}"] if missing_paths else []
-    faults += [f"different from this version: {_names(different_paths)}"] if different_paths else []
+    faults = [f"missing: {_paths(missing_paths)}"] if missing_paths else []
+    faults += [f"different from this version: {_paths(different_paths)}"] if different_paths else []
     return "; ".join(faults) or None
 
 
@@ -75,7 +75,7 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
 def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
     paths_on_main = client.blobs()
     missing_paths = [path for path in paths if path not in paths_on_main]
-    return f"missing: {_names(missing_paths)}" if missing_paths else None
+    return f"missing: {_paths(missing_paths)}" if missing_paths else None
 
 
 def files_present(client: SettingsClient, setting: Setting) -> str | None:
@@ -143,7 +143,7 @@ def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
 def private_keys(client: SettingsClient, _setting: Setting) -> str | None:
     """List files of main with names of private keys."""
     paths = [path for path in client.blobs() if path.endswith(PRIVATE)]
-    return f"in the repository: {_names(paths)}" if paths else None
+    return f"in the repository: {_paths(paths)}" if paths else None
 
 
 def audit_key(client: SettingsClient, _setting: Setting) -> str | None:

@@ -166,7 +166,7 @@ class SettingsClient:
 
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
-        return [name for name in self.blobs() if PurePosixPath(name).is_relative_to(path)]
+        return [file for file in self.blobs() if PurePosixPath(file).is_relative_to(path)]
 
 
 def variable_path(name: str, environment: str = "") -> str:

@@ -27,7 +27,7 @@ def _api(token: str | None = None) -> Any:  # the client is imported late
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def _hub_errors() -> tuple[type[Exception], ...]:
     """Return the errors of the Hub's client: a refusal, no connection, an invalid name."""
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx
@@ -51,7 +51,7 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
     api = _api()
     try:
         info = api.space_info(space_id)
-    except _errors() as error:
+    except _hub_errors() as error:
         if _status(error) in _NO_SPACE_STATUSES:
             return f"the Hub finds no Space {space_id}"
         raise UnreadableSetting(
@@ -66,7 +66,7 @@ def refuse_token(token: str) -> None:
         account = _api(token).whoami()
     except UnreadableSetting:
         return  # the report at the end says so
-    except _errors() as error:
+    except _hub_errors() as error:
         if _status(error) == UNAUTHORISED:
             raise UsageProblem(
                 "HF_TOKEN is not a valid token of the Hub (401)", _WRITE_FIX

@@ -75,11 +75,11 @@ class BaseBranch:
             from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
         except ModuleNotFoundError:
             return None
-        rows = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
+        submissions = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
         known_errors = shared_errors(self.layout)
 
         def decide_regime(regime: str) -> DecidedStanding:
-            board = regime_scores(rows.values(), regime, self.benchmark, known_errors)
+            board = regime_scores(submissions.values(), regime, self.benchmark, known_errors)
             macro = standings(board, "macro")[submission.model_id]
             categories = [standings(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(

@@ -153,8 +153,8 @@ def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str
     """Return, by path, how each file that `git status` lists differs from HEAD."""
     listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
     return {
-        os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")
-        for entry in listing.split(b"\0")[:-1]
+        os.fsdecode(status_line[3:]): _REASONS.get(chr(status_line[1]), "changed")
+        for status_line in listing.split(b"\0")[:-1]
     }
 
 

@@ -30,9 +30,9 @@ from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.fingerprints import fingerprint, rivals
 from geneb_ci.github.main_branch import Clone, changed_main
 from geneb_ci.github.trees import (
+    GitReader,
     Main,
     Proposal,
-    Source,
     read_blob,
     read_proposal,
 )
@@ -58,11 +58,11 @@ CHANGED_AUDIT_REASON = "audit files are added, never changed"
 
 
 def unverified_records(
-    layout: Layout, main: Main, bytes_by_path: Mapping[str, bytes], source: Source
+    layout: Layout, main: Main, bytes_by_path: Mapping[str, bytes], reader: GitReader
 ) -> tuple[tuple[str, str], ...]:
     """Return path and reason for each record of a pull request that does not verify.
 
-    Keys, policy, benchmark and submissions of the base branch are used; `source` tells when
+    Keys, policy, benchmark and submissions of the base branch are used; `reader` tells when
     commitments were published.
     """
     with changed_main(layout, main, bytes_by_path) as changed_layout:
@@ -71,7 +71,7 @@ def unverified_records(
         for path in sorted(bytes_by_path):
             try:
                 reasons = list(
-                    _record_errors(repository, folder / path, source, main, bytes_by_path)
+                    _record_errors(repository, folder / path, reader, main, bytes_by_path)
                 )
             except ForgeProblem:
                 raise
@@ -85,7 +85,7 @@ def unverified_records(
 def _record_errors(
     repository: AuditRepository,
     path: Path,
-    source: Source,
+    reader: GitReader,
     main: Main,
     changed_paths: Collection[str],
 ) -> Iterator[str]:
@@ -95,12 +95,12 @@ def _record_errors(
     event = repository.events.get(path)
     if isinstance(event, StepMismatch):
         yield message_of(event)
-    name = f"{path.parent.name}/{path.name}"
-    file = repository.history.files.get(name)
+    statement = f"{path.parent.name}/{path.name}"
+    file = repository.history.files.get(statement)
     if file is not None and file.signer is not None:
-        yield from _link_errors(repository, name, source, main)
+        yield from _link_errors(repository, statement, reader, main)
         if file.heads is not None:
-            yield from _board_mismatch(repository, name, changed_paths)
+            yield from _board_mismatch(repository, statement, changed_paths)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN_SUFFIX}"
         if is_own and isinstance(withdrawn, StepMismatch):
@@ -125,7 +125,7 @@ def _board_mismatch(
 
 
 def _link_errors(
-    repository: AuditRepository, record: str, source: Source, main: Main
+    repository: AuditRepository, record: str, reader: GitReader, main: Main
 ) -> Iterator[str]:
     """Yield which linked statements are missing, and why the commitment's date is not proven."""
     history = repository.history
@@ -146,20 +146,20 @@ def _link_errors(
                 "dating: a practice draw, which anybody could foresee, on a board with another "
                 "benchmark than the practice one; draw by the public beacon, without --practice"
             )
-    elif not isinstance(source, Clone):
-        yield from _dating_errors(repository, file.plan, source, main)
+    elif not isinstance(reader, Clone):
+        yield from _dating_errors(repository, file.plan, reader, main)
 
 
 def _dating_errors(
-    repository: AuditRepository, plan: BasePlan, source: Source, main: Main
+    repository: AuditRepository, plan: BasePlan, reader: GitReader, main: Main
 ) -> Iterator[str]:
     """Yield why GitHub does not prove a commitment's date; nothing for a clone."""
     from geneb_ci.github.api import GitHub  # of the extra, which a clone does not need
     from geneb_ci.github.verdict.dating import dating_errors
 
-    if isinstance(source, GitHub):
+    if isinstance(reader, GitHub):
         audits = repository_folders(repository.layout).audits
-        yield from dating_errors(repository, plan, audits, source, main)
+        yield from dating_errors(repository, plan, audits, reader, main)
 
 
 def _step_errors(verification: Verification) -> Iterator[str]:
@@ -252,8 +252,8 @@ def repository_folders(layout: Layout) -> RepositoryFolders:
 class PullChecker:
     """A checker of pull requests to a base branch."""
 
-    def __init__(self, source: Source, base: BaseBranch, main: Main) -> None:
-        self.source = source
+    def __init__(self, reader: GitReader, base: BaseBranch, main: Main) -> None:
+        self.reader = reader
         self.base = base
         self.layout = base.layout
         self.main = main
@@ -264,7 +264,7 @@ class PullChecker:
     def proposal(self, head: str) -> Proposal:
         """Return what a head changes; read once. Raises ForgeProblem."""
         if head not in self._proposals:
-            self._proposals[head] = read_proposal(self.source, head, self.places, self.main)
+            self._proposals[head] = read_proposal(self.reader, head, self.places, self.main)
         return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
@@ -338,7 +338,7 @@ class PullChecker:
         They are verified on the base branch with `raws`, the files of the change.
         """
         raws_by_path = {
-            file.path: read_blob(self.source, file.after)
+            file.path: read_blob(self.reader, file.after)
             for file in change.records
             if file.after is not None
         }
@@ -351,13 +351,13 @@ class PullChecker:
             path: raw for path, raw in {**raws, **raws_by_path}.items() if isinstance(raw, bytes)
         }
         return raws_by_path, tuple(
-            sorted((*faults, *unverified_records(self.layout, self.main, proposed, self.source)))
+            sorted((*faults, *unverified_records(self.layout, self.main, proposed, self.reader)))
         )
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Read the model's files, including the row if it is unchanged."""
         return {
-            path: read_blob(self.source, head[path]) for path in self._paths_to_read(change, head)
+            path: read_blob(self.reader, head[path]) for path in self._paths_to_read(change, head)
         }
 
     def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
@@ -374,7 +374,7 @@ class PullChecker:
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
         card = _card(raws, f"{self.places.cards}/{change.model}.md")
-        note = card.entry_named(_CORRECTION) if card is not None else None
+        note = card.field_named(_CORRECTION) if card is not None else None
         modules = self.base.modules
         published = modules.get(change.model, "")
         is_shared = any(

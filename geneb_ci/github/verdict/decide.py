@@ -131,9 +131,9 @@ def row_comparison(
             "best": best.model,
             "categories": [
                 CategoryScores(
-                    category=name, scores=[row.categories[name] for row in compared_rows]
+                    category=category, scores=[row.categories[category] for row in compared_rows]
                 )
-                for name in benchmark.categories
+                for category in benchmark.categories
             ],
         }
     )
@@ -149,7 +149,7 @@ def neighbour(context: Context) -> Neighbour | None:
     nearest = next(iter(resemblances(view)), None)
     if nearest is None:
         return None
-    model = view.table.names[nearest.number]
+    model = view.table.models[nearest.number]
     return Neighbour(
         model=model,
         near=nearest.near_cells,

@@ -510,7 +510,7 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         weighted_findings.append((counts[finding.rule], _importance(finding), finding))
         counts[finding.rule] += 1
-    weighted_findings.sort(key=lambda entry: entry[:2])
+    weighted_findings.sort(key=lambda weighted: weighted[:2])
     return [finding for nth, _, finding in weighted_findings if nth < PLACES_MAX][:FINDINGS_MAX]
 
 

@@ -17,6 +17,7 @@ from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
     RhoRange,
+    counts_of,
     fitting_runs,
     has_table,
     rho_limits,
@@ -193,6 +194,15 @@ def test_counting_stops_above_the_limit():
     classes = Classes(33_578, 33_579)
     reading = read(scores_of(BinaryTable(20_000, 13_578, 20_000, 13_579)), 2)
     assert table_count(classes, reading, 1000) > 1000
+
+
+def test_scores_that_no_table_has_have_no_counts():
+    exact = Triple(0.0, 0.0, 0.0)
+    impossible = ReportedTriple(Triple(0.9, 0.5, 0.5), exact)
+    assert counts_of(Classes(30, 50), impossible) == [0, 0, 0]
+    table = BinaryTable(20, 10, 45, 5)
+    reported = ReportedTriple(scores_of(table), Triple(1e-9, 1e-9, 1e-9))
+    assert counts_of(Classes(30, 50), reported) == [1, 20, 45]
 
 
 def test_mcc_is_zero_where_one_class_is_never_predicted():

@@ -25,7 +25,7 @@ in the scale with which a cell is judged."""
 TABLE = public_table()
 BENCHMARK = shipped_benchmark()
 CELLS = len(TABLE.vectors[0])
-SOUND = TABLE.names.index("GROVER")
+SOUND = TABLE.models.index("GROVER")
 
 
 def shifted(row: Vector, by: float) -> Vector:
@@ -77,8 +77,8 @@ def decoys(target: Vector) -> dict[str, Vector]:
 @cache
 def table_with(row: Vector | None) -> ScoreTable:
     """Return the public rows without GROVER, and with another row."""
-    remaining = [i for i in range(len(TABLE.names)) if i != SOUND]
-    names = [TABLE.names[i] for i in remaining] + ["zz-decoy"] * (row is not None)
+    remaining = [i for i in range(len(TABLE.models)) if i != SOUND]
+    names = [TABLE.models[i] for i in remaining] + ["zz-decoy"] * (row is not None)
     vectors = [TABLE.vectors[i] for i in remaining] + ([row] if row is not None else [])
     return ScoreTable(tuple(names), tuple(vectors), {}, TABLE.regimes)
 
@@ -146,7 +146,7 @@ def test_raised_categories_are_flagged_or_drawn():
 
 def test_one_public_row_leads_a_category_like_no_specialist():
     flagged = {
-        TABLE.names[i]
+        TABLE.models[i]
         for i, row in enumerate(TABLE.vectors)
         if any(
             led_category.size > 2.7

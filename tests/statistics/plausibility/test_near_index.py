@@ -33,7 +33,7 @@ ROWS = st.lists(SCORES, min_size=CELLS, max_size=CELLS).map(tuple)
 def cell_by_cell(view: RowView) -> list[tuple[int, int]]:
     near_counts = [
         (-sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, row, strict=True)), n)
-        for n, row in view.others
+        for n, row in view.other_rows
     ]
     return [(number, -near) for near, number in sorted(near_counts)]
 

@@ -26,7 +26,7 @@ KNOWN = {"BioFM-265M", "evo-1-131k-base"}
 @pytest.fixture(scope="module")
 def views(table: ScoreTable, benchmark: Benchmark) -> dict[str, RowView]:
     return {
-        name: RowView(benchmark, table, table.vectors[i], i) for i, name in enumerate(table.names)
+        name: RowView(benchmark, table, table.vectors[i], i) for i, name in enumerate(table.models)
     }
 
 
@@ -125,7 +125,7 @@ def test_near_cells_of_relatives(
     views: dict[str, RowView], first_model: str, other: str, near: int
 ) -> None:
     near_cells_by_name = {
-        views[first_model].table.names[r.number]: r.near_cells
+        views[first_model].table.models[r.number]: r.near_cells
         for r in resemblances(views[first_model])
     }
     assert near_cells_by_name[other] == near

@@ -35,8 +35,8 @@ def fit(table: ScoreTable) -> Reference:
 
 def without(table: ScoreTable, number: int) -> ScoreTable:
     """Return the table as if a row had never been merged."""
-    remaining = [i for i in range(len(table.names)) if i != number]
-    names = tuple(table.names[i] for i in remaining)
+    remaining = [i for i in range(len(table.models)) if i != number]
+    names = tuple(table.models[i] for i in remaining)
     return ScoreTable(names, tuple(table.vectors[i] for i in remaining), {}, table.regimes)
 
 
@@ -106,7 +106,7 @@ FLAGGED = {"BioFM-265M", "evo-1-131k-base"}
 def test_leaving_out_is_honest(table: ScoreTable, fit: Reference, step: int) -> None:
     """A fit that never saw the row gives nearly the same distances, and the same warnings."""
     apart, flagged = [], set()
-    numbers = {*range(0, len(table.names), step), *map(table.names.index, FLAGGED)}
+    numbers = {*range(0, len(table.models), step), *map(table.models.index, FLAGGED)}
     for number in numbers:
         row = table.vectors[number]
         shared = leave_one_out_of(row, fit, number)
@@ -117,7 +117,7 @@ def test_leaving_out_is_honest(table: ScoreTable, fit: Reference, step: int) -> 
         assert alone is not None
         limits = [(-BELOW, ABOVE)] * 100 + [(-BELOW, ABOVE_FEW_SHOT)] * 200
         if any(not a < d < b for d, (a, b) in zip(alone.distances, limits, strict=True)):
-            flagged.add(table.names[number])
+            flagged.add(table.models[number])
         apart += [abs(a - b) for a, b in zip(shared.distances, alone.distances, strict=True)]
     ordered = sorted(apart)
     assert ordered[len(ordered) // 2] < 0.1
@@ -126,16 +126,16 @@ def test_leaving_out_is_honest(table: ScoreTable, fit: Reference, step: int) -> 
 
 
 def test_too_few_rows(table: ScoreTable) -> None:
-    few = ScoreTable(table.names[:7], table.vectors[:7], {}, table.regimes)
+    few = ScoreTable(table.models[:7], table.vectors[:7], {}, table.regimes)
     assert reference_of(few) is None
     assert (
-        reference_of(ScoreTable(table.names[:8], table.vectors[:8], {}, table.regimes)) is not None
+        reference_of(ScoreTable(table.models[:8], table.vectors[:8], {}, table.regimes)) is not None
     )
 
 
 def test_rows_with_holes_are_no_reference(table: ScoreTable) -> None:
     holed = tuple((math.nan, *row[1:]) for row in table.vectors[:30])
-    mixed = ScoreTable(table.names, holed + table.vectors[30:], {}, table.regimes)
+    mixed = ScoreTable(table.models, holed + table.vectors[30:], {}, table.regimes)
     reference = reference_of(mixed)
     assert reference is not None
     assert reference.rows == tuple(range(30, 41))
@@ -146,7 +146,7 @@ def test_many_rows_are_thinned(
 ) -> None:
     assert len(table.regimes) == len(benchmark.regimes)
     monkeypatch.setattr(module, "ROWS_MAX", 16)
-    reference = reference_of(ScoreTable(table.names, table.vectors, {}, table.regimes))
+    reference = reference_of(ScoreTable(table.models, table.vectors, {}, table.regimes))
     assert reference is not None
     assert len(reference.rows) == 16
     row = table.vectors[1]
@@ -156,7 +156,7 @@ def test_many_rows_are_thinned(
 
 
 def test_equal_rows_do_no_harm(table: ScoreTable) -> None:
-    same = ScoreTable(table.names[:10], (table.vectors[0],) * 10, {}, table.regimes)
+    same = ScoreTable(table.models[:10], (table.vectors[0],) * 10, {}, table.regimes)
     reference = reference_of(same)
     assert reference is not None
     standing = leave_one_out_of(table.vectors[0], reference, 0)
