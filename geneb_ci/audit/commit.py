@@ -144,8 +144,8 @@ def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None)
     policy = audit_policy(layout)
     regimes, tasks = drawable_cells(submission, benchmark, policy.regimes)
     try:
-        entry = ModelRegistry(layout).entry(submission.model_id)
-        extractor, weights, entry_sha256 = sources_of(submission, declared, extractors, entry)
+        read_entry = ModelRegistry(layout).entry(submission.model_id)
+        extractor, weights, entry_sha256 = sources_of(submission, declared, extractors, read_entry)
         commitment = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,

@@ -248,8 +248,8 @@ def _measured_rate(
 
     def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
-        result = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
-        return TimedRun(time.monotonic() - started, result.values, result.peak)
+        sandbox_run = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
+        return TimedRun(time.monotonic() - started, sandbox_run.values, sandbox_run.peak)
 
     return rate_of(run, sequences, expected_work, prepared.machine.limits.seconds / 2)
 

@@ -277,10 +277,10 @@ class EmbeddingSample:
             lambda: self._files(receipt, say),
             repository.inputs.benchmark,
         )
-        reasons = near_roots(audited_receipt, repository, self.others, say)
-        for reason in reasons.values():
+        reason_by_root = near_roots(audited_receipt, repository, self.others, say)
+        for reason in reason_by_root.values():
             say(f"near {reason}: its draws are repeated here")
-        return reasons
+        return reason_by_root
 
     def prepared_draw(
         self,

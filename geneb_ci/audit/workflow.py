@@ -173,13 +173,13 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 cost = sample.cost(prepared, plan, setup, say)
                 show_new_cost(cost, NO_COST, show)
                 if request.dry_run:
-                    state = AuditProgress(Exit.CLEAN, "dry run", next=request.command)
-                    return state._replace(cost=cost.text)
+                    progress = AuditProgress(Exit.CLEAN, "dry run", next=request.command)
+                    return progress._replace(cost=cost.text)
                 if plan is None:
                     # Draw: the sample follows from the commitment and a later beacon value.
                     if request.committed_at is None and not request.source.practice:
-                        state = ask_for_publication(request, prepared, signing, show)
-                        return state._replace(cost=cost.text)
+                        progress = ask_for_publication(request, prepared, signing, show)
+                        return progress._replace(cost=cost.text)
                     plan = draw_and_keep_plan(request, submission, prepared, signing)
                     show_new_cost(sample.cost(prepared, plan, setup, say), cost, show)
                 # Rerun and compare.
@@ -280,10 +280,10 @@ def rerun_drawn(
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
     """Return the key and folder of the record. Raises UsageProblem for an untrusted key."""
     audits = request.output or audits_of(layout)
-    key = None if request.unsigned or request.dry_run else private_key(request.key)
-    if key is not None:
-        check_can_record(key, layout, audits / commitment.model_id)
-    return Signing(layout, key, audits, say, request.shown_on)
+    signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
+    if signing_key is not None:
+        check_can_record(signing_key, layout, audits / commitment.model_id)
+    return Signing(layout, signing_key, audits, say, request.shown_on)
 
 
 def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
@@ -325,7 +325,7 @@ def ask_for_publication(
     was_shown_before = prepared.work.read(SHOWN_FILE) is not None
     prepared.work.keep(SHOWN_FILE, commitment.sha256 + "\n")
     continue_command = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
-    state = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, continue_command)
+    progress = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, continue_command)
     # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
     publish_command = shlex.join(["geneb-ci", "audit", "publish", str(request.file)])
     command = publish_command if request.commitment is None else continue_command
@@ -345,13 +345,13 @@ def ask_for_publication(
             f"publication, is missing: run `{continue_command}`\n{practice_line}"
             f"{next_line(NEXT_COMMAND)}\n"
         )
-        return state
+        return progress
     show(
         f"{merge_line}publish this digest where a server outside of your control timestamps it: as "
         "commit status geneb/audit-commit, or in the ledger; then continue with that time, in "
         f"UTC:\n  {continue_command}\n{practice_line}{next_line(command)}\n"
     )
-    return state
+    return progress
 
 
 def practice_time() -> str:

@@ -133,9 +133,9 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     docs/maintainer/models.md lists the keys that are compared. A key that is absent or null on
     either side is skipped.
     """
-    for key, entry_value, fact in _pairs(entry, facts):
+    for fact_name, entry_value, fact in _pairs(entry, facts):
         if entry_value is not None and fact is not None and entry_value != fact:
-            yield f"{key}: the entry has {entry_value!r}, but the table has {fact!r}"
+            yield f"{fact_name}: the entry has {entry_value!r}, but the table has {fact!r}"
     yield from _source_contradictions(entry, facts.get("source") or {})
     loading = entry.loading
     if loading is not None:
@@ -169,20 +169,20 @@ def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, o
         yield "packages", loading.packages, facts.get("python_packages")
 
 
-def _source_contradictions(entry: ModelEntry, source: Mapping[str, Any]) -> Iterator[str]:
+def _source_contradictions(entry: ModelEntry, table_source: Mapping[str, Any]) -> Iterator[str]:
     weights = entry.weights
-    if weights is None or not source:
+    if weights is None or not table_source:
         return
-    if weights.kind != source.get("kind", weights.kind):
-        yield f"kind: the entry has {weights.kind!r}, but the table has {source['kind']!r}"
+    if weights.kind != table_source.get("kind", weights.kind):
+        yield f"kind: the entry has {weights.kind!r}, but the table has {table_source['kind']!r}"
     location = weights.location.removeprefix("doi:")
-    if location not in (source.get("where") or location):
-        yield f"location: the entry has {location!r}, but the table has {source['where']!r}"
-    if weights.branch != source.get("branch"):
-        branch = source.get("branch")
+    if location not in (table_source.get("where") or location):
+        yield f"location: the entry has {location!r}, but the table has {table_source['where']!r}"
+    if weights.branch != table_source.get("branch"):
+        branch = table_source.get("branch")
         yield f"branch: the entry has {weights.branch!r}, but the table has {branch!r}"
     pins = [weights.revision, *weights.files.values(), entry.code.commit if entry.code else None]
-    pinned = re.search(r"[0-9a-f]{40,64}", source.get("revision") or "")
+    pinned = re.search(r"[0-9a-f]{40,64}", table_source.get("revision") or "")
     if pinned is not None and pinned.group() not in pins:
         yield f"revision: the table has {pinned.group()}, which the entry does not pin"
 

@@ -338,8 +338,8 @@ class {author_facts.class_name}(BaseEmbeddingExtractor):
 '''
 
 
-def _is_weight(name: str) -> bool:
-    return name.endswith((".safetensors", ".bin"))
+def _is_weight(file: str) -> bool:
+    return file.endswith((".safetensors", ".bin"))
 
 
 def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:

@@ -61,8 +61,8 @@ class HistoryStep:
     def trailer(self, *names: str) -> str:
         """Return the joined values of the first of `names` that is among the trailers, or ""."""
         for name in names:
-            if values := [value for key, value in self.trailers if key == name]:
-                return ", ".join(values)
+            if matching := [value for key, value in self.trailers if key == name]:
+                return ", ".join(matching)
         return ""
 
 
@@ -120,9 +120,9 @@ def _change(facts: str, path: bytes) -> HistoryChange:
 
 def _trailers(text: str) -> Iterator[tuple[str, str]]:
     for line in text.split("\n"):  # not splitlines(), which also splits at U+2028 and others
-        key, separator, value = line.partition(":")
-        if separator and value.strip():
-            yield key.strip().lower(), value.strip()
+        name, separator, content = line.partition(":")
+        if separator and content.strip():
+            yield name.strip().lower(), content.strip()
 
 
 # Maximum number of cached verifications: one for all rows without an audit, and one for each change
@@ -279,10 +279,10 @@ class _Rows:
             path.removeprefix(f"{AUDIT_LOG}/"): raw for path, raw in self._read(self.log).items()
         }
         try:
-            entries = entries_in(files)
+            log_entries = entries_in(files)
         except LogBroken:
             return set()
-        return {entry.file.partition("/")[0] for entry in entries[size:]} & set(self.audits)
+        return {entry.file.partition("/")[0] for entry in log_entries[size:]} & set(self.audits)
 
     @property
     def log_size(self) -> int:

@@ -334,10 +334,10 @@ def upload(
     """
 
     def plan() -> Change:
-        state = remote.state()
+        remote_state = remote.state()
         dropped = sorted(
-            name for name in state.files if name.startswith(folders) and name not in files
+            name for name in remote_state.files if name.startswith(folders) and name not in files
         )
-        return Change(state, files, dropped, message)
+        return Change(remote_state, files, dropped, message)
 
     return commit_change(remote, plan, say=say)

@@ -132,10 +132,10 @@ def _scored_submission(file: Path, document: Any, definition: Path | None) -> Sc
         for regime, cells in submission.results.items()
     }
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
-    entry = receipt.predictions if receipt is not None else None
+    predictions_file = receipt.predictions if receipt is not None else None
     run = getattr(submission, "run", None)
     benchmark = _benchmark(file, run.benchmark.sha256 if run is not None else "", definition)
-    return ScoredModel(submission.model_id, benchmark, scores, entry)
+    return ScoredModel(submission.model_id, benchmark, scores, predictions_file)
 
 
 def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:

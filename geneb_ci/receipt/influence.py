@@ -293,12 +293,12 @@ class DrawnPart(NamedTuple):
 TRAINING, TEST = "training", "test"
 
 
-def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe) -> Wide:
+def gradients(drawn: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe) -> Wide:
     """Return the (n, d) derivatives of I with respect to the embeddings of a part."""
-    centred = np.ldexp(part.committed.astype(np.float64), scale_log2) - influence.centre
+    centred = np.ldexp(drawn.committed.astype(np.float64), scale_log2) - influence.centre
     decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
-    probabilities, residual = residuals(decision, part.labels, probe.classes)
-    if part.split == TEST:
+    probabilities, residual = residuals(decision, drawn.labels, probe.classes)
+    if drawn.split == TEST:
         of_test: Wide = residual @ probe.weights.T / max(1, influence.test)
         return of_test
     moved = centred @ influence.weights + influence.intercepts
@@ -310,20 +310,20 @@ def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe:
 
 
 def influence_on_loss(
-    part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
+    drawn: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
 ) -> EmbeddingInfluence:
     """Return the influence of each drawn embedding of a part."""
-    is_differing = (part.rounded != part.committed).any(axis=0)
-    committed = part.committed[:, is_differing].astype(np.float64)
+    is_differing = (drawn.rounded != drawn.committed).any(axis=0)
+    committed = drawn.committed[:, is_differing].astype(np.float64)
     with np.errstate(invalid="ignore"):
-        difference = committed - part.rounded[:, is_differing].astype(np.float64)
+        difference = committed - drawn.rounded[:, is_differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
-    slopes = gradients(part, scale_log2, influence, probe)[:, is_differing]
-    return EmbeddingInfluence(part.split, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
+    slopes = gradients(drawn, scale_log2, influence, probe)[:, is_differing]
+    return EmbeddingInfluence(drawn.split, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
 def largest_loss_reduction(
-    part: DrawnPart, rerun: Wide, limits: Wide, slopes: Wide, scale_log2: int, row_count: int
+    drawn: DrawnPart, rerun: Wide, limits: Wide, slopes: Wide, scale_log2: int, row_count: int
 ) -> float:
     """Return by how much the loss can fall within the tolerances of a part.
 
@@ -331,16 +331,16 @@ def largest_loss_reduction(
     tolerances, divided by the scale. Each coordinate can move to a neighbouring float16 value that
     passes; the number of coordinates that move is limited by `pooled_mismatch_limit`.
     """
-    if not len(part.rounded):
+    if not len(drawn.rounded):
         return 0.0
     steps = np.zeros(rerun.shape)
     for direction in (-np.inf, np.inf):
-        neighbour = np.nextafter(part.rounded, np.float16(direction), dtype=np.float16).astype(
+        neighbour = np.nextafter(drawn.rounded, np.float16(direction), dtype=np.float16).astype(
             np.float64
         )
-        step = np.abs(neighbour - part.rounded)
+        step = np.abs(neighbour - drawn.rounded)
         with np.errstate(invalid="ignore"):
-            passes = np.abs((neighbour + part.rounded) / 2 - rerun) <= limits
+            passes = np.abs((neighbour + drawn.rounded) / 2 - rerun) <= limits
         steps = np.maximum(steps, np.where(passes & np.isfinite(step), step, 0))
     gains = np.ldexp(np.where(steps > 0, np.maximum(steps, limits), 0) * np.abs(slopes), scale_log2)
     count_max = pooled_mismatch_limit(*gains.shape)

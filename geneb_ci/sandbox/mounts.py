@@ -196,8 +196,8 @@ def bubblewrap_options(
     size = str(limits.tmp_mib * MIB)
     for path in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
         options += ["--size", size, "--tmpfs", path]
-    for path, source in sorted(view.folders.items()):
-        options += ["--ro-bind", source, path]
+    for path, host_path in sorted(view.folders.items()):
+        options += ["--ro-bind", host_path, path]
     for path, descriptor in sorted(data.items()):
         options += ["--ro-bind-data", str(descriptor), path]
     # A writable file system would be memory without a limit.

@@ -163,7 +163,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
     return Workflow(issuer, alternative_names[0].value, repository), valid_from
 
 
-def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
+def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
     """Refuse an invalid bundle, given by its bytes and parts; `root` is a file with the root.
 
     Checks the signature, the certificate chain at the time of signing, the certificate's signed
@@ -176,7 +176,7 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     from sigstore.models import Bundle
     from sigstore.verify import policy
 
-    workflow = parts.workflow
+    workflow = bundle_parts.workflow
     expected = policy.AllOf(
         [
             policy.Identity(identity=workflow.workflow, issuer=None),
@@ -190,7 +190,7 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
         raise InvalidBundle(_message_of(error)) from error
     except Exception as error:  # the library parses untrusted bytes
         raise InvalidBundle(f"{type(error).__name__}: {_message_of(error)}") from error
-    if payload != parts.payload:
+    if payload != bundle_parts.payload:
         raise InvalidBundle("the signed bytes are not those of the envelope")
 
 

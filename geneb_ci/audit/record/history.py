@@ -215,15 +215,15 @@ class History:
     def loss_reasons_of_heads(self, path: str) -> dict[str, str]:
         """Return, by name, why each head of a statement is lost, without heads that still exist."""
         reasons = {}
-        for name, sha256 in (self.files[path].heads or {}).items():
-            if self.digests.get(name) == sha256:
+        for head, sha256 in (self.files[path].heads or {}).items():
+            if self.digests.get(head) == sha256:
                 continue
-            if name.startswith(f"{KEYS_FILE}/"):
-                reason = f"{path} names the revocation of the key {name[-64:][:16]}..., and "
+            if head.startswith(f"{KEYS_FILE}/"):
+                reason = f"{path} names the revocation of the key {head[-64:][:16]}..., and "
                 reasons[KEYS_FILE] = f"{reason}{KEYS_FILE} does not revoke it"
             else:
-                change = "was changed" if name in self.digests else "was deleted"
-                reasons[name] = f"{name} {change}: {path} names it"
+                change = "was changed" if head in self.digests else "was deleted"
+                reasons[head] = f"{head} {change}: {path} names it"
         return reasons
 
     def loss_reasons_of_model(self, model_id: str | None) -> dict[str, str]:
@@ -280,8 +280,8 @@ class History:
 
     def check_no_losses(self, model_id: str) -> None:
         """Raise LogBroken if a statement about a model was lost."""
-        for reason in self.loss_reasons_of_model(model_id).values():
-            raise LogBroken(reason)
+        for loss in self.loss_reasons_of_model(model_id).values():
+            raise LogBroken(loss)
 
 
 def _never_drawn(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
@@ -306,17 +306,17 @@ def check_history(record: Record, history: History) -> str:
     count yet.
     """
     plan = record.outcome.plan
-    name = f"{plan.commitment.model_id}/{record.audit_id}.json"
+    record_name = f"{plan.commitment.model_id}/{record.audit_id}.json"
     history.check_no_losses(plan.commitment.model_id)
     if record.heads is None:
-        _check_unlinked(record, name, history)
+        _check_unlinked(record, record_name, history)
         return UNLINKED if history.log is None else ""
     predecessors = history.with_predecessors(record.heads)
     time_remark = _check_time(plan, predecessors, history)
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
         if undrawn in predecessors:
             raise _never_drawn(StepMismatch, undrawn, reason)
-        if name not in history.with_predecessors(history.files[undrawn].heads or {}):
+        if record_name not in history.with_predecessors(history.files[undrawn].heads or {}):
             raise _never_drawn(MissingInput, undrawn, reason)
     return time_remark
 
@@ -379,12 +379,12 @@ def _check_not_dated_back(plan: BasePlan, name: str, event: AuditEvent, history:
         )
 
 
-def _check_unlinked(record: Record, name: str, history: History) -> None:
+def _check_unlinked(record: Record, record_name: str, history: History) -> None:
     """Refuse a record without links, unless the old log or a statement with links contains it."""
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
-    if not history.counts(name, StatementKind.RESULT):
+    if not history.counts(record_name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
             "nothing shows when the record was made: it names no earlier statement, and the first "

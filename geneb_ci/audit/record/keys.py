@@ -165,10 +165,10 @@ class KeyFile(StrictModel):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        for kind, signers in (("key", self.keys), ("workflow", self.workflows)):
+        for signer_kind, signers in (("key", self.keys), ("workflow", self.workflows)):
             for keyid, count in Counter(signer.keyid for signer in signers).items():
                 if count > 1:
-                    raise ValueError(f"the {kind} {keyid} is listed {count} times")
+                    raise ValueError(f"the {signer_kind} {keyid} is listed {count} times")
         return self
 
 

@@ -339,12 +339,12 @@ def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.f
     """Return the recorded embeddings of variants that probes of one task are fitted on."""
     import numpy as np  # slow to import, and only needed here
 
-    parts = [
+    embeddings_by_part = [
         part.values[part.task == number]
         for part in (embeddings.refits, embeddings.support)
         if part is not None
     ]
-    return np.concatenate(parts) if parts else None
+    return np.concatenate(embeddings_by_part) if embeddings_by_part else None
 
 
 def _belong_to_variants(
@@ -441,13 +441,13 @@ def receipt_tools_of(
 def verification_with_embeddings(
     repository: AuditRepository,
     path: Path,
-    name: str,
+    shown_name: str,
     tools: ReceiptTools | None,
     *,
     is_named: bool,
 ) -> Verification:
     """Verify a record, and its rerun embeddings if the user named it or they are beside it."""
-    verification = repository.verification(path, name)
+    verification = repository.verification(path, shown_name)
     if is_named or tools is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return _with_files(verification, path, repository.inputs, tools)
     return verification

@@ -183,8 +183,8 @@ class AuditRepository:
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
-                name = f"{path.parent.name}/{path.name}"
-                by_path[path] = parse_event(self.read(path), name, self.keys)
+                statement_name = f"{path.parent.name}/{path.name}"
+                by_path[path] = parse_event(self.read(path), statement_name, self.keys)
             except StepMismatch as error:
                 by_path[path] = error
         return by_path
@@ -215,22 +215,22 @@ class AuditRepository:
             seen_receipts(self.layout),
         )
 
-    def verification(self, path: Path, name: str = "") -> Verification:
+    def verification(self, path: Path, shown_name: str = "") -> Verification:
         """Verify one record, which may be outside of the repository.
 
-        `name` is its name in messages. Raises NothingChecked when it cannot be opened.
+        `shown_name` is its name in messages. Raises NothingChecked when it cannot be opened.
         """
-        name = name or str(path)
+        shown_name = shown_name or str(path)
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
             step_mismatch = StepMismatch(
                 withdrawn.step, f"its withdrawal is invalid: {message_of(withdrawn)}"
             )
-            return unreadable_record(name, step_mismatch)
+            return unreadable_record(shown_name, step_mismatch)
         record = self.parsed(path)
         if isinstance(record, StepMismatch):
-            return unreadable_record(name, record, withdrawn)
-        return verify_record(name, record, self._inputs_for(record), withdrawn)
+            return unreadable_record(shown_name, record, withdrawn)
+        return verify_record(shown_name, record, self._inputs_for(record), withdrawn)
 
     def _inputs_for(self, record: Record) -> TrustInputs:
         """Return the inputs to verify a record with.
@@ -252,17 +252,17 @@ class AuditRepository:
         for path in sorted({*self.files, *self.withdrawals, *self.events}):
             if model_id not in {None, path.parent.name}:
                 continue
-            name, event = f"{path.parent.name}/{path.name}", self.events.get(path)
+            statement_name, event = f"{path.parent.name}/{path.name}", self.events.get(path)
             if event is None:
-                yield self.verification(path, name)
+                yield self.verification(path, statement_name)
             elif isinstance(event, StepMismatch):
-                yield unreadable_record(name, event)
+                yield unreadable_record(statement_name, event)
         yield from self.lost_statements(model_id)
 
     def lost_statements(self, model_id: str | None = None) -> Iterator[Verification]:
         """Yield a verification of each lost or changed statement that another names."""
-        for name, reason in self.history.loss_reasons_of_model(model_id).items():
-            yield lost_statement(name, reason)
+        for statement_name, reason in self.history.loss_reasons_of_model(model_id).items():
+            yield lost_statement(statement_name, reason)
 
     def check_readable(self, model_id: str) -> None:
         """Raise StepMismatch, of the step "earlier", if a record of a model cannot be read."""

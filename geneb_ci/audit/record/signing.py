@@ -99,8 +99,8 @@ def read_any_commitment(path: Path, layout: Layout) -> Commitment:
     """
     if not path.name.endswith(COMMITTED_SUFFIX):
         return read_commitment(path)
-    name = f"{path.resolve().parent.name}/{path.name}"
-    event = parse_event(read_record(path), name, trusted_keys(layout))
+    statement_name = f"{path.resolve().parent.name}/{path.name}"
+    event = parse_event(read_record(path), statement_name, trusted_keys(layout))
     return event.commitment
 
 
@@ -198,19 +198,19 @@ class Signing:
             "branch; its draw counts for the next audit"
         )
 
-    def record(self, result: RerunResult) -> Path | None:
+    def record(self, rerun: RerunResult) -> Path | None:
         """Write the signed record and the rerun embeddings that it names; return its path.
 
         Returns None without a key. Raises AuditRefused where scores differ and the model registry
         has no known run for the row.
         """
-        refuse_unknown_run(result, self.layout)
+        refuse_unknown_run(rerun, self.layout)
         if self.key is None:
             return None
-        folder = self.audits / result.outcome.plan.commitment.model_id
+        folder = self.audits / rerun.outcome.plan.commitment.model_id
         earlier = {*folder.glob("*.json")}
-        path = write_record(result, self.key, self.layout, self.audits)
-        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(result.embeddings))
+        path = write_record(rerun, self.key, self.layout, self.audits)
+        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(rerun.embeddings))
         self.say(f"{path}: signed by an earlier call" if path in earlier else message)
         return path
 
@@ -230,7 +230,7 @@ def _abort_kind(error: ExtractorRefused) -> str:
 
 
 def write_record(
-    result: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
+    rerun: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
 ) -> Path:
     """Write the signed record of an outcome below a folder, and the embeddings that it names.
 
@@ -238,30 +238,30 @@ def write_record(
     path. If a record of this outcome by this key exists, returns the path of that record and writes
     nothing. Raises UsageProblem when the record would be too large to be read.
     """
-    plan, repository = result.outcome.plan, AuditRepository(layout)
+    plan, repository = rerun.outcome.plan, AuditRepository(layout)
     signer_id = key_id(key.public_key().public_bytes_raw())
     for path in repository.files:
         earlier = repository.parsed(path)
         if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
             continue
-        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, signer_id):
+        if (earlier.outcome, earlier.signer.keyid) == (rerun.outcome, signer_id):
             return path
     heads = heads_after(plan, repository)
-    record = record_of(result.outcome, key, heads)
+    record = record_of(rerun.outcome, key, heads)
     path = audits / record.path
     files = {path.name: record.content}
-    if result.embeddings is not None:
-        files = {f"{record.audit_id}{RERUN_SUFFIX}": result.embeddings, **files}
+    if rerun.embeddings is not None:
+        files = {f"{record.audit_id}{RERUN_SUFFIX}": rerun.embeddings, **files}
     write_files(path.parent, files)
     return path
 
 
-def refuse_unknown_run(result: RerunResult, layout: Layout) -> None:
+def refuse_unknown_run(rerun: RerunResult, layout: Layout) -> None:
     """Refuse to record that only scores differ if the registry says the row's run is unknown.
 
     Other objections concern the code that was run, so they are recorded. Raises AuditRefused.
     """
-    outcome = result.outcome
+    outcome = rerun.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)

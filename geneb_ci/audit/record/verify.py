@@ -311,18 +311,18 @@ STEPS = (*PARSING_STEPS, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY
 
 
 def unreadable_record(
-    name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
+    shown_name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
     steps = [*_steps_up_to(PARSING_STEPS, error)]
     unknown_steps = [
         VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING_STEPS) :]
     ]
-    return Verification(name, None, (*steps, *unknown_steps), withdrawn)
+    return Verification(shown_name, None, (*steps, *unknown_steps), withdrawn)
 
 
 def verify_record(
-    name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
+    shown_name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a parsed record; each step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
@@ -335,7 +335,7 @@ def verify_record(
         step_of(step, check, record.outcome, inputs)
         for step, check in (_CONSISTENCY | _APPLICABILITY).items()
     ]
-    return Verification(name, record, tuple(steps), withdrawn, revocation_error is not None)
+    return Verification(shown_name, record, tuple(steps), withdrawn, revocation_error is not None)
 
 
 def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
@@ -349,15 +349,15 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     return None
 
 
-def lost_statement(name: str, reason: str) -> Verification:
+def lost_statement(statement_name: str, loss: str) -> Verification:
     """Return the verification of a statement that another names and that was lost or changed."""
     steps = [
-        failed_step(step, LogBroken(reason))
+        failed_step(step, LogBroken(loss))
         if step == LINKS
         else VerificationStep(step, StepState.UNKNOWN)
         for step in STEPS
     ]
-    return Verification(name, None, tuple(steps))
+    return Verification(statement_name, None, tuple(steps))
 
 
 def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
@@ -401,8 +401,8 @@ def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:
     """Return a step that differs, or that is unknown since an input is missing."""
-    state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
-    return VerificationStep(step, state, message_of(error), error.fix)
+    step_state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
+    return VerificationStep(step, step_state, message_of(error), error.fix)
 
 
 def message_of(error: StepMismatch) -> str:

@@ -164,12 +164,12 @@ class _TaskGain(NamedTuple):
     freedom: int
 
 
-def gains(result: FewShotResult) -> Iterator[Gain]:
+def gains(few_shot: FewShotResult) -> Iterator[Gain]:
     """Yield the gain of each regime over each kind of other fits, in the mean and by task.
 
     Regimes and tasks are in alphabetical order, since a record does not keep any other.
     """
-    for regime, by_task in sorted(result.regimes.items()):
+    for regime, by_task in sorted(few_shot.regimes.items()):
         tasks = sorted(by_task.items())
         for other_fits, task_gains in (
             (OTHERS, [_gain_over_other_draws(task, task_scores) for task, task_scores in tasks]),
@@ -243,7 +243,7 @@ def flagged_gains(result: FewShotResult, other_fits: str) -> list[Gain]:
 
 
 def few_shot_contradiction(
-    result: FewShotResult,
+    few_shot: FewShotResult,
     benchmark: Benchmark,
     tasks: Iterable[str],
     varied: Iterable[str],
@@ -256,10 +256,10 @@ def few_shot_contradiction(
     that fits on test sequences may not be left out of a task whose classes are large enough.
     """
     regimes, fit_count = benchmark.protocol.few_shot_k, len(benchmark.protocol.seeds)
-    if set(result.regimes) != set(regimes):
-        return f"probes of {', '.join(result.regimes)} were fitted, expected {', '.join(regimes)}"
+    if set(few_shot.regimes) != set(regimes):
+        return f"probes of {', '.join(few_shot.regimes)} were fitted, expected {', '.join(regimes)}"
     task_ids, varied_ids = set(tasks), set(varied)
-    for regime, by_task in result.regimes.items():
+    for regime, by_task in few_shot.regimes.items():
         if by_task.keys() != task_ids:
             return f"{regime}: its tasks are not those of the audit"
         for task, scores in by_task.items():
@@ -285,25 +285,25 @@ def few_shot_contradiction(
     return ""
 
 
-def without_tests(result: FewShotResult | None) -> FewShotResult | None:
+def without_tests(few_shot: FewShotResult | None) -> FewShotResult | None:
     """Return a result without the fits on test sequences, which earlier records lack."""
-    if result is None:
+    if few_shot is None:
         return None
     regimes = {
         regime: {
             task: task_scores.model_copy(update={"tests": None})
             for task, task_scores in by_task.items()
         }
-        for regime, by_task in result.regimes.items()
+        for regime, by_task in few_shot.regimes.items()
     }
     return FewShotResult(regimes=regimes)
 
 
-def few_shot_text(result: FewShotResult) -> str:
+def few_shot_text(few_shot: FewShotResult) -> str:
     """Return the mean gains, and those that are flagged, as one line."""
     texts = [
         f"{gain.text} beside {gain.other_fits}"
-        for gain in gains(result)
+        for gain in gains(few_shot)
         if not gain.task or gain.is_flagged
     ]
     return f"few-shot probes: {'; '.join(texts)}"

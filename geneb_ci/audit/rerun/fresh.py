@@ -78,7 +78,7 @@ class FreshSet(NamedTuple):
     sequences: tuple[FreshSequence, ...]
 
 
-def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
+def parse_set(content: bytes, file: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
     """Return the sequences of a set.
 
     Raises NothingChecked, which names the line, unless each line is a labelled sequence of a task
@@ -89,27 +89,27 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
         csv_text = content.decode("ascii")
         lines = list(csv.reader(io.StringIO(csv_text, newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise NothingChecked(f"{name}: not a CSV file in ASCII: {error}", fix) from error
+        raise NothingChecked(f"{file}: not a CSV file in ASCII: {error}", fix) from error
     if not lines or tuple(lines[0]) != COLUMNS:
         header = ",".join(lines[0]) if lines else "nothing"
         raise NothingChecked(
-            f"{name}: begins with {quoted(header)}, expected {','.join(COLUMNS)}", fix
+            f"{file}: begins with {quoted(header)}, expected {','.join(COLUMNS)}", fix
         )
     if len(lines) == 1:
-        raise NothingChecked(f"{name}: contains no sequence", fix)
+        raise NothingChecked(f"{file}: contains no sequence", fix)
     rows: dict[str, FreshSequence] = {}
     for number, fields in enumerate(lines[1:], 2):
         row, fault = _sequence_in(fields, benchmark)
         if row is None or row.sequence.upper() in rows:
             objection = fault or "the sequence is in the set twice"
-            raise NothingChecked(f"{name}: line {number}: {objection}", fix)
+            raise NothingChecked(f"{file}: line {number}: {objection}", fix)
         rows[row.sequence.upper()] = row
     too_many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
             if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip
     if too_many:
         task, count = next(iter(too_many.items()))
         raise NothingChecked(
-            f"{name}: task {task} has {count} sequences, expected at most {SEQUENCES_PER_TASK_MAX}",
+            f"{file}: task {task} has {count} sequences, expected at most {SEQUENCES_PER_TASK_MAX}",
             "leave some out: docs/research/adversary.md says what each size detects",
         )
     return tuple(rows.values())
@@ -204,7 +204,7 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
 
 
 def check_release(
-    release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
+    release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, file: str
 ) -> FreshSet:
     """Return a released set after comparing it with its commitment.
 
@@ -214,7 +214,7 @@ def check_release(
     computed = salted_digest(bytes.fromhex(release.salt), content)
     if computed != commitment.sha256:
         raise AuditRefused(
-            f"{name}: set and salt have the digest {computed[:16]}..., expected "
+            f"{file}: set and salt have the digest {computed[:16]}..., expected "
             f"{commitment.sha256[:16]}... of the commitment",
             "pass a set, a salt and a commitment that belong together",
         )
@@ -224,11 +224,11 @@ def check_release(
             f"{benchmark.sha256[:16]}...",
             "commit to the set again, for the current benchmark",
         )
-    rows = parse_set(content, name, benchmark)
+    rows = parse_set(content, file, benchmark)
     counts = dict(Counter(row.task for row in rows))
     if counts != commitment.tasks:
         raise AuditRefused(
-            f"{name}: contains {counts} sequences, the commitment states {commitment.tasks}",
+            f"{file}: contains {counts} sequences, the commitment states {commitment.tasks}",
             "do not trust this commitment: its numbers are not those of its set",
         )
     return FreshSet(commitment.sha256, rows)

@@ -442,12 +442,12 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
         return None
     other_probes: dict[str, dict[str, FreshTask]] = {}
     for task, of_task in decisions.items():
-        for name, decided in of_task.others.items():
+        for probe_name, decided in of_task.others.items():
             if decided.fresh is not None:
                 fresh_task = FreshTask(
                     public=decided.public, fresh=decided.fresh, fits=decided.fits
                 )
-                other_probes.setdefault(name, {})[task] = fresh_task
+                other_probes.setdefault(probe_name, {})[task] = fresh_task
     return FreshResult(
         commitment=commitment,
         tasks=tasks,
@@ -480,14 +480,14 @@ def loses_accuracy(
     return any(loss > FRESH_MARGIN + ALARM * standard_error for loss, standard_error in losses)
 
 
-def fresh_contradiction(result: FreshResult) -> str:
+def fresh_contradiction(fresh: FreshResult) -> str:
     """Return why the numbers of a fresh set contradict each other; "" if they do not."""
-    for tasks in (result.tasks, *result.others.values()):
+    for tasks in (fresh.tasks, *fresh.others.values()):
         for task_id, task in tasks.items():
             if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
                 return f"more decisions on sequences of {task_id} are right than were made"
-    if result.dropped != loses_accuracy(result.tasks, result.others):
-        return f"dropped is {result.dropped}, which contradicts the numbers"
+    if fresh.dropped != loses_accuracy(fresh.tasks, fresh.others):
+        return f"dropped is {fresh.dropped}, which contradicts the numbers"
     return ""
 
 
@@ -514,14 +514,14 @@ def variant_text(result: VariantResult) -> str:
     return f"variants: {'; '.join(texts)}"
 
 
-def fresh_text(result: FreshResult) -> str:
+def fresh_text(fresh: FreshResult) -> str:
     """Return the result of the fresh set as one line."""
-    loss, standard_error = accuracy_loss(result.tasks)
-    sequence_count = sum(task.fresh.rows for task in result.tasks.values())
-    mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())
+    loss, standard_error = accuracy_loss(fresh.tasks)
+    sequence_count = sum(task.fresh.rows for task in fresh.tasks.values())
+    mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in fresh.tasks.values())
     flagged_probes = {
         name: accuracy_loss(of_probe)
-        for name, of_probe in result.others.items()
+        for name, of_probe in fresh.others.items()
         if loses_accuracy(of_probe)
     }
     flagged_text = "".join(
@@ -529,8 +529,8 @@ def fresh_text(result: FreshResult) -> str:
         for name, (loss, error_of_probe) in flagged_probes.items()
     )
     return (
-        f"fresh set: {sequence_count} sequences of {plural(len(result.tasks), 'task')}, accuracy "
+        f"fresh set: {sequence_count} sequences of {plural(len(fresh.tasks), 'task')}, accuracy "
         f"{-loss:+.4f} (standard error {standard_error:.4f}) and MCC "
-        f"{-mcc / len(result.tasks):+.4f} beside the public test sequences{flagged_text}; "
+        f"{-mcc / len(fresh.tasks):+.4f} beside the public test sequences{flagged_text}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

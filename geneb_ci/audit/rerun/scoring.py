@@ -152,10 +152,10 @@ def merged_rescorings(rescorings: Sequence[Rescored]) -> Rescored:
     """
     first = rescorings[0]
     for rescoring in rescorings:
-        for name in ("benchmark", "dataset", "harness", "noise", "packages"):
-            if getattr(rescoring, name) != getattr(first, name):
+        for member in ("benchmark", "dataset", "harness", "noise", "packages"):
+            if getattr(rescoring, member) != getattr(first, member):
                 raise NothingChecked(
-                    f"tasks were scored with different {name}: "
+                    f"tasks were scored with different {member}: "
                     f"{', '.join(first.tasks)} and {', '.join(rescoring.tasks)}",
                     f"remove {RESCORED_FILE} of these tasks from the folder of the audit, and run "
                     "the command again",

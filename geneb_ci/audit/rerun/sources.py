@@ -43,7 +43,7 @@ def sources_of(
     submission: Submission,
     declared: DeclaredRun | None,
     folder: ExtractorFolder | None,
-    entry: ReadEntry | None,
+    read_entry: ReadEntry | None,
 ) -> RunSources:
     """Return code and weights, from the submission, the declared run or the registry's entry.
 
@@ -64,12 +64,12 @@ def sources_of(
         code = run.extractor
         return RunSources(
             extractor_code(folder, code.path, code.class_name, code.sha256, code.options),
-            _weights(run, entry),
+            _weights(run, read_entry),
         )
     if isinstance(submission, SubmissionByEntry):
-        _check_entry(submission, declared, entry)
+        _check_entry(submission, declared, read_entry)
     if declared is None:
-        return _entry_sources(submission.model_id, entry, folder)
+        return _entry_sources(submission.model_id, read_entry, folder)
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
@@ -84,7 +84,7 @@ def sources_of(
 
 
 def _check_entry(
-    submission: SubmissionByEntry, declared: DeclaredRun | None, entry: ReadEntry | None
+    submission: SubmissionByEntry, declared: DeclaredRun | None, read_entry: ReadEntry | None
 ) -> None:
     """Refuse options that describe the run of a file that names an entry, and another entry."""
     if declared is not None:
@@ -94,29 +94,29 @@ def _check_entry(
             "leave out --extractor, --option, --model, --revision and --weights",
         )
     digest = submission.registry_entry.sha256
-    if entry is not None and entry.sha256 != digest:
+    if read_entry is not None and read_entry.sha256 != digest:
         raise AuditRefused(
             f"the submission names the entry {digest[:16]}... of the model registry, the one here "
-            f"is {entry.sha256[:16]}...",
+            f"is {read_entry.sha256[:16]}...",
             "upgrade the file again, by `geneb-ci upgrade FILE --output FILE`, and commit to that",
         )
 
 
 def _entry_sources(
-    model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | None
+    model_id: str, read_entry: ReadEntry | None, folder: ExtractorFolder | None
 ) -> RunSources:
     """Return code and weights as the model's entry in the registry describes them.
 
     Raises EntryMissing, EntryIncomplete, or AuditRefused for an entry that pins no file.
     """
-    if entry is None:
+    if read_entry is None:
         raise EntryMissing(
             "format 1.0 does not say which extractor and weights ran, and the model registry has "
             f"no entry for {model_id}",
             "add an entry (docs/maintainer/models.md), or pass --extractor PATH:CLASS with --model "
             "REPO --revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
         )
-    run, weights = entry.entry.run, entry.entry.weights
+    run, weights = read_entry.entry.run, read_entry.entry.weights
     if run is None or run.extractor is None or weights is None:
         omission = (
             run.missing if run is not None and run.missing else "the entry names no extractor"
@@ -136,8 +136,8 @@ def _entry_sources(
     else:
         path, _, class_name = run.extractor.rpartition(":")
         sha256 = None
-    code = extractor_code(folder, path, class_name, sha256, entry.entry.options)
-    return RunSources(code, registered_weights(weights), entry.sha256)
+    code = extractor_code(folder, path, class_name, sha256, read_entry.entry.options)
+    return RunSources(code, registered_weights(weights), read_entry.sha256)
 
 
 def registered_weights(weights: WeightsSource) -> Weights:
@@ -168,7 +168,7 @@ def _declared_weights(declared: DeclaredRun) -> Weights:
         ) from error
 
 
-def _weights(run: Run, entry: ReadEntry | None) -> Weights:
+def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     """Return the weights of a run; for weights in a local folder, their published copy.
 
     The model registry names that copy. Raises AuditRefused when no other machine can load the same
@@ -179,7 +179,7 @@ def _weights(run: Run, entry: ReadEntry | None) -> Weights:
     if model.kind != "none" and not pinned:
         raise _unpinned_error()
     if model.kind == "local":
-        registered = entry.entry.weights if entry is not None else None
+        registered = read_entry.entry.weights if read_entry is not None else None
         if registered is not None and model.weights.items() <= registered.files.items():
             return registered_weights(registered)
         raise AuditRefused(

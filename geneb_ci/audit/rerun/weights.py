@@ -97,9 +97,9 @@ def fetch_weights(
         repository_files = api.list_repo_tree(
             weights.location, revision=weights.revision, recursive=True
         )
-        entries = list(itertools.islice(repository_files, LISTED_MAX + 1))
-        _refuse_too_many(len(entries), LISTED_MAX)
-        files = (entry for entry in entries if isinstance(entry, RepoFile))
+        listing = list(itertools.islice(repository_files, LISTED_MAX + 1))
+        _refuse_too_many(len(listing), LISTED_MAX)
+        files = (entry for entry in listing if isinstance(entry, RepoFile))
         chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
         _refuse_large({file.path: file.size for file in chosen}, weights)
         api.snapshot_download(

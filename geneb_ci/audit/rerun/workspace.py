@@ -234,15 +234,15 @@ class WorkFolder:
         if earlier is None:
             self.keep(SETTINGS, settings.model_dump_json(indent=1) + "\n")
             return settings
-        for setting, value in settings.model_dump(
+        for setting, new_value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
         ).items():
             first_value = getattr(earlier, setting)
-            if value != first_value:
+            if new_value != first_value:
                 option = OPTION_OF.get(setting)
                 raise AuditRefused(
                     f"this audit began with {setting.replace('_', ' ')} {first_value}, now it is "
-                    f"{value}: its tasks would not be comparable",
+                    f"{new_value}: its tasks would not be comparable",
                     f"pass {option} {first_value}, or begin in another folder: --work DIR"
                     if option
                     else f"check out the version and files it began with, or remove {self.folder}",
@@ -259,11 +259,11 @@ class WorkFolder:
             pinned = settings.model_copy(update={"weights": digests})
             self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
             return
-        for name in sorted(settings.weights.keys() | digests.keys()):
-            first_digest, digest = settings.weights.get(name), digests.get(name)
+        for file_name in sorted(settings.weights.keys() | digests.keys()):
+            first_digest, digest = settings.weights.get(file_name), digests.get(file_name)
             if first_digest != digest:
                 raise AuditRefused(
-                    f"file {name} of the weights: this audit began with "
+                    f"file {file_name} of the weights: this audit began with "
                     f"{_digest_text(first_digest)}, now "
                     f"there is {_digest_text(digest)}: its tasks would not be comparable",
                     "restore the folder of the weights, or begin in another folder: --work DIR",

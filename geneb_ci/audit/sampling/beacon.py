@@ -144,14 +144,14 @@ KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 def fallback_value(
-    commitment: str, key: str, published: Collection[str], why: str, *, reveal: bool = False
+    commitment: str, hex_key: str, published: Collection[str], why: str, *, reveal: bool = False
 ) -> FallbackBeacon:
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
-    `key` has 64 hex digits; `published` has the SHA-256 of the bytes of each key of the policy.
+    `hex_key` has 64 hex digits; `published` has the SHA-256 of the bytes of each key of the policy.
     Raises UsageProblem when the key is not among them, or without a reason.
     """
-    if not KEY_PATTERN.fullmatch(key):
+    if not KEY_PATTERN.fullmatch(hex_key):
         raise UsageProblem(
             "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
         )
@@ -160,7 +160,7 @@ def fallback_value(
             "--why is missing: a draw without the beacon needs a reason",
             "pass --why TEXT: what was unreachable, and since when; the record shows it",
         )
-    key_sha256 = hashlib.sha256(bytes.fromhex(key)).hexdigest()
+    key_sha256 = hashlib.sha256(bytes.fromhex(hex_key)).hexdigest()
     if key_sha256 not in published:
         raise UsageProblem(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
@@ -168,11 +168,11 @@ def fallback_value(
             "use the key of this epoch; a new key is valid for commitments that are made after its "
             "digest was added to leaderboard/policy/policy.toml of the main branch",
         )
-    keyed_digest = _hmac_of(commitment, key)
+    keyed_digest = _hmac_of(commitment, hex_key)
     return FallbackBeacon(
         kind="hmac",
         key_sha256=key_sha256,
-        key=key if reveal else None,
+        key=hex_key if reveal else None,
         value=keyed_digest,
         why=why.strip(),
     )
@@ -230,5 +230,5 @@ def _practice_value(number: int) -> str:
     return hashlib.sha256(PRACTICE_PREFIX + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
 
 
-def _hmac_of(commitment: str, key: str) -> str:
-    return hmac.digest(bytes.fromhex(key), bytes.fromhex(commitment), "sha256").hex()
+def _hmac_of(commitment: str, hex_key: str) -> str:
+    return hmac.digest(bytes.fromhex(hex_key), bytes.fromhex(commitment), "sha256").hex()

@@ -151,9 +151,9 @@ class CommitmentFile(StrictModel):
     sha256: Hex64
 
 
-def encoded(value: BaseModel) -> str:
+def encoded(model: BaseModel) -> str:
     """Return indented JSON with a final newline."""
-    return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(model.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def commitment_text(commitment: Commitment) -> str:

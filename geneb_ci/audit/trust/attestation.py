@@ -123,9 +123,9 @@ _RANK_FACTS = (
 )
 
 
-def _fact_paths(*keys: str) -> tuple[str, ...]:
+def _fact_paths(*facts: str) -> tuple[str, ...]:
     """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
-    return tuple(f"{list_path}/{key}" for list_path in _LISTS for key in keys)
+    return tuple(f"{list_path}/{fact}" for list_path in _LISTS for fact in facts)
 
 
 _CELL = "submission/evidence/*/*"
