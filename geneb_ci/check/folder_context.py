@@ -42,9 +42,9 @@ def _shipped() -> dict[str, RowWithoutFile]:
 
 
 def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
-    """Return the shipped rows by the SHA-256 of their files, which then need not be read.
+    """Return the shipped rows by the SHA-256 of their files; such a file need not be read.
 
-    The mapping is empty if the benchmark compares other scores than the shipped ones.
+    The mapping is empty if the benchmark has other regimes, tasks or another primary metric.
     """
     known_cells = tuple(cell_names(benchmark))
     return {name: row for name, row in _shipped().items() if row.cells == known_cells}

@@ -38,6 +38,7 @@ from reference_harness.formats.text import next_line, plural, quoted
 _SHA = re.compile(r"[0-9a-f]{40}")
 _AUTHOR = click.option(
     "--author-id",
+    "verdict_author_id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
@@ -73,7 +74,7 @@ def reconcile_command(
     commented: int | None,
     pr: int | None,
     group_sha: str | None,
-    author_id: int,
+    verdict_author_id: int,
     output: str,
 ) -> int:
     """Check pull requests, read by commit SHA, and print a verdict as one line of JSON.
@@ -89,7 +90,7 @@ def reconcile_command(
     head_sha, group_sha = _sha(head_sha), _sha(group_sha)
     layout = find_layout(Path.cwd())
     is_single = any(option is not None for option in (pr, head_sha, commented))
-    with connect(repo, author=author_id) as github:
+    with connect(repo, author=verdict_author_id) as github:
         sha = group_sha or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):
             say(f"{sha} has its verdict: nothing to do")
@@ -146,6 +147,7 @@ def _sha(text: str | None) -> str | None:
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
 @click.option(
     "--author-id",
+    "verdict_author_id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT,
     show_default=True,
@@ -157,7 +159,7 @@ def _sha(text: str | None) -> str | None:
     help="Instead of a verdict, write the result of the health check as an issue.",
 )
 @click.option("--run", default="", metavar="URL", help="Address of the workflow run.")
-def report_command(repo: str | None, author_id: int, health: str | None, run: str) -> int:
+def report_command(repo: str | None, verdict_author_id: int, health: str | None, run: str) -> int:
     """Write the verdict from the environment variable VERDICT: a comment, labels, a status.
 
     The command reads only the verdict, which it validates, and no content of the pull request.
@@ -165,11 +167,11 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     (exit code 4).
     """
     if health is not None:
-        with connect(repo, author=author_id) as github:
+        with connect(repo, author=verdict_author_id) as github:
             action = report_health(github, is_healthy=health == SUCCESS, run=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
-    with connect(repo, author=author_id) as github:
+    with connect(repo, author=verdict_author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
         further_texts = tuple(further_folders(find_layout(Path.cwd())))
         write_results = list(map(_print_written, report.write(github, verdict, further_texts)))
@@ -222,7 +224,7 @@ WIDTH_MIN = 80
 @click.option(
     "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
 )
-def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -> int:
+def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id: int) -> int:
     """List the open pull requests: author, age, verdict, effect on the board, who does what next.
 
     Pull requests that wait for a maintainer come first, the oldest on top; "!" marks those that
@@ -230,7 +232,7 @@ def triage_command(repo: str | None, limit: int, format_: str, author_id: int) -
     requests. Weight is the sum of the scores of all warnings: if it is 10 or more, audit the row
     before the merge.
     """
-    with connect(repo, author=author_id) as github:
+    with connect(repo, author=verdict_author_id) as github:
         queue = read_queue(github)
     if format_ == "json":
         queue_report = as_json(queue, limit)

@@ -77,7 +77,7 @@ def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 def with_advice(error: GenebError) -> GenebError:
-    """Return an error of reading one pull request, with advice about that pull request."""
+    """Return the error; a NotFound is replaced by one that advises to rebase the pull request."""
     if not isinstance(error, NotFound):
         return error
     return NotFound(

@@ -60,8 +60,8 @@ class LostStatement(NamedTuple):
     """Total number of lost statements."""
 
 
-class BrokenRecord(NamedTuple):
-    """A statement that does not verify."""
+class BrokenStatement(NamedTuple):
+    """A signed statement that does not verify, as an example of all of them."""
 
     path: str
     reason: str
@@ -166,7 +166,7 @@ class BoardState(CloneState):
     """Number of keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
     lost_statement: LostStatement | None = None
-    broken_record: BrokenRecord | None = None
+    broken_statement: BrokenStatement | None = None
     pending: PendingStatements | None = None
     unmerged: tuple[str, ...] = ()
     """Paths of committed statements that the remote's main branch lacks."""
@@ -267,15 +267,15 @@ def _restore_command(board: BoardState) -> str:
 
 
 def _record_broken_lines(board: BoardState) -> Iterator[str]:
-    if board.broken_record is not None:
-        yield f"{board.broken_record.path} does not verify: {board.broken_record.reason}"
-        if board.broken_record.broken_count > 1:
-            yield f"{plural(board.broken_record.broken_count, 'statement')} do not verify in total"
+    if (broken := board.broken_statement) is not None:
+        yield f"{broken.path} does not verify: {broken.reason}"
+        if broken.broken_count > 1:
+            yield f"{plural(broken.broken_count, 'statement')} do not verify in total"
     yield "while a statement does not verify, no level is computed; the command shows every step"
 
 
 def _verify_command(board: BoardState) -> str:
-    path = board.broken_record.path if board.broken_record is not None else ""
+    path = board.broken_statement.path if board.broken_statement is not None else ""
     return shlex.join(["geneb-ci", "audit", "verify", path])
 
 
@@ -604,7 +604,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "record-broken",
         "a signed statement does not verify",
-        lambda s: s.broken_record,
+        lambda s: s.broken_statement,
         _record_broken_lines,
         _verify_command,
     ),

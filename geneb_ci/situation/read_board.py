@@ -46,7 +46,7 @@ from geneb_ci.situation.maintainer import (
     REVOKED,
     AuditCandidate,
     BoardState,
-    BrokenRecord,
+    BrokenStatement,
     DrawKey,
     KeyFacts,
     LostStatement,
@@ -107,7 +107,7 @@ class BoardReader:
             signer_count=len(self.audits.keys),
             key=self.key(),
             lost_statement=self.lost_statement(),
-            broken_record=self._broken_record(verifications),
+            broken_statement=self._broken_statement(verifications),
             pending=self._pending(),
             unmerged=self._unmerged(),
             audits=audits,
@@ -209,13 +209,13 @@ class BoardReader:
                     return commit_id
         return ""
 
-    def _broken_record(self, verifications: Sequence[Verification]) -> BrokenRecord | None:
+    def _broken_statement(self, verifications: Sequence[Verification]) -> BrokenStatement | None:
         broken = [v for v in verifications if v.broken and v.withdrawn is None]
         if not broken:
             return None
         step = broken[0].broken[0]
         path = f"{self.folder}/{broken[0].name}"
-        return BrokenRecord(path, f"{step.name}: {step.message}", len(broken))
+        return BrokenStatement(path, f"{step.name}: {step.message}", len(broken))
 
     def _pending(self) -> PendingStatements | None:
         """Return the statements of the working tree that are not committed; None without any."""

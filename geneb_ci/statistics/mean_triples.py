@@ -93,7 +93,7 @@ class Hull:
         pieces: list[_Piece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first_rho), self._triple(arc, arc.last_rho)
-            piece = _Piece(-_bound(plane, *ends), len(pieces), arc, *ends)
+            piece = _Piece(-_highest_between(plane, *ends), len(pieces), arc, *ends)
             heapq.heappush(pieces, piece)
             for triple in ends:
                 if plane.at(triple) > highest_value:
@@ -114,7 +114,8 @@ class Hull:
             ):
                 piece_count += 1
                 heapq.heappush(
-                    pieces, _Piece(-_bound(plane, left, right), piece_count, half, left, right)
+                    pieces,
+                    _Piece(-_highest_between(plane, left, right), piece_count, half, left, right),
                 )
         return highest_table
 
@@ -129,8 +130,11 @@ class _Piece(NamedTuple):
     end: Triple
 
 
-def _bound(plane: Plane, start: Triple, end: Triple) -> float:
-    """Return an upper bound of a plane between two tables of an arc."""
+def _highest_between(plane: Plane, start: Triple, end: Triple) -> float:
+    """Return an upper bound of the plane's value on an arc from `start` to `end`.
+
+    Each metric rises or falls all the way between them.
+    """
     mcc, acc, f1 = plane
     return (
         max(mcc * start[0], mcc * end[0])

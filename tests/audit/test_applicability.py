@@ -114,7 +114,7 @@ def test_another_benchmark_is_stale(path, value, message):
         (
             ("plan", "commitment", "policy", "strata"),
             ["Promoters"],
-            "the strata of the sample are not ",
+            "the sample has other strata than the ",
         ),
         (
             ("plan", "commitment", "policy", "tolerance"),

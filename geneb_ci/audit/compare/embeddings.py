@@ -132,11 +132,12 @@ def read_task(
             )
             classes = arrays["classes"]
 
-            def probes_of(weights: str, intercepts: str) -> list[Probe]:
-                pairs = zip(arrays[weights], arrays[intercepts], strict=True)
-                return [Probe(*pair, classes) for pair in pairs]
+            def probes_of(regime: str, prefix: str = "") -> list[Probe]:
+                weights = arrays[f"{prefix}weights_{regime}"]
+                intercepts = arrays[f"{prefix}intercepts_{regime}"]
+                return [Probe(*pair, classes) for pair in zip(weights, intercepts, strict=True)]
 
-            probes = {name: probes_of(f"weights_{name}", f"intercepts_{name}") for name in support}
+            probes = {name: probes_of(name) for name in support}
             full_probe = Probe(arrays["weights"], arrays["intercepts"], classes)
             probes = {FULL: [full_probe], **probes}
             train_labels = arrays["train_labels"]
@@ -147,7 +148,7 @@ def read_task(
             probe_sets |= {
                 f"{name}, record": ProbeSet(
                     arrays[f"record_predicted_{name}"],
-                    probes_of(f"record_weights_{name}", f"record_intercepts_{name}"),
+                    probes_of(name, "record_"),
                 )
                 for name in regimes
                 if f"record_predicted_{name}" in arrays

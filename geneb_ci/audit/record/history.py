@@ -139,16 +139,16 @@ class History:
                 older_names |= earlier
         return frozenset(older_names)
 
-    def place_in_time(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return arguments of `check_revoked`: a statement's entry in the old log, `is_covered`.
+    def revocation_arguments(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
+        """Return arguments of `check_revoked`: a statement's index in the old log, `is_covered`.
 
-        The entry is a number, or None if no old log contains the statement.
+        The index is None if no old log contains the statement.
         """
         file = self.files.get(name)
         if file is None:
             return None, False
-        index = self.log.index_of(kind.value, file.statement) if self.log is not None else None
-        return index, file.signer is not None and self.is_covered(file.signer, name)
+        log_index = self.log.index_of(kind.value, file.statement) if self.log is not None else None
+        return log_index, file.signer is not None and self.is_covered(file.signer, name)
 
     @functools.cached_property
     def _counted_names(self) -> frozenset[str]:

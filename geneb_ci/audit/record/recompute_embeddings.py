@@ -198,18 +198,20 @@ def _receipt_step(
             drawn_tasks[task] = drawn_task(
                 task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
             )
-            varied = variants.training.get(task)
-            support = variants.support.get(task, TaskVariants())
-            values = None if embeddings is None else _refit_values(embeddings, task_ids.index(task))
+            training_variants = variants.training.get(task)
+            support_variants = variants.support.get(task, TaskVariants())
+            embedded = (
+                None if embeddings is None else _embedded_variants(embeddings, task_ids.index(task))
+            )
             if (
-                varied is not None
-                and values is not None
-                and len(values) == len(varied.rows) + len(support.rows)
+                training_variants is not None
+                and embedded is not None
+                and len(embedded) == len(training_variants.rows) + len(support_variants.rows)
             ):
                 refits[task] = refit(
-                    task, varied, support, values, receipt.tasks[task].scale_log2,
-                    current.path, file, receipt_tools.source, harness,
-                    limits_of(receipt, task, benchmark, COMPUTED_LIMITS), Path(folder),
+                    task, training_variants, support_variants, embedded,
+                    receipt.tasks[task].scale_log2, current.path, file, receipt_tools.source,
+                    harness, limits_of(receipt, task, benchmark, COMPUTED_LIMITS), Path(folder),
                 )  # fmt: skip
 
         if outcome.variants is not None:
@@ -335,7 +337,9 @@ def _variants(
     )
 
 
-def _refit_values(embeddings: RerunEmbeddings, number: int) -> "npt.NDArray[np.float32] | None":
+def _embedded_variants(
+    embeddings: RerunEmbeddings, number: int
+) -> "npt.NDArray[np.float32] | None":
     """Return the recorded embeddings of variants that probes of one task are fitted on."""
     import numpy as np  # slow to import, and only needed here
 

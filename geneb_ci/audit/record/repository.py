@@ -98,9 +98,16 @@ class AuditRepository:
                 withdrawn = self.read(record) if record.is_file() else None
                 name = f"{path.parent.name}/{path.name}"
                 if self.history.counts(name, StatementKind.WITHDRAWAL):
-                    index, is_covered = self.history.place_in_time(name, StatementKind.WITHDRAWAL)
+                    log_index, is_covered = self.history.revocation_arguments(
+                        name, StatementKind.WITHDRAWAL
+                    )
                     by_record[record] = read_withdrawal(
-                        path, self.read(path), self.keys, withdrawn, index, is_covered=is_covered
+                        path,
+                        self.read(path),
+                        self.keys,
+                        withdrawn,
+                        log_index,
+                        is_covered=is_covered,
                     )
             except RevokedKey:
                 continue

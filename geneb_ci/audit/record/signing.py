@@ -257,9 +257,9 @@ def write_record(
 
 
 def refuse_unknown_run(rerun: RerunResult, layout: Layout) -> None:
-    """Refuse to record that only scores differ if the registry says the row's run is unknown.
+    """Raise AuditRefused if only scores differ and the model registry says the run is unknown.
 
-    Other objections concern the code that was run, so they are recorded. Raises AuditRefused.
+    They are then no evidence against the row. Other objections concern the code that was run.
     """
     outcome = rerun.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:

@@ -12,7 +12,7 @@ import os
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -228,10 +228,15 @@ def check_release(
     counts = dict(Counter(row.task for row in rows))
     if counts != commitment.tasks:
         raise AuditRefused(
-            f"{file}: contains {counts} sequences, the commitment states {commitment.tasks}",
-            "do not trust this commitment: its numbers are not those of its set",
+            f"{file}: has {_text_of(counts)}, the commitment states {_text_of(commitment.tasks)}",
+            "commit to the set again: this commitment states numbers that its set does not have",
         )
     return FreshSet(commitment.sha256, rows)
+
+
+def _text_of(counts: Mapping[str, int]) -> str:
+    """Return numbers of sequences by task as text."""
+    return ", ".join(f"{count} sequences of {task}" for task, count in counts.items())
 
 
 def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:

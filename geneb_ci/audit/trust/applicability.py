@@ -16,7 +16,12 @@ from geneb_ci.audit.compare.limits import are_current
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
-from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
+from geneb_ci.audit.sampling.design import (
+    STRATUM_TASKS_MIN,
+    AuditPolicy,
+    drawable_cells,
+    strata_of,
+)
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
@@ -252,7 +257,8 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     if commitment.policy.strata != strata:
         raise StepMismatch(
             POLICY,
-            "the strata of the sample are not the larger categories of the benchmark",
+            f"the sample has other strata than the {len(strata)} categories that have at least "
+            f"{STRATUM_TASKS_MIN} of its tasks",
             "commit again, and audit again",
         )
     if lacking := left_out_regimes(outcome, inputs):

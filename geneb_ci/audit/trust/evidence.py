@@ -234,14 +234,14 @@ def _counted_run(
     statement_name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.counts(statement_name, kind):
         return
-    index, is_covered = history.place_in_time(statement_name, kind)
+    log_index, is_covered = history.revocation_arguments(statement_name, kind)
     try:
-        check_revoked(statement.signer, index, is_covered=is_covered)
+        check_revoked(statement.signer, log_index, is_covered=is_covered)
     except RevokedKey:
         return
     plan = predicate.plan
     yield _EndedRun(
-        order=(history.position(statement_name), index or 0, predicate.finished_at),
+        order=(history.position(statement_name), log_index or 0, predicate.finished_at),
         audit_id=statement.sha256[:ID_DIGITS],
         is_abort=is_abort,
         is_by_receipt=isinstance(plan, EmbeddingPlan),
@@ -347,7 +347,7 @@ def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, froz
 
 
 def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInputs) -> Audit:
-    """Return the facts of an audit by receipt; `audit` has the facts of every audit."""
+    """Return `audit` with the facts that only an audit of receipt embeddings has."""
     facts = outcome.receipt
     return replace(
         audit,
