@@ -208,7 +208,7 @@ def test_a_harness_that_is_killed_is_named(scored_task):
                         str(scored_task.folder / "again.txt"), "--quiet"])  # fmt: skip
     process = scored_task.harness._process
     process.kill()
-    time.sleep(0.1)
+    process.wait()
     # It is noticed before the next call, which starts another.
     scored_task.harness.call(["sequences", "--tasks", TASK, *scored_task.source.options, "--output",
                         str(scored_task.folder / "again.txt"), "--quiet"])  # fmt: skip
