@@ -304,6 +304,18 @@ def test_verify_looks_at_what_visitors_get(run, repo, clone, changes, line):
     assert "visitors get this generation" not in output
 
 
+def test_a_damaged_manifest_that_visitors_get_is_named(run, repo, clone):
+    run("publish", "--space", NAME)
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    run("publish", "--space", NAME)
+    repo.served = -2
+    repo.commits[repo.served].tree["manifest.json"] = b"{}"
+    code, output, errors = run("publish", "--space", NAME, "--verify")
+    assert (code, errors) == (11, "")
+    assert "the Space serves no board that can be read: http" in output
+
+
 def test_what_was_not_looked_at_is_not_called_served(run, repo):
     run("publish", "--space", NAME)
     repo.names_host = False
