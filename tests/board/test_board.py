@@ -333,6 +333,13 @@ def test_each_score_is_written_as_python_writes_it(score):
     )
 
 
+@each("width", [1, 2, 3])
+def test_packed_numbers_are_the_same_by_name_and_all_at_once(width):
+    numbers = PackedNumbers({"a": 0, "b": 1}, array.array("d", range(2 * width)), width)
+    assert dict(numbers) == numbers.plain()
+    assert numbers["b"] == (1.0 if width == 1 else tuple(range(width, 2 * width)))
+
+
 @each("number", [math.nan, math.inf, -math.inf])
 def test_no_number_that_is_none_is_written(number):
     row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
