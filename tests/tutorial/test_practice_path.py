@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ STEPS_MAX = 12
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def new_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a board that `geneb-ci init` made, which draws one task, and a row beside its own."""
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "sandbox"):
         pass  # fails or skips where there is none
@@ -47,6 +48,12 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     policy.write_text(re.sub(r"(drawn) = 13\b", r"\1 = 1", text), encoding="utf-8")
     git(root, "commit", "--quiet", "--all", "--message", "Draw one task in each audit")
     return root
+
+
+@pytest.fixture
+def board(new_board: Path, tmp_path: Path) -> Path:
+    """Return a copy of the board: what another test leaves there would change the next step."""
+    return Path(shutil.copytree(new_board, tmp_path / "board", symlinks=True))
 
 
 def typed(folder: Path, command: str, code: int = 0) -> str:
