@@ -255,7 +255,7 @@ def _standing(
     standings: ModelRanking, model: str, count: int = len(_STANDING_KEYS)
 ) -> list[float | None] | None:
     """Return the first numbers of `_STANDING_KEYS` of a model; None if it is not ranked."""
-    if model not in standings.places:
+    if model not in standings.positions:
         return None
     return [*map(standings[model].__getitem__, _STANDING_KEYS[:count])]
 

@@ -178,7 +178,7 @@ def _copy(source: Path, to: Path) -> None:
     """Copy regular files and links only, because reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
-        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}  # noqa: PTH118
+        modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
         usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
         return [name for name, mode in modes.items() if not any(kind(mode) for kind in usual)]
 

@@ -152,7 +152,7 @@ class _Reader:
         )
         branch = dataclasses.replace(branch, pending=pending, other_uncommitted=other_paths)
         is_complete = not (pending or branch.row_errors.number or branch.card_errors.number)
-        if is_complete and self.committed.files and not branch.misplaced_files and len(models) < 2:  # noqa: PLR2004
+        if is_complete and self.committed.files and not branch.misplaced_files and len(models) <= 1:
             return dataclasses.replace(branch, verdict_errors=self._verdict_errors())
         return branch
 

@@ -296,36 +296,36 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
 class PackedNumbers(Mapping[str, Any]):
     """A mapping of names to numbers in one array, of 8 bytes each instead of 150."""
 
-    __slots__ = ("numbers", "places", "width")
+    __slots__ = ("numbers", "positions", "width")
 
     def __init__(
-        self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
+        self, positions: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
-        """Keep `width` numbers per name; `places` has the position of each name, from 0."""
-        self.places, self.numbers, self.width = places, numbers, width
+        """Keep `width` numbers per name; `positions` has the position of each name, from 0."""
+        self.positions, self.numbers, self.width = positions, numbers, width
 
     def plain(self) -> dict[str, Any]:
         """Return the number of each name, or if `width` is above 1 its tuple of numbers."""
         if self.width == 1:
-            return dict(zip(self.places, self.numbers, strict=True))
+            return dict(zip(self.positions, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)
-        return dict(zip(self.places, groups, strict=True))
+        return dict(zip(self.positions, groups, strict=True))
 
     def is_like(self, other: Mapping[str, Any]) -> bool:
-        """Whether another mapping shares this one's `places`, without comparing names."""
-        return isinstance(other, PackedNumbers) and self.places is other.places
+        """Whether another mapping shares this one's `positions`, without comparing names."""
+        return isinstance(other, PackedNumbers) and self.positions is other.positions
 
     def __getitem__(self, name: str) -> Any:
-        index = self.places[name]
+        index = self.positions[name]
         if self.width == 1:
             return self.numbers[index]
         return tuple(self.numbers[index * self.width : (index + 1) * self.width])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
+        return iter(self.positions)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,7 +353,7 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
         return {name: getattr(self, name) for name in RANKING_FACTS}
 
     @functools.cached_property
-    def places(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """Position of each model in the lists."""
         return {model: index for index, model in enumerate(self.models)}
 
@@ -364,11 +364,11 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
         return dict(zip(self.models, standings, strict=True))
 
     def __getitem__(self, model: str) -> dict[str, Any]:
-        index = self.places[model]
+        index = self.positions[model]
         return {name: column[index] for name, column in self.columns.items()}
 
     def __contains__(self, model: object) -> bool:
-        return model in self.places
+        return model in self.positions
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.models)

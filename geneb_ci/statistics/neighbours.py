@@ -64,7 +64,7 @@ def _near_counts(view: RowView) -> "Counter[int]":
     """Return the number of near cells by row of the table; rows without any are missing."""
     near_rows: list[list[int]] = []
     for score, (sorted_scores, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
-        if score != score or score in WHOLE:  # noqa: PLR0124 (NaN)
+        if math.isnan(score) or score in WHOLE:
             continue  # a solved task makes no two models alike
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
         first, last = (

@@ -149,7 +149,7 @@ class Centre(NamedTuple):
     def clipped(self, row: Vector) -> list[float]:
         """Return the clipped distances to the medians; 0 for missing cells."""
         return [
-            (-c if x < m - c else c if x > m + c else x - m) if x == x else 0.0  # noqa: PLR0124 (NaN)
+            0.0 if math.isnan(x) else -c if x < m - c else c if x > m + c else x - m
             for x, m, c in zip(row, self.medians, self.clip_distances, strict=True)
         ]
 

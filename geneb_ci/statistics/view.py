@@ -80,7 +80,7 @@ def leave_one_out_of(
     ):
         prediction = m + s * (z - (z - f) / (1.0 - h))
         predicted.append(prediction)
-        residuals.append(x - prediction if x == x else 0.0)  # noqa: PLR0124 (NaN)
+        residuals.append(0.0 if math.isnan(x) else x - prediction)
     # 3. Residuals divided by the noise of the cell, and by the row's spread if that exceeds 1.
     distances: list[float] = []
     spreads: list[float] = []

@@ -25,7 +25,7 @@ def tar_gz(members: dict[str, bytes], links: dict[str, str] | None = None) -> by
 
 @dataclass
 class Shelf:
-    """What the servers have, and the requests that they got."""
+    """Files that imitated servers of publishers send, and the requests that they received."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """Path of a request, as `_key` gives it, to content."""

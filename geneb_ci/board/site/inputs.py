@@ -245,13 +245,13 @@ class Site:
         standings = self._standings_by_mean[regime].get(column)
         if standings is None:
             return RankedScore(score)
-        place = standings.places[model]
+        index = standings.positions[model]
         return RankedScore(
             score,
-            standings.low[place],
-            standings.high[place],
-            standings.rank_low[place],
-            standings.rank_high[place],
+            standings.low[index],
+            standings.high[index],
+            standings.rank_low[index],
+            standings.rank_high[index],
         )
 
     def standings(self, model: str, regime: str) -> list[RankedScore | None]:
@@ -311,7 +311,7 @@ class Site:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
             columns = [packed[task] for task in self.benchmark.task_ids] if packed else []
             limits_by_regime[regime] = (
-                columns[0].places if columns else {},
+                columns[0].positions if columns else {},
                 [column.numbers for column in columns],
             )
         return limits_by_regime

@@ -197,7 +197,7 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
     constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
     constant_rows_by_cell = _constant_rows(view.table, constant_cells_max)
     for number, mcc in enumerate(view.row):
-        if abs(mcc) > CONSTANT_MCC or mcc != mcc:  # noqa: PLR0124 (NaN)
+        if abs(mcc) > CONSTANT_MCC or math.isnan(mcc):
             continue
         regime, task = view.cell(number)
         counts = context.benchmark.tasks[number % size].test_class_counts
