@@ -85,6 +85,7 @@ class CachedChecker:
             self._save(digest, computed)
 
     def _load(self, digest: str) -> list[Outcome] | None:
+        """Return the outcomes saved under a digest; None if there are none that can be read."""
         raw = self.cache.load(digest)
         if raw is None:
             return None
@@ -141,12 +142,12 @@ def _digest_file(digest: "hashlib._Hash", path: Path, limit: int) -> None:
 
 
 def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
-    """Add byte strings and their lengths to a digest, so that no other list gives the same."""
+    """Add byte strings and their lengths to a digest, so that no other strings give the same."""
     digest.update(b" ".join(b"%d" % len(part) for part in parts) + b"\0" + b"".join(parts))
 
 
 def _layout_texts(layout: Layout) -> list[str]:
-    """Return the settings of a layout as texts."""
+    """Return the kind, the root and the other paths of a layout as texts."""
     paths = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
     return [layout.kind.value, str(layout.root), *map(str, paths)]
 
@@ -174,7 +175,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
 
 
 def _outcome_json(outcome: Outcome) -> list[Any]:
-    """Return an outcome as a value that JSON can hold."""
+    """Return an outcome as a list that can be written as JSON."""
     findings = [
         [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
     ]

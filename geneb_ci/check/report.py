@@ -98,7 +98,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(result: FileResult) -> Outcome:
-    """Return the part of the result of one file that a report keeps."""
+    """Return the findings, excerpts and skipped rules of a result, without the file's contents."""
     frames = {
         finding: frame
         for finding in result.findings
@@ -165,10 +165,11 @@ class Report:
     stale: list[KnownFinding] = field(default_factory=list)
     """Findings of the baseline that these files and rules do not have any more."""
 
-    def without(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
-        """Remove the findings that a baseline has; `rules` are the ids of the rules that were run.
+    def remove_known(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
+        """Remove the findings that a baseline has, and set `known` and `stale`.
 
-        A crash of a rule is never removed: a baseline must not hide that nothing was checked.
+        `rules` are the ids of the rules that were run. A crash of a rule is never removed: a
+        baseline must not hide that nothing was checked.
         """
         unmatched, new_findings = baseline.copy(), []
         for finding in self.findings:
@@ -204,7 +205,7 @@ def named_files(
 ) -> tuple[list[Path], list[NothingChecked]]:
     """Return the submission files that the arguments name, and an error per argument without any.
 
-    The root of a repository stands for its folder of submissions.
+    The root of a repository means its folder of submissions.
     """
     arguments = list(arguments)
     roots: dict[Path, Path] = {}
@@ -228,6 +229,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
 
 
 def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
+    """Return the text around a finding, and its column there from 0; None without such a text."""
     if finding.file == result.document.name:
         if result.document.value is UNUSABLE and not result.document.text:
             return None

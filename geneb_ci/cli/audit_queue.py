@@ -53,6 +53,7 @@ class AuditEnd(NamedTuple):
 
     file: str
     code: int
+    """Exit code of the audit's process."""
     state: str
     """Verdict, `to be published`, or why the audit failed."""
     commitment: str = ""
@@ -63,8 +64,8 @@ class AuditEnd(NamedTuple):
     """Cost estimate as lines of text; empty after a rerun."""
 
 
-def entries_of(path: Path) -> list[QueuedAudit]:
-    """Return the audits of a list: tables `[[audit]]` with `file` and the options of `audit FILE`.
+def listed_audits(path: Path) -> list[QueuedAudit]:
+    """Return the audits in a TOML file: tables `[[audit]]` with `file` and options of `audit FILE`.
 
     Raises NothingChecked for a file that cannot be read, and UsageProblem for a key that is not an
     option.
@@ -90,6 +91,10 @@ def entries_of(path: Path) -> list[QueuedAudit]:
 
 
 def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
+    """Return the audit that a table `[[audit]]` describes; error messages begin with `position`.
+
+    Raises UsageProblem for a table without `file`, or with a wrong option.
+    """
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
         raise UsageProblem(
             f"{position}: the key file is missing", 'add file = "submissions/M.json"'
@@ -164,8 +169,8 @@ class _Queue:
         self.ends: dict[int, AuditEnd] = {}
         """Result of each finished audit, by its position in the list."""
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
-        for numbered_entry in enumerate(audits):
-            self._waiting.put(numbered_entry)
+        for numbered_audit in enumerate(audits):
+            self._waiting.put(numbered_audit)
         self._arguments = arguments
         self._folder = folder
         self._cluster = cluster
@@ -269,7 +274,7 @@ def table_of(audit_ends: Sequence[AuditEnd]) -> str:
 
 
 def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return the details of the audits that stopped: cost, digest and next command."""
+    """Return cost, digest to publish and next command of each audit that ended before its draw."""
     details = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
     return "".join(f"\n{file}:\n{detail}" for file, detail in details if detail)
 
@@ -342,8 +347,8 @@ def queue_command(
     continue after an interruption, run the same command again. The exit code is 11 when a claim
     differs or a file is refused, 3 when an audit could not be carried out.
     """
-    list_entries = entries_of(list_file) if list_file is not None else []
-    audits = [*(QueuedAudit(str(file), ()) for file in files), *list_entries]
+    audits = [QueuedAudit(str(file), ()) for file in files]
+    audits += listed_audits(list_file) if list_file is not None else []
     if not audits:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
     paths = [Path(audit.file).resolve() for audit in audits]
@@ -388,7 +393,7 @@ def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
         if option.is_flag:
             words.append(option.opts[0])
             continue
-        given = options[option_name]
-        values = given if isinstance(given, tuple) else (given,)
-        words += [word for element in values for word in (option.opts[0], str(element))]
+        option_value = options[option_name]
+        values = option_value if isinstance(option_value, tuple) else (option_value,)
+        words += [word for value in values for word in (option.opts[0], str(value))]
     return words

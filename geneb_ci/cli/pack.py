@@ -21,7 +21,7 @@ from geneb_ci.submission.result_files import BYTES_MAX, PackedResults, pack_resu
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta, results_in
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.recognition import disguise_of
-from reference_harness.formats.text import next_line, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 
 @click.command()
@@ -114,7 +114,7 @@ def pack_command(
 
 def _refuse_disguised(folder: Path) -> None:
     """Raise NothingChecked where a folder without *.json has a file of a recognised format."""
-    for path in itertools.islice(sorted(folder.iterdir()), FILES_LOOKED_AT):
+    for path in itertools.islice(sorted(folder.iterdir()), FILES_READ_MAX):
         try:
             disguise = disguise_of(read_regular(path, BYTES_MAX))
         except NotReadable:
@@ -126,7 +126,7 @@ def _refuse_disguised(folder: Path) -> None:
             )
 
 
-FILES_LOOKED_AT = 20
+FILES_READ_MAX = 20
 """Maximum number of files that are read to recognise their format."""
 
 
@@ -143,11 +143,12 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
 
 def _print_missing(packed_results: PackedResults) -> None:
     for regime, tasks in packed_results.missing.items():
-        echo(f"{regime}: {len(tasks)} missing: {first_and_more(tasks)}", err=True)
+        cells = plural(len(tasks), "missing cell")
+        echo(f"{regime}: {cells}: {first_and_more(tasks)}", err=True)
     for regime, names_by_task in packed_results.duplicates.items():
         for task, logs in names_by_task.items():
             echo(
-                f"{regime}: {task} has {len(logs)} logs: "
+                f"{regime}: {task} has {len(logs)} result files, expected one: "
                 f"{first_and_more([quoted(n) for n in logs])}",
                 err=True,
             )

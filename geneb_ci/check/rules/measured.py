@@ -20,12 +20,14 @@ DRIFT_MAX = 0.04
 
 
 class _PartOfNumber(NamedTuple):
-    """A number of the file that is a part of another number."""
+    """Keys of two numbers measured for a task, of which the first cannot exceed the second."""
 
     table: str
-    """Name of the object that has both numbers: letters or embeddings."""
+    """Key of the object that has both numbers: letters or embeddings."""
     part: str
+    """Key of the smaller number, such as the letters that were read."""
     whole: str
+    """Key of the larger number, such as the letters that were given."""
 
 
 _PARTS = (
@@ -44,7 +46,7 @@ def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def impossible_measurement(context: Context) -> Iterator[Fault]:
-    """Report each number that exceeds the number it is part of, and tasks without scores."""
+    """Report each number that exceeds the one it is part of, and each task without scores."""
     scored = {cell.task for cell in context.cells}
     for task, facts in _measured_tasks(context):
         if task not in scored:
@@ -58,7 +60,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
                     ("measured", task, fact, part),
-                    f"{part} is {numbers[part]:,}, which exceeds {whole}, "
+                    f'"{part}" is {numbers[part]:,}, but "{whole}", which includes it, is only '
                     f"{numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
                     f"at most {numbers.get(whole, 0):,}",
@@ -68,7 +70,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
 IMPOSSIBLE_MEASUREMENT = Rule(
     id="impossible-measurement",
     severity=Severity.ERROR,
-    what="A number measured in a run is larger than the one it is part of, or has no scores.",
+    what="A measured number is larger than the one it is part of, or its task has no scores.",
     why=(
         "The harness counts the letters, tokens and embeddings of each task that it scores, and a "
         "part never exceeds its whole. It did not write these numbers."
