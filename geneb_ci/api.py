@@ -19,7 +19,7 @@ from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, la
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.processes import module_command
-from reference_harness.formats.text import Say, silent
+from reference_harness.formats.text import Say, plural, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -253,7 +253,8 @@ def _check_bytes(
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
         raise UsageProblem(
-            f"{STDIN} (standard input) is named with {len(sources) - 1} other files, expected none",
+            f"{STDIN} (standard input) is named with {plural(len(sources) - 1, 'other file')}, "
+            "expected none",
             "check standard input and the files with two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw

@@ -119,8 +119,8 @@ class Change:
     def model(self) -> str:
         """Id of the one model that the change is about, or "" when there is none or several.
 
-        It is the id of the only added row; otherwise of the only changed row; otherwise of the
-        only changed card.
+        It is the id of the only added row; otherwise of the only changed row; otherwise of the only
+        changed card. In a change of audit records alone it is the id of the audited model.
         """
         added = [f for f in self.rows if f.before is None]
         rows = added if len(added) == 1 else self.rows

@@ -138,6 +138,7 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
 
 
 def _places(paths: list[Pointer]) -> str:
+    """Return the place of the first path and the number of further ones, for a message."""
     first_place = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
     return (
         f"{first_place} and in {plural(len(paths) - 1, 'other object')}"

@@ -90,9 +90,9 @@ class ComparisonRows:
     folder: Path | None = None
     """Folder of the rows; None for the folder of submissions of a file's own repository."""
     shipped: bool = False
-    """Whether to use the shipped rows when the file is not inside a repository."""
+    """Whether files outside a repository are compared with the shipped rows."""
     only_shipped: bool = False
-    """Whether to use the shipped rows everywhere."""
+    """Whether files in a repository, outside its folder of submissions, are so too."""
 
     def folder_for(self, layout: Layout) -> Path | None:
         """Return the folder of the rows; None if they are not in a folder."""

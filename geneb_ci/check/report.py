@@ -59,6 +59,7 @@ class ProposalFacts:
     advice: str
     """The next step, if no finding states one; else ""."""
     model: str | None
+    """Id of the model; None if the pull request is not about one model."""
     base: str
     """The branch or commit that the pull request was compared with, as the user named it."""
     base_sha: str
@@ -77,7 +78,7 @@ class FileResult:
     document: "Document"
     model_id: str
     submission: "Submission | None"
-    official: bool
+    is_official: bool
     card: "Card | None"
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, Need], ...] = ()

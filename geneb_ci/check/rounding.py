@@ -34,7 +34,7 @@ class Rounding(NamedTuple):
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the row was rounded to two decimals, which then explains other oddities."""
+        """Whether the scores were rounded to two decimals or fewer."""
         return self.usual_decimals <= COARSE_DECIMALS
 
 

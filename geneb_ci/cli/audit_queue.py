@@ -48,8 +48,8 @@ class QueuedAudit(NamedTuple):
     """Options of this audit, as words of a command line."""
 
 
-class AuditEnd(NamedTuple):
-    """Result of an audit of a queue."""
+class QueuedAuditResult(NamedTuple):
+    """Result of one audit of a queue."""
 
     file: str
     code: int
@@ -166,7 +166,7 @@ class _Queue:
         *,
         cluster: bool,
     ) -> None:
-        self.ends: dict[int, AuditEnd] = {}
+        self.results: dict[int, QueuedAuditResult] = {}
         """Result of each finished audit, by its position in the list."""
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
         for numbered_audit in enumerate(audits):
@@ -185,12 +185,12 @@ class _Queue:
             except queue.Empty:
                 return
             try:
-                self.ends[number] = self._run(number, audit, device)
+                self.results[number] = self._run(number, audit, device)
             except OSError as error:  # no process can be started: the others are tried all the same
                 reason = f"cannot be started: {error.strerror}"
-                self.ends[number] = AuditEnd(audit.file, Exit.OWN_FAULT, reason)
+                self.results[number] = QueuedAuditResult(audit.file, Exit.OWN_FAULT, reason)
 
-    def _run(self, number: int, audit: QueuedAudit, device: str | None) -> AuditEnd:
+    def _run(self, number: int, audit: QueuedAudit, device: str | None) -> QueuedAuditResult:
         report = self._folder / f"{number}.json"
         words = [*self._arguments, *audit.arguments, *(["--device", device] if device else [])]
         command = [*module_command("geneb_ci"), "audit", "file", audit.file, *words]
@@ -212,10 +212,10 @@ class _Queue:
         del self._running[number]
         ending = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
-            return AuditEnd(audit.file, process.returncode, ending)
+            return QueuedAuditResult(audit.file, process.returncode, ending)
         members = {name: str(member) for name, member in json.loads(report.read_bytes()).items()}
         del members["exit_code"]
-        return AuditEnd(audit.file, process.returncode, **members)
+        return QueuedAuditResult(audit.file, process.returncode, **members)
 
     def stop(self) -> None:
         """Terminate the running audits and start no more; finished results are kept."""
@@ -230,7 +230,7 @@ def run_queue(
     devices: Sequence[str],
     *,
     cluster: bool = False,
-) -> list[AuditEnd]:
+) -> list[QueuedAuditResult]:
     """Run audits, one at a time on each device, and return their results in the order of `audits`.
 
     `arguments` are options for every audit. An audit that fails does not stop the others.
@@ -255,43 +255,45 @@ def run_queue(
         finally:
             for worker in workers:
                 worker.join()
-    return [audit_queue.ends[number] for number in sorted(audit_queue.ends)]
+    return [audit_queue.results[number] for number in sorted(audit_queue.results)]
 
 
-def table_of(audit_ends: Sequence[AuditEnd]) -> str:
+def results_table(audit_results: Sequence[QueuedAuditResult]) -> str:
     """Return the table printed at the end of a queue: a line for each audit, then the counts."""
-    rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in audit_ends]
+    rows = [
+        (str(result.code), result.file, visible(result.state, LINE_MAX)) for result in audit_results
+    ]
     lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
     clean_count, differing_count = (
-        sum(end.code == code for end in audit_ends) for code in (Exit.CLEAN, Exit.ERRORS)
+        sum(result.code == code for result in audit_results) for code in (Exit.CLEAN, Exit.ERRORS)
     )
     counts = (
-        f"{plural(len(audit_ends), 'audit')}: {clean_count} without an error, {differing_count} "
+        f"{plural(len(audit_results), 'audit')}: {clean_count} without an error, {differing_count} "
         "that differ or are refused, "
-        f"{len(audit_ends) - clean_count - differing_count} not carried out"
+        f"{len(audit_results) - clean_count - differing_count} not carried out"
     )
     return "\n".join([*lines, counts]) + "\n"
 
 
-def details_of(audit_ends: Sequence[AuditEnd]) -> str:
+def results_details(audit_results: Sequence[QueuedAuditResult]) -> str:
     """Return cost, digest to publish and next command of each audit that ended before its draw."""
-    details = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
+    details = ((result.file, f"{result.cost}{_next_step(result)}") for result in audit_results)
     return "".join(f"\n{file}:\n{detail}" for file, detail in details if detail)
 
 
-def _next_step(audit_end: AuditEnd) -> str:
-    if not audit_end.commitment:
+def _next_step(audit_result: QueuedAuditResult) -> str:
+    if not audit_result.commitment:
         return ""
     return (
-        f"commitment {audit_end.commitment}\n"
+        f"commitment {audit_result.commitment}\n"
         "publish this digest; then continue with the time at which it became public, in UTC\n"
-        f"{next_line(audit_end.next)}\n"
+        f"{next_line(audit_result.next)}\n"
     )
 
 
-def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
+def queue_exit_code(audit_results: Sequence[QueuedAuditResult]) -> Exit:
     """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
-    codes = {end.code for end in audit_ends}
+    codes = {result.code for result in audit_results}
     if Exit.ERRORS in codes:
         return Exit.ERRORS
     return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
@@ -359,9 +361,9 @@ def queue_command(
     arguments = _option_words(ctx, options)
     for audit in audits:
         _require_valid_options(audit, arguments)
-    audit_ends = run_queue(audits, arguments, devices, cluster=engine == "ray")
-    echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
-    return exit_of(audit_ends)
+    audit_results = run_queue(audits, arguments, devices, cluster=engine == "ray")
+    echo((results_table(audit_results) + results_details(audit_results)).removesuffix("\n"))
+    return queue_exit_code(audit_results)
 
 
 def _require_valid_options(audit: QueuedAudit, arguments: Sequence[str]) -> None:

@@ -319,7 +319,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line of progress to standard error."""
+    """Print a line to standard error, such as one about progress."""
     echo(line, err=True)
 
 

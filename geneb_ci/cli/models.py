@@ -321,7 +321,8 @@ def _print_differing_files(model_entry: ModelEntry, folder: Path, model: str) ->
             finding = f"sha256 {digest}" if digest else "no such file"
             remark = file_line_ends_clause(path, expected) if digest else ""
             echo(f"{model}: {file}: {finding}, expected sha256 {expected}{remark}")
-    echo(f"{model}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
+    files_text = f"{len(files) - differing_count} of {plural(len(files), 'file')}"
+    echo(f"{model}: {files_text} with the digest that the entry states")
     return differing_count
 
 

@@ -319,7 +319,7 @@ def _hub_errors(repository: str) -> Iterator[None]:
                 "by hand",
             ) from error
         raise MachineFault(
-            f"the Hub answered {status} for {repository}", "try again later"
+            f"the Hub answered with status {status} for {repository}", "try again later"
         ) from error
     except (httpx.HTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MachineFault(

@@ -90,7 +90,7 @@ def show_health(space: Space, generation: Generation, repository: GitRepository)
 
 
 def show_changes(space: Space, intent: PublishIntent) -> Exit:
-    """Print what `publish` would change. Raises NotFastForward if it would be rejected."""
+    """Print what `publish` would change. Raises NotFastForward if `publish` would refuse that."""
     generation = intent.built
     state = attempt(space.state, say=say)
     if intent.is_live(state):
@@ -226,7 +226,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
-        echo(f"{plural(earlier_count, 'earlier event')}: --all prints every one")
+        echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every one")
     for line in itertools.chain(*newest):
         click.echo(line)
     return Exit.CLEAN

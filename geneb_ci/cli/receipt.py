@@ -239,7 +239,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
-    echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.commit}")
+    echo(f"{file}: location {'written' if written else 'unchanged'}, commit {uploaded.commit}")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file)])))
     return Exit.CLEAN
 

@@ -100,8 +100,9 @@ def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
     """Return the scores of a claim, taken as rounded if its accuracy is impossible."""
     if claim.path not in context.off_grid_paths:
         return claim.reported
-    value, width = claim.reported
-    return ReportedTriple(value, Triple._make(max(half, ROUNDED_ACC) for half in width))
+    scores, half_widths = claim.reported
+    widened = Triple._make(max(half_width, ROUNDED_ACC) for half_width in half_widths)
+    return ReportedTriple(scores, widened)
 
 
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:

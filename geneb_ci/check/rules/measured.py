@@ -48,18 +48,18 @@ def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
 def impossible_measurement(context: Context) -> Iterator[Fault]:
     """Report each number that exceeds the one it is part of, and each task without scores."""
     scored = {cell.task for cell in context.cells}
-    for task, facts in _measured_tasks(context):
+    for task, measured in _measured_tasks(context):
         if task not in scored:
             message = f"{quoted(task)} has measurements, but no scores"
             yield Fault(
                 IMPOSSIBLE_MEASUREMENT.id, ("measured", task), message, task, "a task with scores"
             )
-        for fact, part, whole in _PARTS:
-            numbers = facts[fact] or {}
+        for table, part, whole in _PARTS:
+            numbers = measured[table] or {}
             if numbers.get(part, 0) > numbers.get(whole, 0):
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
-                    ("measured", task, fact, part),
+                    ("measured", task, table, part),
                     f'"{part}" is {numbers[part]:,}, but "{whole}", which includes it, is only '
                     f"{numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
@@ -82,8 +82,8 @@ IMPOSSIBLE_MEASUREMENT = Rule(
 
 def unread_letters(context: Context) -> Iterator[Fault]:
     """Report each task with more than a hundredth of its letters unread or tokens unknown."""
-    for task, facts in _measured_tasks(context):
-        letters = facts["letters"]
+    for task, measured in _measured_tasks(context):
+        letters = measured["letters"]
         if letters is None:
             continue
         read_share = letters["read"] / letters["given"]
@@ -131,8 +131,8 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
     metric = context.benchmark.primary_metric
     pairs = [
         (context.member("results", unit["regime"], task, metric), unit["scores"][metric])
-        for task, facts in _measured_tasks(context)
-        if (unit := facts.get("unit_scale")) is not None
+        for task, measured in _measured_tasks(context)
+        if (unit := measured.get("unit_scale")) is not None
     ]
     pairs = [pair for pair in pairs if pair[0] is not None]
     if not pairs:
@@ -169,8 +169,8 @@ SCALE_MOVES_SCORES = Rule(
 
 def constant_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose sequences have almost equal embeddings, or few different ones."""
-    for task, facts in _measured_tasks(context):
-        embeddings = facts["embeddings"]
+    for task, measured in _measured_tasks(context):
+        embeddings = measured["embeddings"]
         count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
         if count == 1:
             continue
@@ -232,8 +232,8 @@ CONTRADICTED_PROPERTY = Rule(
 
 def drifting_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose first sequences got other embeddings at the end of the run."""
-    for task, facts in _measured_tasks(context):
-        drift = facts.get("drift")
+    for task, measured in _measured_tasks(context):
+        drift = measured.get("drift")
         if drift is not None and drift["difference"] > DRIFT_MAX:
             yield Fault(
                 DRIFTING_EMBEDDINGS.id,

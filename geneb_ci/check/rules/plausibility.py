@@ -32,23 +32,24 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
             usual_difference = usual_difference_of(
                 view.table, relations, number, columns.start, view.own_index, ROWS_MIN
             )
-            gap = relation.difference(view.row, columns.start)
+            difference = relation.difference(view.row, columns.start)
             if (
                 usual_difference is None
-                or not abs(gap - usual_difference.median) > NESTED_LIMIT * usual_difference.scale
+                or not abs(difference - usual_difference.median)
+                > NESTED_LIMIT * usual_difference.scale
             ):
                 continue
-            deviations = abs(gap - usual_difference.median) / usual_difference.scale
+            deviations = abs(difference - usual_difference.median) / usual_difference.scale
             score = score_of(deviations, NESTED_LIMIT)
             parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             verb = "has" if len(relation.parts) == 1 else "have"
             yield Fault(
                 NESTED_TASKS.id,
                 ("results", regime, tasks[relation.task].id, metric),
-                f"{metric} differs by {gap:+.3f} from {parts}, which {verb} the same sequences; in "
-                f"other rows by {usual_difference.median:+.3f}, standard deviation "
+                f"{metric} differs by {difference:+.3f} from {parts}, which {verb} the same "
+                f"sequences; in other rows by {usual_difference.median:+.3f}, standard deviation "
                 f"{usual_difference.scale:.3f}",
-                f"{gap:+.4f}",
+                f"{difference:+.4f}",
                 f"about {usual_difference.median:+.3f}",
                 score=score,
             )

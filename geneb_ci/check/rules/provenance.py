@@ -124,11 +124,11 @@ def changed_entry(context: Context) -> Iterator[Fault]:
         context.upgraded_entry.get("sha256"),
     )
     if claimed and claimed != current_digest:
-        difference = "has another digest now" if current_digest else "is not in the model registry"
+        verb = "now has another" if current_digest else "has no"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
-            f"the entry of {quoted(context.model_id)} {difference}",
+            f"the model registry {verb} entry for {quoted(context.model_id)}",
             quoted(claimed),
             quoted(current_digest) if current_digest else "an entry",
         )

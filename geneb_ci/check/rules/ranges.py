@@ -77,7 +77,7 @@ PERCENT_SCORES = Rule(
 
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
-    """Report each score out of range, except where the whole metric is in percent."""
+    """Report each score out of range, unless its metric is in percent in the whole regime."""
     faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
     percent_metrics = _percent_metrics(context) if faults else {}
     for fault in faults:
