@@ -241,7 +241,7 @@ def _check_bytes(
     find: Finder,
     comparison_rows: "ComparisonRows | None",
 ) -> CheckReport:
-    """Check the bytes of one submission like a file outside a folder of submissions.
+    """Check the bytes of one submission, as if it were a file outside a folder of submissions.
 
     Raises UsageProblem where there is more than one source.
     """

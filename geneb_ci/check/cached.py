@@ -142,7 +142,7 @@ def _digest_file(digest: "hashlib._Hash", path: Path, limit: int) -> None:
 
 
 def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
-    """Add byte strings and their lengths to a digest, so that no other strings give the same."""
+    """Add byte strings and their lengths to a digest, so that no other list gives the same."""
     digest.update(b" ".join(b"%d" % len(part) for part in parts) + b"\0" + b"".join(parts))
 
 
@@ -175,7 +175,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
 
 
 def _outcome_json(outcome: Outcome) -> list[Any]:
-    """Return an outcome as a list that can be written as JSON."""
+    """Return an outcome as a value that JSON can hold."""
     findings = [
         [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
     ]

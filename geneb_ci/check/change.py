@@ -54,7 +54,7 @@ class RepositoryFolders:
 
 
 class RivalKind(enum.StrEnum):
-    """What two open pull requests have in common."""
+    """What two open pull requests can have in common."""
 
     FILE = "file"
     """A changed file."""

@@ -151,7 +151,7 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
 
 
 class MatrixClaims(NamedTuple):
-    """The confusion matrices of one cell, one per seed; each is a square matrix of counts."""
+    """The confusion matrices of one cell, one per seed; all are well-formed."""
 
     path: KeyPath
     regime: str

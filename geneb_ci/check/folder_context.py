@@ -85,17 +85,17 @@ class FolderContext:
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """Where the rows are with which files outside a folder of submissions are compared."""
+    """The rows with which files outside a folder of submissions are compared."""
 
     folder: Path | None = None
     """Folder of the rows; None for the folder of submissions of a file's own repository."""
     shipped: bool = False
     """Whether files outside a repository are compared with the shipped rows."""
     only_shipped: bool = False
-    """Whether files in a repository, outside its folder of submissions, are so too."""
+    """Whether files in a repository, outside its folder of submissions, are compared with them."""
 
     def folder_for(self, layout: Layout) -> Path | None:
-        """Return the folder of the rows; None if they are not in a folder."""
+        """Return the folder that holds the rows; None if no folder does."""
         if self.folder is not None:
             return self.folder
         submissions = layout.submissions
@@ -134,7 +134,7 @@ def comparison_rows_of(against: str | None, find: Finder) -> ComparisonRows | No
 def compared_folder(
     folder: Path, find: Finder, comparison_rows: ComparisonRows | None
 ) -> Path | None:
-    """Return the folder of the rows with which the files in `folder` are compared; None if none is.
+    """Return the folder whose rows the files of a folder are compared with; None without one.
 
     Raises BadConfiguration if the settings cannot be used.
     """

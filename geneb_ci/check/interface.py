@@ -94,7 +94,7 @@ def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
 
 
 def _bound_names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
-    """Return the names that statements bind, at any depth; a star import binds `*`."""
+    """Return the names that statements bind, at any depth; `*` stands for a star import."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -230,7 +230,7 @@ def __getattr__(name: str) -> object:
 
 
 def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
-    """Return the rules whose ids `chosen_rule_ids` returns, or raise the same UsageProblem."""
+    """Return the rules whose ids `chosen_rule_ids` returns. Raises UsageProblem as it does."""
     return tuple(rule_of(rule_id) for rule_id in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 

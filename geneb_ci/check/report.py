@@ -206,7 +206,7 @@ def named_files(
 ) -> tuple[list[Path], list[NothingChecked]]:
     """Return the submission files that the arguments name, and an error per argument without any.
 
-    The root of a repository means its folder of submissions.
+    The root of a repository stands for its folder of submissions.
     """
     arguments = list(arguments)
     roots: dict[Path, Path] = {}

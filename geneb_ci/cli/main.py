@@ -29,7 +29,7 @@ class LazyGroup(click.Group):
     table: dict[str, tuple[str, str]]
     """By name of a command: its module of `geneb_ci.cli`, and its line in the help."""
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """By heading of `--help`: the names of the commands below it; if empty, all are listed."""
+    """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
     """By alias, which the help does not list: the name of the command."""
     old_names: ClassVar[dict[str, str]] = {}

@@ -335,9 +335,9 @@ def _hub_errors(repository: str) -> Iterator[None]:
 
 
 def _answers(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
-    """Return the facts that the Hub states, that options give, and for which the user is asked.
+    """Return the facts from options, and from answers of the user to questions.
 
-    Raises UsageProblem, which names all missing options, where there is no terminal.
+    Raises UsageProblem that names all missing options where there is no terminal.
     """
     facts: dict[str, Any] = {
         "display": model.location.rpartition("/")[2],

@@ -78,7 +78,7 @@ def print_refusal(report: Report, refusal: str = "nothing was built") -> Exit:
 
 
 def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
-    """Yield the steps of reading the git history, and show progress as `watched` does."""
+    """Yield the steps of a history, and show progress as `watched` does."""
     return watched(steps, total, "reading the history")
 
 
@@ -176,7 +176,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository and "", or an empty ledger and why it cannot be read."""
+    """Return the ledger of this repository and ""; if it cannot be read, an empty one and why."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""

@@ -46,7 +46,7 @@ def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def impossible_measurement(context: Context) -> Iterator[Fault]:
-    """Report each number that exceeds the one it is part of, and each task without scores."""
+    """Report each number that exceeds the number it is part of, and tasks without scores."""
     scored = {cell.task for cell in context.cells}
     for task, measured in _measured_tasks(context):
         if task not in scored:
