@@ -130,8 +130,11 @@ class Replay(NamedTuple):
     """The changes that another commit's rules would cause."""
 
     name: str
+    """Name of the commit, as given."""
     commit: str
+    """Id of the commit, 40 hex digits."""
     rows: int
+    """Number of files that were checked."""
     fails: tuple[RuleEffect, ...]
     """Errors that a row has under the other rules only."""
     warns: tuple[RuleEffect, ...]
@@ -257,6 +260,7 @@ def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCou
 def _only(
     counts: FindingCounts, other_counts: FindingCounts, severity: Severity
 ) -> tuple[RuleEffect, ...]:
+    """Return the findings in `counts` of rules that have none on the same row in `other_counts`."""
     return tuple(
         RuleEffect(row, rule, *counts[kind, row, rule])
         for kind, row, rule in sorted(counts)

@@ -135,7 +135,7 @@ class GitRefusal(NamedTuple):
     """Git's error messages, on one line."""
     fix: str
     is_known: bool
-    """Whether git refuses the whole repository, rather than a name in it."""
+    """Whether `_REFUSALS` has the message, so that git refuses the repository, not an argument."""
 
 
 def refusal_of(stderr: str) -> GitRefusal:
@@ -214,7 +214,7 @@ class GitRepository:
     def commit_and_tree(self, revision: str) -> tuple[str, str]:
         """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
         ids = self._ids(("show", "--no-patch", "--format=%H %T"), revision)
-        if len(ids) != 2:  # noqa: PLR2004 (the two that were asked for)
+        if len(ids) != 2:  # noqa: PLR2004 (commit and tree)
             raise self._no_commit(revision)
         return ids[0], ids[1]
 
@@ -297,10 +297,11 @@ _FORBIDDEN = frozenset({"", ".", "..", ".git"})
 def lay_out(
     repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
 ) -> None:
-    """Write the inputs of a commit's board, or other paths of it, into an empty folder.
+    """Write the files of a commit under `paths`, by default the board's inputs, into a folder.
 
-    Only regular files are written. A symbolic link becomes a link to itself, which cannot be read
-    and cannot lead out of the folder. Raises BadRepository for a path that git would not check out.
+    The folder must be empty. Only regular files are written. A symbolic link becomes a link to
+    itself, which cannot be read and cannot lead out of the folder. Raises BadRepository for a path
+    that git would not check out.
     """
     files = repository.tree(commit, paths)
     contents = dict(repository.blobs(file.blob for file in files if file.mode in REGULAR))
@@ -331,7 +332,7 @@ def top_folder(folder: Path) -> Path:
 
 
 def has_remote(folder: Path) -> bool:
-    """Whether a folder is in a clone that names another repository, where others read it."""
+    """Whether a folder is in a clone with a remote, so that others may read its commits."""
     try:
         return bool(GitRepository(folder).run("remote").strip())
     except BadRepository:
@@ -339,7 +340,10 @@ def has_remote(folder: Path) -> bool:
 
 
 def known_base(repository: GitRepository) -> str:
-    """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
+    """Return the main branch of a remote, such as origin/main, or else of the clone.
+
+    Raises NoBranch if there is none.
+    """
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
@@ -348,7 +352,7 @@ def known_base(repository: GitRepository) -> str:
         if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
             return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
     raise NoBranch(
-        "the clone has neither a main branch nor one of a remote to compare with",
+        "no main branch to compare with was found, neither of a remote nor of the clone",
         "name the branch that you propose to: --base REF",
     )
 
@@ -370,7 +374,7 @@ def repository_at(layout: Layout) -> GitRepository:
 
 
 def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
-    """Return the repository that a working tree belongs to, and the commit of that name.
+    """Return the git repository of a layout, and the id of the commit that `revision` names.
 
     Raises WrongRepository if there is no such repository or commit.
     """
@@ -379,6 +383,6 @@ def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
 
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
-    """Return those of some paths that are inside the repository, relative to it."""
+    """Return the given paths that are inside the repository, sorted and relative to its root."""
     inner_paths = (p for p in places if p is not None and p.is_relative_to(layout.root))
     return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

@@ -45,7 +45,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """Result of publishing, with the commit of the Space and its manifest."""
+    """Result of publishing, with the newest commit of the Space and its manifest."""
 
     outcome: PublishOutcome
     commit: str
@@ -69,7 +69,7 @@ class Intent(Protocol):
 
 
 def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
-    """Return the manifest of the Space if every byte of it is from this generation; else None."""
+    """Return the manifest of the Space if all its files are those of this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
     return live if is_same and not state.differing(built.files | built.editions) else None
@@ -268,7 +268,7 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
 
 
 AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
-"""Fix if a generation cannot be rebuilt."""
+"""The advice in the error that a generation cannot be rebuilt."""
 
 _NAME = re.compile(r"[0-9a-f]{7,64}")
 

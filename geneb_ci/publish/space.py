@@ -33,11 +33,11 @@ class HubFileDigest(NamedTuple):
     """Digest of a file on the Hub."""
 
     blob: str | None
-    """Git object id; that of a pointer for a large file."""
+    """Git object id of the file; for a large file, that of the pointer to it."""
     lfs: str | None
     """SHA-256 of a large file; None for any other file."""
 
-    def are_of(self, content: Content) -> bool:
+    def matches(self, content: Content) -> bool:
         """Whether the file has these bytes."""
         if isinstance(content, bytes):
             if self.lfs is not None:
@@ -64,11 +64,11 @@ class RemoteState:
     files: Mapping[str, HubFileDigest] = field(default_factory=dict)
 
     def differing(self, files: Mapping[str, C]) -> dict[str, C]:
-        """Return those of these files that the repository lacks or has with other bytes."""
+        """Return the given files that the repository lacks or has with other bytes."""
         return {
             name: content
             for name, content in files.items()
-            if name not in self.files or not self.files[name].are_of(content)
+            if name not in self.files or not self.files[name].matches(content)
         }
 
 
@@ -102,9 +102,11 @@ class Remote:
         """Return the files of the head, or of a commit."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
-            ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
+            request_info = self._api.space_info if self._kind == "space" else self._api.dataset_info
             # This call ignores the timeout of the session.
-            info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
+            info = request_info(
+                self.name, revision=revision, files_metadata=True, timeout=self._timeout_s
+            )
             files = {
                 file.rfilename: HubFileDigest(file.blob_id, file.lfs.sha256 if file.lfs else None)
                 for file in info.siblings or []
@@ -251,13 +253,13 @@ class Space(Remote):
 
 @dataclass(frozen=True)
 class Change:
-    """A commit to make: the files that it writes and deletes, and the state that it follows."""
+    """A commit to make: the files that it writes and deletes, and the state before it."""
 
     before: RemoteState
     files: Mapping[str, Content]
-    """Files that it must have afterwards; those that it has already are not sent."""
+    """Files that the repository must have afterwards; those that it already has are not sent."""
     deleted: Sequence[str]
-    """Names of files that it has and must not have afterwards."""
+    """Names of files in the repository that it must not have afterwards."""
     message: str
 
     def files_not_as_published(self, after: RemoteState) -> set[str]:
