@@ -271,7 +271,7 @@ class ManifestPage:
         )
 
     def take(self, query: str) -> bool:
-        """Store the code of a query; return whether it is valid and has the `state` of this page."""
+        """Store the code of a query; return whether it is valid, with our `state`."""
         parameters = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = parameters.get("code", "")
         is_ours = secrets.compare_digest(parameters.get("state", "").encode(), self.state.encode())
