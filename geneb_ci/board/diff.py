@@ -19,7 +19,7 @@ REPEATING_FACTS = frozenset({"official", "submitted"})
 
 
 class RegimePlace(NamedTuple):
-    """Score and rank of a row in one regime."""
+    """Score, rank and rank range of a row in one regime."""
 
     regime: str
     score: float
@@ -55,7 +55,7 @@ class Regime:
         return ranks(self.column, self.critical)
 
     def rank(self, model: str) -> int:
-        """Return the rank of a row."""
+        """Return the rank of a row by macro MCC; 1 is best."""
         return int(self._rank_ranges.rank[self._index_by_model[model]])
 
     def is_significant(self, model: str, other_model: str) -> bool:

@@ -49,7 +49,7 @@ class RowScores(NamedTuple):
     freedom: tuple[float, ...]
     """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     tasks: ScoreColumn
-    """The tasks in board order."""
+    """The scores of the row in each task, in board order."""
     has_seeds: bool
     """Whether scores by seed are known for every task; then errors cover other training draws."""
 

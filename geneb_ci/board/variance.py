@@ -45,7 +45,7 @@ class Cells(NamedTuple):
     """The scores of a row in a regime; each array has one value for each task, in board order."""
 
     scores: Floats
-    """MCC as claimed; -0.0 is 0.0."""
+    """MCC as claimed; -0.0 is replaced by 0.0."""
     variance: Floats
     """Variance of the score, in squared MCC."""
     seeds: Floats
@@ -57,7 +57,7 @@ class Cells(NamedTuple):
 
 
 class _TestSizes(NamedTuple):
-    """Test sets of a benchmark as arrays."""
+    """Sizes of the test sets of a benchmark, as arrays."""
 
     two_class: Positions
     """Indices of the two-class tasks whose class sizes are known."""

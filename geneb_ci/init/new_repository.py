@@ -41,7 +41,7 @@ MAINTAINERS_FIX = (
     "--maintainers @ME --alone, which is weaker, since nobody else reviews the changes"
 )
 TOOLKIT = ("geneb_ci", "reference_harness")
-"""Folders of code that jobs run."""
+"""Folders with the code of the toolkit, which jobs run."""
 MAINTAINED_FILES = frozenset(
     {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
     | {"submissions/README.md", "leaderboard/README.md", ".github/dependabot.yml"}
@@ -490,8 +490,8 @@ def push_first(folder: Path, repository: str) -> str:
     Raises UsageProblem with the advice to push by hand.
     """
     server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    address, is_known = remote_of(folder, repository)
-    if not is_known:
+    address, has_origin = remote_of(folder, repository)
+    if not has_origin:
         git(folder, "remote", "add", "origin", address)
     credentials = {
         "GIT_CONFIG_COUNT": "1",

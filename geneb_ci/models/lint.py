@@ -84,7 +84,7 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
     tokenizer, word = loading.tokenizer, entry.tokenization
     if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
         usual = " or ".join(_TOKENIZERS[word])
-        yield f"tokenization is {word!r}, whose tokenizer is {usual}; [loading] has {tokenizer!r}"
+        yield f"tokenization is {word!r}, which needs tokenizer {usual}, not {tokenizer!r}"
     if ("kmer_tokens" in loading.quirks) != (tokenizer == "kmer"):
         yield f"quirks {_has(loading, 'kmer_tokens')} kmer_tokens, but tokenizer is {tokenizer!r}"
 
@@ -130,7 +130,8 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
     """Yield the contradictions between an entry and the member `meta` of its model's row."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
-        yield f"the row has {params:,} parameters, but the entry has {entry.params or 0:,}"
+        entry_params = " or ".join(f"{count:,}" for count in counts if count)
+        yield f"the row has {params:,} parameters, but the entry has {entry_params}"
     weights, url = entry.weights, meta.get("url") or ""
     hosts = {"huggingface": "huggingface.co/", "zenodo": "zenodo."}
     host = hosts.get(weights.kind, "") if weights is not None else ""

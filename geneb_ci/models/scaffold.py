@@ -81,7 +81,7 @@ class HubModel:
 
     @property
     def has_code(self) -> bool:
-        """Whether the repository contains code."""
+        """Whether the repository contains code with which transformers loads the model."""
         return "auto_map" in self.config or "auto_map" in self.tokenizer
 
     @property

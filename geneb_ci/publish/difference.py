@@ -35,7 +35,7 @@ class Sign(enum.StrEnum):
 
 
 class SpaceFileChange(NamedTuple):
-    """Change of one published file."""
+    """Change of one file that publishing would make on the Space."""
 
     sign: Sign
     name: str
@@ -164,7 +164,7 @@ class LiveStatus(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Health:
-    """State of the Space."""
+    """Which board the Space has, and whether visitors get its files unaltered."""
 
     live_status: LiveStatus
     head: str
@@ -231,7 +231,7 @@ def _hindrances(space_name: str, service: Service) -> Iterator[str]:
 def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
     """Yield the reason why visitors get another manifest than that in the Space's repository."""
     try:
-        served = parse_manifest(space.served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
+        served = parse_manifest(space.read_served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
     except RepoMissing:
         yield f"serves no board: {address}/{NAME} is not there; restart it in its settings"
         return

@@ -129,7 +129,7 @@ class NoBranch(NothingChecked):
 
 
 class GitRefusal(NamedTuple):
-    """Why a git command failed, and what to do."""
+    """The reason why a git command failed, and what to do."""
 
     message: str
     """Git's error messages, on one line."""
@@ -150,7 +150,7 @@ def refusal_of(stderr: str) -> GitRefusal:
 
 
 class TreeFile(NamedTuple):
-    """One file of a tree."""
+    """One file of a commit's tree."""
 
     mode: str
     blob: str

@@ -269,7 +269,7 @@ class _Rows:
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
-        """Apply the change of one file."""
+        """Record the blob that a file has after a change, or that the file was deleted."""
         if change.path in DECISIVE:
             _set_or_delete(self.policy, change.path, change.after)
         elif model := submitted_model(change.path):

@@ -1,4 +1,4 @@
-"""Publishes a generation on the Space in one commit: a new one, or as a rollback an earlier one."""
+"""Publish the newest generation, or as a rollback an earlier one, as one commit on the Space."""
 
 import enum
 import hashlib
@@ -37,7 +37,7 @@ _STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.
 
 
 class PublishOutcome(enum.StrEnum):
-    """Result of publishing."""
+    """Result of publishing: a new commit was made, or the Space had the generation already."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"
@@ -230,9 +230,9 @@ def _message(action: str, generation: Generation, *lines: str) -> str:
     board, commit = generation.manifest.generation, generation.manifest.source_commit
     raw = generation.files.get(PATH)
     statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
-    head = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
+    subject_lines = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
     facts = [f"Generation: {board}", f"Source-commit: {commit}"]
-    return "\n".join([*head, *facts, *lines, f"Statements: {statements}"])
+    return "\n".join([*subject_lines, *facts, *lines, f"Statements: {statements}"])
 
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
@@ -274,7 +274,7 @@ _NAME = re.compile(r"[0-9a-f]{7,64}")
 
 
 class PastGeneration(NamedTuple):
-    """A generation in the Space's history."""
+    """A generation that the Space had, and the commit of the Space that published it."""
 
     commit: str
     manifest: Manifest

@@ -25,7 +25,7 @@ from reference_harness.formats.text import Say, silent
 FILE_BYTES_MAX = 400_000_000  # of a file that is read back; values.csv has 132 kB per row
 
 Content = bytes | Path
-"""Bytes, or the file that contains them."""
+"""Bytes, or the path of a file that contains them."""
 C = TypeVar("C", bound=Content)
 
 
@@ -183,7 +183,7 @@ class Remote:
         return str(commit.oid)
 
     def past_commits(self) -> list[PastCommit]:
-        """Return the commits, newest first."""
+        """Return all commits of the main branch, newest first."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
@@ -194,7 +194,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class SpaceState(RemoteState):
-    """The Space at one commit."""
+    """The files of a Space at one commit, and its manifest; None without one."""
 
     manifest: Manifest | None = None
 
@@ -246,8 +246,8 @@ class Space(Remote):
         address = host.rstrip("/") if host.startswith(("https://", scheme)) else None
         return Service(info.id, bool(info.private), bool(info.disabled), stage, address)
 
-    def served(self, address: str, path: str, bytes_max: int) -> bytes:
-        """Return the bytes of a file that visitors get, without a token."""
+    def read_served(self, address: str, path: str, bytes_max: int) -> bytes:
+        """Return the bytes of a file that visitors get from the Space, without a token."""
         return self._fetched(f"{address}/{path}", path, bytes_max, {})
 
 

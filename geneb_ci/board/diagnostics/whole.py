@@ -37,7 +37,7 @@ class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
     positions: Mapping[str, int]
-    """By model id: its index in each column."""
+    """By model id: the index of its score in each column."""
     columns: Mapping[str, Floats]
     """Scores of these models, by "macro" or category."""
 
@@ -136,14 +136,14 @@ def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
     )
 
 
-def rounded(value: float, decimals: int = DECIMALS) -> float:
-    """Return a rounded figure; -0.0 becomes 0.0."""
-    return round(float(value), decimals) + 0.0
+def rounded(number: float, decimals: int = DECIMALS) -> float:
+    """Return a number rounded to `decimals`; -0.0 becomes 0.0."""
+    return round(float(number), decimals) + 0.0
 
 
-def rounded_or_none(value: float) -> float | None:
-    """Return a rounded figure; None for NaN."""
-    return None if math.isnan(value) else rounded(value)
+def rounded_or_none(number: float) -> float | None:
+    """Return a number rounded to DECIMALS; None for NaN."""
+    return None if math.isnan(number) else rounded(number)
 
 
 def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:

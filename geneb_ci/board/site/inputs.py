@@ -55,7 +55,7 @@ def score_text(score: float | None, decimals: int = 3) -> str:
 
 
 def range_text(low: int, high: int) -> str:
-    """Return a range of ranks."""
+    """Return a range of ranks as text, such as "3" or "3 to 5" with a dash."""
     return str(low) if low == high else f"{low}{DASH}{high}"
 
 
