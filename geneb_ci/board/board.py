@@ -137,7 +137,7 @@ class Analyses(NamedTuple):
     """Figures computed from the standard errors of all rows."""
 
     diagnostics: dict[str, Any]
-    """diagnostics.json as a value."""
+    """The content of diagnostics.json."""
     first_advice: Advice
     """Advice that the page shows at first: on all tasks, in the first regime, without limits."""
 
@@ -193,10 +193,11 @@ class Board:
     scripts: Callable[[], Texts]
     """Returns the data of the page as scripts: a page opened from a disk can fetch no JSON."""
     models: int
+    """Number of rows."""
     unranked: tuple[str, ...]
     """Model and regime of each row that is not ranked, since it has missing cells."""
     unsized: tuple[str, ...] = ()
-    """Tasks whose number of test sequences is unknown: with any, no intervals are computed."""
+    """Tasks with an unknown number of test sequences; if there are any, no interval is computed."""
     parsed_files: Mapping[str, Any] = field(default_factory=dict)
     """The parsed values of the JSON files, by name."""
 
@@ -278,8 +279,8 @@ def is_board(folder: Path | None) -> bool:
 def layout_of(folder: Path | None, usage: str) -> Layout:
     """Return the layout of the repository of a folder, or of the current folder.
 
-    Raises UsageProblem for a built board, and if no folder is named and the current one has no
-    submissions.
+    `usage` is the command that a message suggests. Raises UsageProblem for a built board, and if
+    no folder is given and the current one has no submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if is_board(folder):
@@ -360,9 +361,9 @@ def board_of(
 
     `events` are the events of the ledger; None if there is no ledger.
 
-    `has_intervals` asks for intervals and advice, which need the extra `build`; they are left out
-    if the benchmark lacks the size of a task. `jobs` is the number of processes; None chooses it
-    by the number of rows.
+    With `has_intervals`, the board has intervals and advice, which need the extra `build`, unless
+    the benchmark lacks the number of test sequences of a task. `jobs` is the number of processes;
+    None chooses it by the number of rows.
 
     Raises BadConfiguration, and UsageProblem if the extra is not installed. A file is made when it
     is first read or written, which raises InvalidBoard if the file does not fit its schema.
@@ -401,7 +402,7 @@ def _unranked(rows: list[Row], benchmark: Benchmark) -> Iterator[str]:
 
 
 def page_of(rows: list[Row], board: Board, layout: Layout) -> dict[str, bytes]:
-    """Return the files of the page of a board, without the files of the board itself."""
+    """Return the contents of the page's files by path, without the files of the board itself."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, page = _site_and_page(rows, board, layout)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FACTS = tuple(
     column.key for column in PUBLISHED_COLUMNS if column.key != "model" and column.is_compared
 )
-"""Keys of the facts about a model that are compared, beside its scores."""
+"""Keys of the facts about a model that are compared in addition to its scores."""
 REPEATING_FACTS = frozenset({"official", "submitted"})
 """Keys that repeat authorship and evidence in other words: texts for people omit them."""
 
@@ -27,6 +27,7 @@ class RegimePlace(NamedTuple):
     rank: int
     """1 is best; equal scores share the better rank."""
     rows: int
+    """Number of rows that are ranked in the regime."""
     rank_low: int
     rank_high: int
     """Range of the rank; the ranges of all rows together hold with 95 % confidence."""
@@ -41,7 +42,7 @@ class Regime:
     column: "ScoreColumn"
     """The same scores, with their variances."""
     critical: float
-    """Standard errors from which a difference is significant."""
+    """Number of standard errors from which a difference is significant."""
 
     @functools.cached_property
     def _index_by_model(self) -> dict[str, int]:
@@ -86,7 +87,7 @@ def regimes_of(
 ) -> dict[str, Regime]:
     """Return the regimes by name, from the member `rows_by_regime` of leaderboard.json.
 
-    `columns` has their macro MCC with its variances; without it, scores count as exact.
+    `columns` has macro MCC with its variances, by regime; if it is None, scores count as exact.
     """
     import numpy as np  # of the extra `build`
 
@@ -107,10 +108,12 @@ def regimes_of(
 
 @dataclass(frozen=True)
 class BoardSide:
-    """One of the two boards: the values of both files, and the uncertainty of their scores."""
+    """One of the two boards: its two files, and the uncertainty of their scores."""
 
     categories: dict[str, Any]
+    """The content of leaderboard.json."""
     tasks: dict[str, Any]
+    """The content of leaderboard_tasks.json."""
     columns: "Mapping[str, ScoreColumn] | None"
     """Macro MCC with its variances, by regime; None if the benchmark lacks the size of a task."""
 
@@ -159,7 +162,7 @@ class RankMove(NamedTuple):
     passed: tuple[str, ...]
     passed_by: tuple[str, ...]
     inside_noise: bool
-    """Whether the row differs significantly from none of them on the new board."""
+    """Whether the row differs significantly from none of these rows on the new board."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _EMPTY_MEMBERS: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
 class CheckedSubmission(NamedTuple):
-    """A submission with what a board needs to know about its file."""
+    """A submission with the digests by which its evidence is looked up."""
 
     sha256: str
     """Digest of the file."""
@@ -65,7 +65,7 @@ def read_numbers(
 ) -> Iterator[CheckedSubmission | None]:
     """Yield each submission with its numbers instead of its results, in the order of the files.
 
-    The value is None for a file without a valid submission. `errors_of` computes the standard
+    A file without a valid submission yields None. `errors_of` computes the standard
     errors of a row; it is not called if a task's size is unknown. `jobs` is the number of
     processes; None chooses it by the number of files.
     Raises UsageProblem as `read_row` does.

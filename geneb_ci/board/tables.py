@@ -13,7 +13,7 @@ from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_chunks
 from reference_harness.formats.benchmark import Benchmark
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First characters by which a spreadsheet takes a cell for a formula, with full-width forms."""
+"""A first character that makes a spreadsheet read a cell as a formula, or its full-width form."""
 MARK = "'"
 """Prefix that keeps a text from being a formula; a text that begins with it is prefixed too."""
 CODEBOOK = "codebook.json"
@@ -180,10 +180,10 @@ PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLU
 
 
 def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> Table:
-    """Return the long table of every score on the board, a line for each.
+    """Return the long table of the board, which has one line for each score.
 
-    `has_errors` asks for standard errors, which need the extra `build` and known sizes of all test
-    sets. A model has no lines in a regime in which it lacks a task, as on the board.
+    With `has_errors`, lines have standard errors, which need the extra `build` and known sizes of
+    all test sets. A model has no lines in a regime in which it lacks a task, as on the board.
     """
     ordered_rows = in_board_order(rows)
 

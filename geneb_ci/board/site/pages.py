@@ -1,4 +1,4 @@
-"""The content of each page: the variables of its template."""
+"""Make the pages for visitors without JavaScript: the template of each, and its variables."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -69,10 +69,8 @@ class Page(NamedTuple):
     content: Mapping[str, Any]
 
 
-def page(
-    path: str, template: str, site: Site, *, title: str, about: str, **variables: Any
-) -> Page:  # `more` has variables of one template
-    """Return a page with the variables of every page: title, description, citation, addresses."""
+def page(path: str, template: str, site: Site, *, title: str, about: str, **variables: Any) -> Page:
+    """Return a page; its template gets the variables that all templates have, and `variables`."""
     content = {
         "path": path,
         "root": "../" * path.count("/"),
@@ -231,7 +229,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
 
 
 def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
-    """Return the page of a category: its tasks, and the standing of each model."""
+    """Return the page of a category: its tasks, and the scores and ranks of models."""
     first_regime, tasks = site.benchmark.regimes[0], _category_tasks(category, site)
     scores = [
         site.mean(m, first_regime, category, site.benchmark.primary_metric) for m in site.names
@@ -261,7 +259,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
 
 
 def scores_page(regime: str, metric: str, site: Site) -> Page:
-    """Return the table of all categories in a regime, by a metric."""
+    """Return the page with the scores of all categories in a regime, by a metric."""
     return page(
         scores_path(regime, metric),
         "scores.html",
