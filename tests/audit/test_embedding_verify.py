@@ -51,12 +51,12 @@ from geneb_ci.audit.sampling.embedding_draw import (
 from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierEmbeddings,
-    EmbeddingCounts,
     EmbeddingPlan,
 )
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt import column_rule, first_rule
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
