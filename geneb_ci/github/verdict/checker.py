@@ -274,7 +274,10 @@ class PullChecker:
     def own_blobs(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows them."""
         proposal = self.proposal(head)
-        return [proposal.head[path] for path in self._paths_to_read(proposal.change, proposal.head)]
+        return [
+            proposal.merged_files[path]
+            for path in self._paths_to_read(proposal.change, proposal.merged_files)
+        ]
 
     def judge(
         self, head: str, other_fingerprints: Mapping[int, Fingerprint] | None = None
@@ -303,10 +306,10 @@ class PullChecker:
             return CheckedPull(proposal.merge_base, proposal.change, tuple(first_findings))
         change, raws = proposal.change, dict[str, bytes | Fault]()
         if not change.is_evidence:
-            raws = self._read(change, proposal.head)
+            raws = self._read(change, proposal.merged_files)
             change = self._with_named_files(proposal, raws)
             if any(file.path not in raws for file in (change.extractor, change.lock) if file):
-                raws |= self._read(change, proposal.head)  # now known to belong to the row
+                raws |= self._read(change, proposal.merged_files)  # now known to belong to the row
         records, unverified = self._records(change, raws)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
@@ -384,7 +387,7 @@ class PullChecker:
             change,
             module=module,
             has_extractor=is_built_in(row_document)
-            or f"{self.places.extractors}/{module}" in proposal.head,
+            or f"{self.places.extractors}/{module}" in proposal.merged_files,
             published_module="" if is_shared else published,
             correction=note.value if note is not None else "",
         )

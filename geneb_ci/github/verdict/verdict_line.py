@@ -46,7 +46,7 @@ def _without_last(verdict: Verdicts) -> Verdicts:
 
 def _shortest(verdict: Verdicts) -> str:
     """Return the verdict as JSON, or compressed if it does not fit."""
-    line = one_line.plain(verdict)
+    line = one_line.json_line(verdict)
     is_short = len(line) <= one_line.BYTES_MAX
     return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdict)
 
