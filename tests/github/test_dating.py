@@ -170,7 +170,7 @@ def test_a_commitment_that_main_did_not_have_then_may_be_one_of_many(board, monk
     assert findings
     expected = f"dating: commit {board.commit[:12]} did not add the signed commitment"
     assert all(expected in finding for finding in findings), findings
-    monkeypatch.setattr(dating, "_adds", lambda *_: True)
+    monkeypatch.setattr(dating, "_has_added", lambda *_: True)
     assert board.verdict() == []
 
 

@@ -60,9 +60,9 @@ def dating_errors(
         )
     elif not any(_has_added(commit, path, sha, github, main) for commit in dated_commits):
         yield (
-            f"dating: commit {dated_commits[0][:DIGITS]} did not add the signed commitment of the "
-            "record to main, so the draw may be one of many: publish the digest on the commit of "
-            "main that added it, and draw with --shown-on that commit"
+            f"dating: commit {dated_commits[0][:DIGITS]} did not add the signed commitment to "
+            "main, so the draw may be one of many: publish the digest on the commit of main that "
+            "added it, and draw with --shown-on that commit"
         )
 
 
