@@ -20,7 +20,7 @@ from geneb_ci.github.replies import (
     BlobReply,
     Comment,
     Commit,
-    Comparison,
+    CommitComparison,
     Conversation,
     GitObject,
     Issue,
@@ -175,7 +175,7 @@ class GitHub:
         if cached is not None:
             return cached
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
-        return parsed(Comparison, body, "the comparison of base and head").merge_base_commit
+        return parsed(CommitComparison, body, "the comparison of base and head").merge_base_commit
 
     def tree(self, sha: str) -> Tree:
         """Return the files of a commit or tree; one request, cached because trees are immutable.

@@ -11,13 +11,13 @@ from geneb_ci.github.reconcile import OpenPulls, base_of, commands_on, open_pull
 from geneb_ci.github.trees import read_blob
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead
-from geneb_ci.publish.comparison import Comparison, compare_layouts
+from geneb_ci.publish.comparison import BoardComparison, compare_layouts
 from reference_harness.formats.text import Say, silent
 
 
-def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
+def judge_pull(number: int, repo: str | None, say: Say = silent) -> PullDecision:
     """Check an open pull request as the next sweep would, with the commands in its comments.
 
     Raises UsageProblem if no such pull request is open, and ForgeProblem if GitHub fails.
@@ -41,7 +41,7 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
             return decision._replace(verdict=verdict)
 
 
-def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:
+def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> BoardComparison:
     """Compare the board of main with the board after merging these pull requests in this order.
 
     Only the row, the card and the extractor of each are read; no code of a pull request is run.

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import level_word
 from geneb_ci.github.ages import duration
-from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
+from geneb_ci.github.queue import Queue, QueueRow, QueueStep, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import StyledText, coloured, escape
@@ -57,13 +57,13 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 def _step_lines(queue: Queue) -> list[str]:
     """Return one line for each step of work, with the numbers of its pull requests and reasons."""
     lines = []
-    for step in (Step.MERGE, Step.ASK, Step.AUDIT, Step.LOOK):
+    for step in (QueueStep.MERGE, QueueStep.ASK, QueueStep.AUDIT, QueueStep.LOOK):
         pulls = [
             f"#{row.number}{f' because {row.reason}' if row.reason else ''}"
             for row in queue.rows
             if row.step is step
         ]
-        if pulls or step is not Step.LOOK:
+        if pulls or step is not QueueStep.LOOK:
             lines.append(f"{step}: {first_and_more(pulls, NAMED_MAX) or 'none'}")
     return lines
 

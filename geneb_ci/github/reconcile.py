@@ -45,7 +45,7 @@ from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, 
 from geneb_ci.github.trees import Main, main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, repository_folders
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -522,7 +522,7 @@ def _check_pulls(
                 if open_pulls.is_low(github) and not pull_checker.has_read(pull.head.sha):
                     break
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
-                decision: Decision | GenebError | None = error_by_number.get(pull.number)
+                decision: PullDecision | GenebError | None = error_by_number.get(pull.number)
                 if decision is None:
                     decision = result_or_error(
                         decide, pull_checker, head, open_pulls.passing_with_other_heads(pull)

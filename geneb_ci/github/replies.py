@@ -169,7 +169,7 @@ class Commit(ReplyModel):
     )
 
 
-class Comparison(ReplyModel):
+class CommitComparison(ReplyModel):
     """The merge base of two commits."""
 
     merge_base_commit: Commit

@@ -288,7 +288,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
         ),
         (
             lambda result: result.update(few_shot=fitted(varied=None)),
-            "has fits on variants, unlike the draw, or lacks them",
+            "lacks fits on variants, unlike the draw",
         ),
         (lambda result: result.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
         (lambda result: result["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),

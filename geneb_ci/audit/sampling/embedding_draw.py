@@ -38,7 +38,7 @@ from reference_harness.formats.submission import (
 )
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
-"""Prefix of the hashed bytes of the seed, so that it differs from that of a draw of tasks."""
+"""Prefix of the hashed bytes, so that the seed differs from that of a draw of tasks."""
 STANDARD, FULL = "standard", "full"
 COMPARABLE_DTYPES = ("float32", "float64")
 """Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
@@ -113,7 +113,7 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 def task_shares(
     rows: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
-    """Return the number of draws of each task of a receipt, in the order of the board."""
+    """Return, by task of a receipt, how many embeddings to draw, in the order of the board."""
     classes = {
         task.id: len(task.test_class_counts or (1, 1))
         for task in benchmark.tasks
@@ -188,8 +188,8 @@ def draw_embeddings(
 def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     """Return the tasks of a receipt whose training sequences are varied.
 
-    A draw of tasks by the seed of the plan chooses them, with the number and the strata of the
-    commitment, then draws by the seeds of earlier draws.
+    They are drawn by the seed of the plan, with the number and the strata of the commitment, and
+    again by the seed of each earlier draw.
     """
     policy, candidates = plan.commitment.policy, set(tasks)
     strata = [
@@ -198,11 +198,11 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
         if (part := [task for task in stratum if task in candidates])
     ]
     count = min(max(policy.drawn, len(strata)), len(tasks))
-    chosen: dict[str, None] = {}
+    chosen_tasks: dict[str, None] = {}
     for seed in (plan.seed, *(draw.seed for draw in plan.earlier)):
-        ranked = [ticket.task for ticket in tickets_of(seed, tasks)]
-        chosen.update(dict.fromkeys(sampled_tasks(ranked, count, strata)))
-    return list(chosen)
+        ordered_tasks = [ticket.task for ticket in tickets_of(seed, tasks)]
+        chosen_tasks.update(dict.fromkeys(sampled_tasks(ordered_tasks, count, strata)))
+    return list(chosen_tasks)
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:

@@ -19,7 +19,7 @@ from geneb_ci.github.main_branch import (
 from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, repository_folders
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
@@ -41,7 +41,7 @@ class NoClone(NoBranch):
 class BranchVerdict(NamedTuple):
     """The verdict on the commit HEAD as a pull request, and what the verdict does not cover."""
 
-    decision: Decision
+    decision: PullDecision
     base: str
     """The branch that HEAD was compared with."""
     uncommitted: tuple[UncommittedFile, ...]
@@ -103,7 +103,7 @@ def judge_branch(
 
 
 def report_of(
-    decision: Decision,
+    decision: PullDecision,
     base: str,
     uncommitted: tuple[UncommittedFile, ...] = (),
     unseen: tuple[str, ...] = (),

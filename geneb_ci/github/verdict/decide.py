@@ -175,7 +175,7 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     )
 
 
-class Decision(NamedTuple):
+class PullDecision(NamedTuple):
     """The verdict on a pull request, with all findings."""
 
     verdict: PullVerdict
@@ -190,7 +190,7 @@ def decide(
     other_fingerprints: Mapping[int, Fingerprint] | None = None,
     *,
     ranks: bool = True,
-) -> Decision:
+) -> PullDecision:
     """Check the head of a pull request, or of a branch that may become one, and decide.
 
     The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
@@ -209,12 +209,12 @@ def decide(
         message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
         crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
         empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,))
-        return Decision(
+        return PullDecision(
             pull_verdict(pull, empty_check, pull_checker.base, pull_checker.main.digest),
             (crash,),
             None,
         )
-    return Decision(verdict, checked_pull.findings, checked_pull)
+    return PullDecision(verdict, checked_pull.findings, checked_pull)
 
 
 def pull_verdict(
