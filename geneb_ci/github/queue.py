@@ -39,7 +39,7 @@ _FILE_MAX = 60
 
 
 class Turn(enum.StrEnum):
-    """Who has to act next; sort order of the queue."""
+    """The one who has to act next, in the order in which the queue is sorted."""
 
     MAINTAINER = "maintainer"
     PROGRAM = "program"
@@ -88,8 +88,11 @@ class QueueRow:
     effect: str
     """The change of the board by a merge; "" if that is not known."""
     level: str
+    """Trust level after a merge; "" if it is not known."""
     audit_tasks: int
+    """Number of tasks that an audit would rerun; 0 if it is not known."""
     audit_sequences: int
+    """Expected number of their test sequences; 0 if it is not known."""
     turn: Turn
     who: str
     """Name of the account that has to act, or "a maintainer" or "its author" if unknown."""
@@ -261,7 +264,7 @@ _ACTION_BY_LABEL = {
 
 
 def _audit_action(pull: Pull, verdict: PullVerdict) -> NextAction | None:
-    """Return who has to act because of an audit, by its label; None without one."""
+    """Return the action that the label of an audit requires; None if it requires none."""
     labels = set(pull.labels)
     if labels & {AUDIT_LABEL, RUNNING}:
         return NextAction(Turn.PROGRAM, QueueStep.WAIT, "wait for its audit")
@@ -332,7 +335,7 @@ def _age_or_infinite(seconds: int | None) -> float:
 
 
 def largest_age(rows: Iterable[QueueRow]) -> str:
-    """Return the largest known age of some rows."""
+    """Return the largest known age of some rows as text; "?" if none is known."""
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
     )
