@@ -34,7 +34,7 @@ class RegimePlace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regime:
+class MacroScores:
     """Macro MCC of all rows of one regime; ranges are computed on demand."""
 
     name: str
@@ -84,7 +84,7 @@ class Regime:
 
 def regimes_of(
     rows_by_regime: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
-) -> dict[str, Regime]:
+) -> dict[str, MacroScores]:
     """Return the regimes by name, from the member `rows_by_regime` of leaderboard.json.
 
     `columns` has macro MCC with its variances, by regime; if it is None, scores count as exact.
@@ -102,7 +102,9 @@ def regimes_of(
             if columns is None
             else columns[regime]
         )
-        regimes[regime] = Regime(regime, scores, column, critical_value(rounded_up(len(scores))))
+        regimes[regime] = MacroScores(
+            regime, scores, column, critical_value(rounded_up(len(scores)))
+        )
     return regimes
 
 
@@ -212,7 +214,7 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     )
 
 
-def _regimes(side: BoardSide) -> dict[str, Regime]:
+def _regimes(side: BoardSide) -> dict[str, MacroScores]:
     return regimes_of(side.categories["data"], side.columns)
 
 
@@ -222,7 +224,7 @@ def _models(side: BoardSide) -> dict[str, None]:
     return dict.fromkeys(sorted(model_ids, key=lambda model: (model.lower(), model)))
 
 
-def _one_sided_row(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
+def _one_sided_row(model: str, regimes: dict[str, MacroScores]) -> OneSidedRow:
     return OneSidedRow(
         model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores)
     )
@@ -232,8 +234,8 @@ def _changed_row(
     model: str,
     before: BoardSide,
     after: BoardSide,
-    old_regimes: dict[str, Regime],
-    new_regimes: dict[str, Regime],
+    old_regimes: dict[str, MacroScores],
+    new_regimes: dict[str, MacroScores],
 ) -> ChangedRow | None:
     facts: dict[str, ChangedFact] = {}
     shifts = []
@@ -283,7 +285,9 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
     }
 
 
-def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> Iterable[RankMove]:
+def _moves(
+    old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
+) -> Iterable[RankMove]:
     """Yield the moves of rows that passed another or were passed, if both boards have both."""
     kept_models = [model for model in new_regime.scores if model in old_regime.scores]
     for model in kept_models:
@@ -307,7 +311,7 @@ def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> 
             )
 
 
-def _passes(model: str, rival: str, old_regime: Regime, new_regime: Regime) -> bool:
+def _passes(model: str, rival: str, old_regime: MacroScores, new_regime: MacroScores) -> bool:
     return (
         old_regime.scores[model] <= old_regime.scores[rival]
         and new_regime.scores[model] > new_regime.scores[rival]
@@ -317,7 +321,7 @@ def _passes(model: str, rival: str, old_regime: Regime, new_regime: Regime) -> b
     )
 
 
-def _pushed(old_regime: Regime, new_regime: Regime, moves: Iterable[RankMove]) -> int:
+def _pushed(old_regime: MacroScores, new_regime: MacroScores, moves: Iterable[RankMove]) -> int:
     moved_models = {move.model for move in moves if move.after.regime == new_regime.name}
     return sum(
         old_regime.rank(model) != new_regime.rank(model)

@@ -21,7 +21,7 @@ from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
 from geneb_ci.publish.session import Clock
-from geneb_ci.publish.space import Change, RemoteState, Space, SpaceState, commit_change
+from geneb_ci.publish.space import RemoteState, Space, SpaceChange, SpaceState, commit_change
 from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
@@ -117,7 +117,7 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
 
 
 @dataclass(frozen=True)
-class BoardChange(Change):
+class BoardChange(SpaceChange):
     """The commit that publishes a board in a Space."""
 
     manifest: Manifest
