@@ -104,18 +104,18 @@ def _import_order(
         raise _broken(module, f"is imported in a circle: {' -> '.join([*importers, module])}")
     if module in imports:
         return imports[module]
-    imported: dict[str, None] = {}
+    imported_modules: dict[str, None] = {}
     for import_list, path in _IMPORT.findall(_text(module, source_files)):
         imported_path = _resolved_path(module, path)
         exported_names = _exports(_text(imported_path, source_files))
         for export in _imported_names(import_list):
             if export not in exported_names:
                 raise _broken(module, f"imports {export}, which {imported_path} does not export")
-        if imported_path not in imported:
-            imported |= dict.fromkeys(
+        if imported_path not in imported_modules:
+            imported_modules |= dict.fromkeys(
                 _import_order(imported_path, source_files, (*importers, module), imports)
             )
-    imports[module] = [*imported, module]
+    imports[module] = [*imported_modules, module]
     return imports[module]
 
 

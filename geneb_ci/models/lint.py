@@ -164,7 +164,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
 def _compared_values(
     entry: ModelEntry, facts: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each fact that both sides write alike: its name, the entry's and the table's value."""
+    """Yield name, entry's value and table's value of each fact that both write in one form."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")

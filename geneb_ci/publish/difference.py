@@ -80,12 +80,12 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
     return sorted(changes, key=lambda change: change.name)
 
 
-def row_changes(live: bytes | None, content: bytes) -> list[RowChange]:
-    """Return the changes of rows from the live leaderboard.json to `content`.
+def row_changes(live: bytes | None, built: bytes) -> list[RowChange]:
+    """Return the changes of rows from the live leaderboard.json to the one that was built.
 
     A live file that is missing or invalid has no rows.
     """
-    old, new = _board(live), _board(content)
+    old, new = _board(live), _board(built)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
     return [change for model in models if (change := _change(model, old, new)) is not None]
 

@@ -284,7 +284,8 @@ class GitRepository:
             object_id, object_type, size = (*output[start:end].decode().split(" "), "", "")[:3]
             if object_id != blob_id or object_type != "blob":
                 raise BadRepository(
-                    f"{self.root}: the object {blob_id} is missing", "fetch the whole history"
+                    f"{self.root}: the clone lacks the object {blob_id}",
+                    "`git fetch --unshallow`; in a partial clone, `git fetch --refetch`",
                 )
             content_start = end + 1
             yield blob_id, output[content_start : content_start + int(size)]

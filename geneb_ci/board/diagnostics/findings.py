@@ -62,10 +62,10 @@ class FigureKind(NamedTuple):
     definition: str
     unit: str
     defaults: Parameters
-    """The parameters with which the paper computed it."""
+    """The parameters with which the paper computed the figure."""
     compute: Callable[[Rows, Mapping[str, Any]], FigureValue]
     exclude: tuple[str, ...] = ()
-    """Models that the paper excludes from it."""
+    """Models that the paper excludes from the figure."""
 
 
 def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
