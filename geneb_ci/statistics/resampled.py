@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    """End of the 95 % percentile interval of this one comparison, not corrected for others."""
+    """Upper end of the 95 % percentile interval, which is not corrected for other comparisons."""
     probability: float
     """Share of the resamples in which the first model is higher; equal scores count half."""
 
@@ -61,7 +61,7 @@ def resampled_task(
 
 
 def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
-    """Return (resamples,) MCC, where `group_counts` is (resamples, groups)."""
+    """Return (resamples,) MCC; `group_counts` (resamples, groups) is how often each is drawn."""
     cells = np.zeros((len(truth), classes * classes))
     cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
     matrix = (group_counts @ cells).reshape(-1, classes, classes)
@@ -74,7 +74,7 @@ def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> R
 
 
 def weighted_sum(draws: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
-    """Return (resamples,) sums over tasks, each with its weight."""
+    """Return (resamples,) sums over tasks, each task times its weight."""
     total: Reals = np.sum([weight * draws[task] for task, weight in weights.items()], axis=0)
     return total
 
@@ -85,9 +85,9 @@ def resampled_tasks(
     resamples: int,
     generator: np.random.Generator,
 ) -> Reals:
-    """Return (resamples,) means over categories of means over tasks, with tasks drawn again.
+    """Return (resamples,) means over categories of means over tasks.
 
-    A category does not count in a resample that drew none of its tasks.
+    Each resample draws the tasks with replacement; categories without a drawn task do not count.
     """
     tasks = [task for members in categories for task in members]
     task_differences = np.array([differences[task] for task in tasks])
