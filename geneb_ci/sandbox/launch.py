@@ -29,14 +29,17 @@ READABLE = ("/proc/cpuinfo", "/proc/meminfo")
 
 
 def landlock_command() -> list[str]:
-    """Return the command of level 1, without its argument, the descriptor of the plan."""
+    """Return the command that confines at level 1; the descriptor of the plan is to be appended."""
     return [sys.executable, "-I", "-S", "-B", str(Path(confine.__file__).resolve())]
 
 
 def landlock_plan(
     view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, command: Sequence[str]
 ) -> bytes:
-    """Return the plan of level 1 for `confine.py`, as JSON."""
+    """Return the plan that `confine.py` follows at level 1, as JSON.
+
+    `data` is path inside -> descriptor with the content; `program` is the filter of system calls.
+    """
     links, folders = mounts.system_links()
     return json.dumps({
         "inside": mounts.INSIDE,
@@ -65,9 +68,9 @@ class Sandbox:
     kind: str
     """`bubblewrap`, `landlock`, `gvisor` or `none`."""
     scratch: Path
-    """A folder on the host, removed when the audit ends."""
+    """A folder on the host for files of the sandbox, removed when the audit ends."""
     devices: tuple[str, ...] = ()
-    """GPU device files that are bound."""
+    """GPU device files of the host that the sandbox can use."""
 
     def visible_path(self, view: SandboxView) -> Callable[[str], str]:
         """Return a function that turns a path of the view into the path that the process sees."""
@@ -152,7 +155,7 @@ def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
 
 
 def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
-    """Prepare level 0: write the data as files, and return the environment of the view."""
+    """Write the view's data as files, and return its environment, for level 0."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)
     for path, content in view.data.items():
@@ -168,7 +171,7 @@ def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, st
 
 
 def _parent(path: str, view: SandboxView) -> Path:
-    """Return the host's folder with the folder that the view has below `path`."""
+    """Return the folder of the host whose subfolder the view shows below `path`."""
     inside_path = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inside_path]).parent
 
@@ -179,7 +182,7 @@ and write no bytecode. The option `-I` would ignore PYTHONPATH, which has the pa
 
 
 def python_of(sandbox: Sandbox, view: SandboxView) -> str:
-    """Return the interpreter to run."""
+    """Return the path of the Python interpreter to run in the sandbox."""
     return sys.executable if sandbox.kind == NONE else view.python
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ATTEMPT = "attempt: "
 """Start of the worker's lines about attempts of foreign code; any code inside can print them."""
 EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
-"""Form of an event's name, so that a forged line cannot put other text into a record."""
+"""Form of the name of a call in such a line, so that a forged line cannot put other text into a
+record."""
 EVENTS_MAX = 40
 BUDGET = re.compile(r"token budget: (0|[1-9][0-9]{0,8})", re.ASCII)
 """The worker's line about the padded tokens of a batch."""
@@ -45,14 +46,14 @@ def visible_log(raw: bytes) -> str:
 
 
 def last_line(raw: bytes) -> str:
-    """Return the last line that is not empty and not about an attempt; "" without one."""
+    """Return the last printed line that is neither empty nor about an attempt; "" if none is."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
     printed = [line for line in lines if not line.startswith(ATTEMPT)]
     return _visible(printed[-1]) if printed else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
-    """Return the forbidden attempts that a log notes, sorted and without repetition."""
+    """Return the names of calls in a log's lines about attempts, sorted and without repetition."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
     return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]
@@ -84,7 +85,10 @@ _ADVICE = "an extractor must return its embeddings, and must not write to descri
 
 
 class Receiver:
-    """Receiver of the bytes of one result; `feed` raises as soon as they cannot be valid."""
+    """Receiver of the embeddings of one run, `rows` of them, as bytes.
+
+    `feed` raises as soon as the bytes cannot be valid.
+    """
 
     def __init__(self, rows: int, limits: Limits) -> None:
         self._rows = rows
@@ -106,7 +110,10 @@ class Receiver:
             )
 
     def finish(self) -> "np.ndarray":
-        """Return the (n, d) matrix after the end of the stream. Raises ResultRefused."""
+        """Return the embeddings (n, d) after the end of the stream.
+
+        Raises ResultRefused if bytes are missing, or a number is not finite.
+        """
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
@@ -195,7 +202,7 @@ class EndedProcess(NamedTuple):
     """Exit code; negative or above 128 for a signal."""
     log: bytes
     peak: int
-    """Largest memory that a check found, in bytes; a check follows each `TICK_SECONDS`."""
+    """Largest memory that a check measured, in bytes."""
 
 
 def supervise(
@@ -208,7 +215,7 @@ def supervise(
 ) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
 
-    `progress` is called with the number of embedded letters, whenever the command prints one.
+    `progress` is called with each number of embedded letters that the command prints.
 
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
     if a process survives SIGKILL.
@@ -256,7 +263,7 @@ class _RunWatcher:
                 (self._process.stderr, self._receive_log),
             )
             for stream, handle in handlers:
-                selector.register(_open(stream), selectors.EVENT_READ, handle)
+                selector.register(_required_pipe(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
                 events = selector.select(TICK_SECONDS)
                 for key, _ in events:
@@ -271,7 +278,7 @@ class _RunWatcher:
                 self._check_if_due()
 
     def kill(self) -> None:
-        """Kill the remaining processes and wait for their end. Raises StillRunning."""
+        """Kill the remaining processes and wait until they end. Raises StillRunning."""
         # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
             for process in processes.descendants(self._process.pid):
@@ -344,7 +351,7 @@ class _RunWatcher:
         return LimitExceeded(limit, f"the extractor was stopped: {excess}", advice(limit))
 
 
-def _open(stream: IO[bytes] | None) -> IO[bytes]:
+def _required_pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         msg = "the process has no pipe"
         raise AssertionError(msg)
