@@ -204,7 +204,7 @@ def has_table(classes: Classes, reported: ReportedTriple) -> bool:
         size = _rho_size(n, correct, reported.value.f1)
         size += (size - correct) % 2
         for rho in (size, -size):
-            if least <= rho <= most and reported.holds(scores(classes, correct, rho)):
+            if least <= rho <= most and reported.agrees_with(scores(classes, correct, rho)):
                 return True
     return next(fitting_runs(classes, reported), None) is not None
 

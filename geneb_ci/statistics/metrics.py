@@ -35,7 +35,7 @@ class ReportedTriple(NamedTuple):
     value: Triple
     width: Triple
 
-    def holds(self, triple: Triple, slack: float = 0.0) -> bool:
+    def agrees_with(self, triple: Triple, slack: float = 0.0) -> bool:
         """Whether a triple agrees within the half-widths, plus `slack`."""
         return (
             abs(triple.mcc - self.value.mcc) <= self.width.mcc + slack
