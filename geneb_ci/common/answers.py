@@ -21,5 +21,7 @@ def saved_answers(root: Path) -> dict[str, str]:
             f"{path} is not valid TOML: {error}",
             "delete the file, and run `geneb-ci init` with its options again",
         ) from error
-    texts = {option: "true" if answer is True else answer for option, answer in answers.items()}
-    return {option: answer for option, answer in texts.items() if isinstance(answer, str)}
+    answer_texts = {
+        option: "true" if answer is True else answer for option, answer in answers.items()
+    }
+    return {option: answer for option, answer in answer_texts.items() if isinstance(answer, str)}

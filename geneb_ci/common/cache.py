@@ -34,8 +34,8 @@ class Cache:
             raw = read_regular(path, BYTES_MAX, links=False)
         except NotReadable:
             return None
-        seal, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
-        if seal != _entry_header(key, body):
+        header, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
+        if header != _entry_header(key, body):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # so that it is deleted later

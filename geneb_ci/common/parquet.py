@@ -81,15 +81,17 @@ def parquet_chunks(
     remaining_rows, offset, row_count = iter(rows), len(MAGIC), 0
     while (group_rows := list(itertools.islice(remaining_rows, GROUP_ROWS))) or not groups:
         by_column = list(zip(*group_rows, strict=True)) or [()] * len(columns)
-        group_size, row_count, facts = len(group_rows), row_count + len(group_rows), []
-        start = offset
+        group_size, row_count, column_facts = len(group_rows), row_count + len(group_rows), []
+        group_offset = offset
         del group_rows
         for column in columns:
             chunk = _chunk(column, by_column.pop(0))  # frees the values of the column
-            facts.append(_chunk_metadata(column, chunk, offset))
+            column_facts.append(_chunk_metadata(column, chunk, offset))
             offset += len(chunk.content)
             yield chunk.content
-        groups.append(_Struct([(1, facts), (2, _Long(offset - start)), (3, _Long(group_size))]))
+        groups.append(
+            _Struct([(1, column_facts), (2, _Long(offset - group_offset)), (3, _Long(group_size))])
+        )
     footer = _struct(
         [
             (1, 1),

@@ -73,7 +73,7 @@ def enter_namespaces() -> None:
 def mount_folders(plan: dict[str, Any]) -> None:
     """Mount the plan's folders and files below /mnt, and memory at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
-    size = f"size={plan['tmp_bytes']},mode=0755"
+    tmpfs_options = f"size={plan['tmp_bytes']},mode=0755"
     # Landlock later makes this read-only, so that it cannot grow.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
     for path, host_path in plan["folders"].items():
@@ -90,7 +90,7 @@ def mount_folders(plan: dict[str, Any]) -> None:
         with os.fdopen(descriptor, "rb") as stream:
             inside_path.write_bytes(stream.read())
     for path in plan["scratch"]:
-        mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, size)
+        mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, tmpfs_options)
 
 
 def drop_capabilities() -> None:
@@ -112,8 +112,10 @@ def restrict_files(plan: dict[str, Any]) -> None:
     network = 0x3 if abi >= ABI_NETWORK else 0
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
-    size = 24 if scopes else 16 if network else 8
-    ruleset = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
+    attribute_size = 24 if scopes else 16 if network else 8
+    ruleset = checked_call(
+        "landlock", _libc.syscall(LANDLOCK_CREATE, attributes, attribute_size, 0)
+    )
     for path in plan["readable"]:
         allow(ruleset, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
     for path in plan["scratch"]:

@@ -101,9 +101,14 @@ def start_sandboxed(
         argv, descriptors, environment = _launch_parts(sandbox, view, limits, command, stack)
         prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
-        words = [f"{name}={value}" for name, value in sorted(environment.items())]
+        assignments = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
-            [*prefix, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
+            [
+                *prefix,
+                *kernel_limits(limits),
+                *(["/usr/bin/env", *assignments] if assignments else []),
+                *argv,
+            ],
             env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -132,16 +137,16 @@ def _launch_parts(
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         mounts.gvisor_bundle(folder, view, limits, command)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
-    data = {path: _memory_file(content, stack) for path, content in view.data.items()}
+    data_descriptors = {path: _memory_file(content, stack) for path, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
-        plan = _memory_file(landlock_plan(view, limits, data, program, command), stack)
-        return [*landlock_command(), str(plan)], [plan, *data.values()], {}
+        plan = _memory_file(landlock_plan(view, limits, data_descriptors, program, command), stack)
+        return [*landlock_command(), str(plan)], [plan, *data_descriptors.values()], {}
     filter_descriptor = _memory_file(program, stack)
-    options = mounts.bubblewrap_options(view, limits, data, filter_descriptor)
-    arguments = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *command]
-    return argv, [arguments, filter_descriptor, *data.values()], {}
+    options = mounts.bubblewrap_options(view, limits, data_descriptors, filter_descriptor)
+    options_descriptor = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
+    argv = [str(mounts.bubblewrap_path()), "--args", str(options_descriptor), "--", *command]
+    return argv, [options_descriptor, filter_descriptor, *data_descriptors.values()], {}
 
 
 def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:

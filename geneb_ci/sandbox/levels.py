@@ -132,9 +132,9 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
             lines = [line for line in printed_text.splitlines() if line.strip()]
             # Only the last line of a traceback has the cause.
             cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
-            words = " ".join(" ".join(cause_lines).split())
+            cause = " ".join(" ".join(cause_lines).split())
             settings = mounts.refusing_settings()
-            return "; ".join([words or f"exit code {process.returncode}", *settings])
+            return "; ".join([cause or f"exit code {process.returncode}", *settings])
     return None
 
 

@@ -196,9 +196,9 @@ def bubblewrap_options(
     options += ["--dev", "/dev"]
     for device in view.devices:
         options += ["--dev-bind-try", device, device]
-    size = str(limits.tmp_mib * MIB)
+    tmp_size = str(limits.tmp_mib * MIB)
     for path in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
-        options += ["--size", size, "--tmpfs", path]
+        options += ["--size", tmp_size, "--tmpfs", path]
     for path, host_path in sorted(view.folders.items()):
         options += ["--ro-bind", host_path, path]
     for path, descriptor in sorted(data.items()):
@@ -268,13 +268,13 @@ def gvisor_config(
     source_by_path = {name: name for name in (*system, *system_paths())}
     # An OCI configuration has no links, so the target of a link is mounted at its path.
     source_by_path |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
-    size = f"size={limits.tmp_mib * MIB}"
-    bound = [
+    tmp_size = f"size={limits.tmp_mib * MIB}"
+    host_mounts = [
         {"destination": path, "type": "bind", "source": source, "options": ["ro", "rbind"]}
         for path, source in sorted((source_by_path | folders).items())
     ]
-    memory = [
-        {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}
+    memory_mounts = [
+        {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", tmp_size]}
         for path in ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
     ]
     return {
@@ -297,8 +297,8 @@ def gvisor_config(
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
-            *memory,
-            *bound,
+            *memory_mounts,
+            *host_mounts,
         ],
         "linux": {
             "namespaces": [{"type": name} for name in ("pid", "ipc", "uts", "mount", "network")]

@@ -100,7 +100,7 @@ def used_memory(processes: list[Process], limit: int) -> int:
 
 def memory_files(processes: list[Process]) -> int:
     """Return the bytes in anonymous memory files, which resident sizes do not include."""
-    sizes: dict[tuple[int, int], int] = {}
+    bytes_by_file: dict[tuple[int, int], int] = {}
     for process in processes:
         folder = PROC / str(process.pid) / "fd"
         with contextlib.suppress(OSError):
@@ -108,8 +108,8 @@ def memory_files(processes: list[Process]) -> int:
                 with contextlib.suppress(OSError):
                     if str((folder / descriptor).readlink()).startswith("/memfd:"):
                         status = (folder / descriptor).stat()
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(sizes.values())
+                        bytes_by_file[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(bytes_by_file.values())
 
 
 def available_memory() -> int:
@@ -122,8 +122,8 @@ def available_memory() -> int:
 
 def is_alive(process: Process) -> bool:
     """Whether this very process still runs, and not a later one with the same pid."""
-    now = read_process(process.pid)
-    return now is not None and now.started == process.started and not now.zombie
+    current = read_process(process.pid)
+    return current is not None and current.started == process.started and not current.zombie
 
 
 def kill(processes: list[Process], timeout: float) -> list[Process]:

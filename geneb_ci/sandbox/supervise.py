@@ -48,8 +48,8 @@ def visible_log(raw: bytes) -> str:
 def last_line(raw: bytes) -> str:
     """Return the last printed line that is neither empty nor about an attempt; "" if none is."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    printed = [line for line in lines if not line.startswith(ATTEMPT)]
-    return _visible(printed[-1]) if printed else ""
+    printed_lines = [line for line in lines if not line.startswith(ATTEMPT)]
+    return _visible(printed_lines[-1]) if printed_lines else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
@@ -121,28 +121,28 @@ class Receiver:
             raise _result_refused(
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
-        rows, width, size = self._shape
-        embeddings = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
+        rows, width, number_bytes = self._shape
+        embeddings = np.frombuffer(self._data, dtype=DTYPES[number_bytes], offset=HEADER.size)
         embeddings = embeddings.reshape(rows, width)
         is_finite = np.isfinite(embeddings).all(axis=1)
         if not is_finite.all():
-            first = int(np.flatnonzero(~is_finite)[0])
+            first_invalid = int(np.flatnonzero(~is_finite)[0])
             raise _result_refused(
-                f"embedding {first} and {int((~is_finite).sum()) - 1} others contain NaN or "
-                "infinity"
+                f"embedding {first_invalid} and {int((~is_finite).sum()) - 1} others contain NaN "
+                "or infinity"
             )
         return embeddings
 
     def _read_header(self) -> tuple[int, int, int]:
-        magic, version, size, reserved, rows, width = HEADER.unpack_from(self._data)
+        magic, version, number_bytes, reserved, rows, width = HEADER.unpack_from(self._data)
         if magic != MAGIC:
             raise _result_refused(
                 f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}"
             )
-        if version != VERSION or reserved != 0 or size not in DTYPES:
+        if version != VERSION or reserved != 0 or number_bytes not in DTYPES:
             raise _result_refused(
-                f"the result has a header of version {version} with numbers of {size} bytes, "
-                f"expected version {VERSION} with 2, 4 or 8 bytes"
+                f"the result has a header of version {version} with numbers of {number_bytes} "
+                f"bytes, expected version {VERSION} with 2, 4 or 8 bytes"
             )
         if rows != self._rows:
             raise _result_refused(
@@ -152,12 +152,12 @@ class Receiver:
             raise _result_refused(
                 f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}"
             )
-        bytes_max = self._limits.result_mib * MIB
-        if rows * width * size > bytes_max:
+        result_bytes, bytes_max = rows * width * number_bytes, self._limits.result_mib * MIB
+        if result_bytes > bytes_max:
             raise _result_refused(
-                f"the result has {rows * width * size:,} bytes, expected at most {bytes_max:,}"
+                f"the result has {result_bytes:,} bytes, expected at most {bytes_max:,}"
             )
-        return rows, width, size
+        return rows, width, number_bytes
 
 
 def _known_format(start: bytes) -> str:
@@ -331,19 +331,19 @@ class _RunWatcher:
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
         bytes_max = self._limits.memory_mib * MIB
-        files = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
-        used_bytes = processes.used_memory(running, bytes_max - files) + files
+        file_bytes = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
+        used_bytes = processes.used_memory(running, bytes_max - file_bytes) + file_bytes
         self.peak = max(self.peak, used_bytes)
         if used_bytes > bytes_max:
             raise self._limit_exceeded(
                 "memory_mib",
                 f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib} MiB",
             )
-        available, floor = processes.available_memory(), self._limits.host_floor_mib
-        if available < floor * MIB:
+        available, floor_mib = processes.available_memory(), self._limits.host_floor_mib
+        if available < floor_mib * MIB:
             raise self._limit_exceeded(
                 "host_floor_mib",
-                f"the machine has {available // MIB} MiB left, less than {floor} MiB",
+                f"the machine has {available // MIB} MiB left, less than {floor_mib} MiB",
             )
 
     @staticmethod

@@ -124,8 +124,8 @@ def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[RhoRang
     nearest to accuracy * n come first. For classes of equal size only tables with rho >= 0 are
     yielded.
     """
-    low, high = acc_limits(classes.total, reported)
-    for correct in _correct_counts(classes, low, high, reported):
+    correct_min, correct_max = acc_limits(classes.total, reported)
+    for correct in _correct_counts(classes, correct_min, correct_max, reported):
         for first, last in _f1_runs(classes, correct, reported):
             yield from _mcc_runs(classes, correct, first, last, reported)
 
@@ -197,13 +197,13 @@ def has_table(classes: Classes, reported: ReportedTriple) -> bool:
     The table nearest to accuracy and F1 is tried first.
     """
     n = classes.total
-    low, high = acc_limits(n, reported)
+    correct_min, correct_max = acc_limits(n, reported)
     correct = round(reported.value.acc * n)
-    if low <= correct <= high:
+    if correct_min <= correct <= correct_max:
         least, most = rho_limits(classes, correct)
-        size = _rho_size(n, correct, reported.value.f1)
-        size += (size - correct) % 2
-        for rho in (size, -size):
+        rho_size = _rho_size(n, correct, reported.value.f1)
+        rho_size += (rho_size - correct) % 2
+        for rho in (rho_size, -rho_size):
             if least <= rho <= most and reported.agrees_with(scores(classes, correct, rho)):
                 return True
     return next(fitting_runs(classes, reported), None) is not None
@@ -235,16 +235,16 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
     There, |rho| is near n sqrt((accuracy - F1) / (1 - F1)).
     """
     rho_min, rho_max = rho_limits(classes, correct)
-    low = reported.value.f1 - reported.width.f1 - ROUNDING
-    high = reported.value.f1 + reported.width.f1 + ROUNDING
+    f1_min = reported.value.f1 - reported.width.f1 - ROUNDING
+    f1_max = reported.value.f1 + reported.width.f1 + ROUNDING
     # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
-    rho_size_min = max(_rho_size(classes.total, correct, high) - RHO_ERROR, 0)
-    rho_size_max = min(_rho_size(classes.total, correct, low) + RHO_ERROR, rho_max)
+    rho_size_min = max(_rho_size(classes.total, correct, f1_max) - RHO_ERROR, 0)
+    rho_size_max = min(_rho_size(classes.total, correct, f1_min) + RHO_ERROR, rho_max)
     rho_size_min += (rho_size_min - correct) % 2
     rho_size_max -= (rho_size_max - correct) % 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > high:
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > f1_max:
         rho_size_min += 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < low:
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < f1_min:
         rho_size_max -= 2
     if rho_size_min > rho_size_max:
         return
@@ -281,26 +281,26 @@ def _mcc_runs(
     def mcc(rho: int) -> float:
         return scores(classes, correct, rho).mcc
 
-    low = reported.value.mcc - reported.width.mcc - ROUNDING
-    high = reported.value.mcc + reported.width.mcc + ROUNDING
+    mcc_min = reported.value.mcc - reported.width.mcc - ROUNDING
+    mcc_max = reported.value.mcc + reported.width.mcc + ROUNDING
     if first == last:  # nearly always, for unrounded scores
-        if low <= mcc(first) <= high:
+        if mcc_min <= mcc(first) <= mcc_max:
             yield RhoRange(correct, first, last)
         return
     for start, end in _monotone_ranges(classes, correct, first, last):
-        at_start, at_end = mcc(start), mcc(end)
-        if max(at_start, at_end) < low or min(at_start, at_end) > high:
+        mcc_at_start, mcc_at_end = mcc(start), mcc(end)
+        if max(mcc_at_start, mcc_at_end) < mcc_min or min(mcc_at_start, mcc_at_end) > mcc_max:
             continue
-        is_rising = at_start <= at_end
+        is_rising = mcc_at_start <= mcc_at_end
         first_inside = _first_where(
             start,
             end,
-            (lambda rho: mcc(rho) >= low) if is_rising else (lambda rho: mcc(rho) <= high),
+            (lambda rho: mcc(rho) >= mcc_min) if is_rising else (lambda rho: mcc(rho) <= mcc_max),
         )
         first_beyond = _first_where(
             start,
             end,
-            (lambda rho: mcc(rho) > high) if is_rising else (lambda rho: mcc(rho) < low),
+            (lambda rho: mcc(rho) > mcc_max) if is_rising else (lambda rho: mcc(rho) < mcc_min),
         )
         if first_inside < first_beyond:
             yield RhoRange(correct, first_inside, first_beyond - 2)
@@ -362,13 +362,15 @@ def nearest_table(classes: Classes, target: Triple) -> NearestTable:
         for before, rho, after in zip(neighbours, coarse_rhos, neighbours[2:], strict=False)
         if distance[rho] <= min(distance[before], distance[after])
     ]
-    _, correct, rho = min(_bottoms(classes, target, valleys), key=lambda bottom: bottom[0])
+    _, correct, rho = min(
+        _tables_in_valleys(classes, target, valleys), key=lambda bottom: bottom[0]
+    )
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
     return NearestTable(table(classes, correct, rho), scores(classes, correct, rho))
 
 
-def _bottoms(
+def _tables_in_valleys(
     classes: Classes, target: Triple, valleys: list[tuple[int, int]]
 ) -> Iterator[tuple[float, int, int]]:
     """Yield (distance, correct predictions, rho) of the tables near the minimum of each valley.
@@ -469,16 +471,16 @@ def recovered_cell(
         matrices += len(run)
         if matrices > COUNT_MAX:
             break
-    listed = (
+    fitting_tables = (
         table(classes, run.correct, rho)
         for run in cell_runs
         for rho in range(run.first_rho, run.last_rho + 1, 2)
     )
-    tables = tuple(listed) if matrices <= LISTED_MAX else ()
-    best = tables[0] if matrices == 1 else None
+    tables = tuple(fitting_tables) if matrices <= LISTED_MAX else ()
+    nearest = tables[0] if matrices == 1 else None
     if matrices > 1:
-        best = nearest_table(classes, reported.value).table
-    return RecoveredCell(regime, task, seed, classes, reported.value, matrices, best, tables)
+        nearest = nearest_table(classes, reported.value).table
+    return RecoveredCell(regime, task, seed, classes, reported.value, matrices, nearest, tables)
 
 
 def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:

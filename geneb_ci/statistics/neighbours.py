@@ -55,8 +55,8 @@ def is_coarse(row: Vector) -> bool:
 
 def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
-    counts = _near_counts(view)
-    similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.other_rows]
+    near_counts = _near_counts(view)
+    similar = [_resemblance(view.row, i, row, near_counts[i]) for i, row in view.other_rows]
     return sorted(similar, key=lambda near: (-near.near_cells, near.number))
 
 
@@ -84,9 +84,9 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     """Return (scores, ascending; indices of the rows that have them) of each cell."""
     cells = []
     for column in zip(*table.vectors, strict=True):
-        numbers = [i for i, x in enumerate(column) if not math.isnan(x)]
-        numbers.sort(key=column.__getitem__)
-        cells.append(([column[i] for i in numbers], numbers))
+        row_indices = [i for i, x in enumerate(column) if not math.isnan(x)]
+        row_indices.sort(key=column.__getitem__)
+        cells.append(([column[i] for i in row_indices], row_indices))
     return cells or [([], [])] * sum(regime.stop - regime.start for regime in table.regimes)
 
 
@@ -117,8 +117,10 @@ def _cell_counts(table: ScoreTable) -> list[int]:
 def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
-    count = sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True))
-    resemblance = _resemblance(view.row, number, other, count)
+    near_count = sum(
+        abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True)
+    )
+    resemblance = _resemblance(view.row, number, other, near_count)
     return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
 
 

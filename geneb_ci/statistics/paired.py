@@ -137,7 +137,7 @@ def paired_difference(
     for a weight without its cell.
     """
     weighted_cells = [(cells[task], weight) for task, weight in weights.items()]
-    value = math.fsum(weight * cell.difference for cell, weight in weighted_cells)
+    difference = math.fsum(weight * cell.difference for cell, weight in weighted_cells)
     se = math.sqrt(math.fsum((weight * cell.se) ** 2 for cell, weight in weighted_cells))
     unpaired_se = math.sqrt(
         math.fsum(
@@ -145,7 +145,12 @@ def paired_difference(
         )
     )
     return PairedDifference(
-        value, se, unpaired_se, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
+        difference,
+        se,
+        unpaired_se,
+        difference - NORMAL * se,
+        difference + NORMAL * se,
+        _probability(difference, se),
     )
 
 
@@ -175,8 +180,8 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         counts = counts.reshape(classes, classes)
         mccs.append(scores_of_matrix(counts.tolist()).mcc)
         is_constant = (counts > 0).sum(axis=1) == 1  # all rows of a class have one prediction
-        smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
-        matrix = np.where(is_constant[:, None], smooth, counts)
+        smoothed_counts = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
+        matrix = np.where(is_constant[:, None], smoothed_counts, counts)
         gradient = _gradient(matrix)
         psi += gradient[truth, predictions]
         shares = np.divide(

@@ -232,10 +232,11 @@ class RowView:
             return [0.0] * len(self.row)
         if max(map(abs, prediction.weights.values()), default=0.0) > TWIN_WEIGHT_MIN:
             return without_nearest.distances
-        size = len(self.benchmark.task_ids)
+        task_count = len(self.benchmark.task_ids)
         return [
             distance_without
-            if distance_without > max(distance_with, 0.0) and self.shots[number // size] == math.inf
+            if distance_without > max(distance_with, 0.0)
+            and self.shots[number // task_count] == math.inf
             else distance_with
             for number, (distance_with, distance_without) in enumerate(
                 zip(prediction.distances, without_nearest.distances, strict=True)
@@ -330,8 +331,12 @@ class _CategoryMeans:
 
     def scale(self, category: int, excluded: int | None) -> float:
         """Return the scale of a category's residuals, without that of row `excluded`."""
-        sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded)
-        return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
+        absolute_residuals = sorted(
+            abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded
+        )
+        return max(
+            SCALE_FLOOR, absolute_residuals[int(TAIL * (len(absolute_residuals) - 1))] / NORMAL_TAIL
+        )
 
 
 def led_categories(view: RowView) -> list[LedCategory]:
@@ -352,15 +357,17 @@ def led_categories(view: RowView) -> list[LedCategory]:
     ]
     if not led_numbers:
         return []
-    own = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
-    residuals = all_means.residuals_of(means, own)
-    led = []
+    own_number = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
+    residuals = all_means.residuals_of(means, own_number)
+    leads = []
     for number in led_numbers:
         category, cells = categories[number]
-        size = residuals[number] / all_means.scale(number, own)
+        deviation = residuals[number] / all_means.scale(number, own_number)
         expected = means[number] - residuals[number]
-        led.append(LedCategory(category, means[number], expected, size, _by_distance(view, cells)))
-    return sorted(led, key=lambda lead: -lead.size)
+        leads.append(
+            LedCategory(category, means[number], expected, deviation, _by_distance(view, cells))
+        )
+    return sorted(leads, key=lambda lead: -lead.size)
 
 
 def _count_above(view: RowView, categories: Parts, category: int, mean: float) -> int:

@@ -27,8 +27,8 @@ class ClusterSize(NamedTuple):
     """CPUs of the smallest machine."""
 
     def __str__(self) -> str:
-        count = plural(self.machines, "machine")
-        return f"{count}, {plural(self.cpus, 'CPU')}, {plural(self.gpus, 'GPU')}"
+        machines = plural(self.machines, "machine")
+        return f"{machines}, {plural(self.cpus, 'CPU')}, {plural(self.gpus, 'GPU')}"
 
 
 class Cluster:

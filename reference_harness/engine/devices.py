@@ -275,10 +275,12 @@ class OnDevices:
 
     def _report_progress(self, device: _Device) -> None:
         """Call the progress function of a device's task with what is new since the last call."""
-        counts = list(device.counts)
-        if device.task is not None and counts != device.reported:
-            device.task.progress(counts[0] - device.reported[0], counts[1] - device.reported[1])
-            device.reported = counts
+        embedded_counts = list(device.counts)
+        if device.task is not None and embedded_counts != device.reported:
+            device.task.progress(
+                embedded_counts[0] - device.reported[0], embedded_counts[1] - device.reported[1]
+            )
+            device.reported = embedded_counts
 
     def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
         """Yield the result of a device's task, or a notice that the task is repeated."""

@@ -275,7 +275,7 @@ class RayEngine:
         is to end at the first failure.
         """
         self._deaths[task_id] += 1
-        cause = "its process was killed, or its machine left"
+        cause = "its process was killed, or its machine left the cluster"
         if self._fail_fast:
             msg = f"{task_id}: {process_name} died: {cause}: continue with --resume"
             raise WorkerDiedError(msg)

@@ -77,10 +77,10 @@ class KmerExtractor(BaseEmbeddingExtractor):
         frequencies = np.empty((len(sequences), 4**self.k), dtype=np.float32)
         lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         for start, stop in _chunks(lengths, 4**self.k):
-            counts, total = _count(sequences[start:stop], lengths[start:stop], self.k)
+            counts, window_counts = _count(sequences[start:stop], lengths[start:stop], self.k)
             rows = frequencies[start:stop]
             rows[...] = counts
-            rows /= np.maximum(total, 1).astype(np.float32)[:, None]
+            rows /= np.maximum(window_counts, 1).astype(np.float32)[:, None]
         return frequencies
 
 
@@ -121,7 +121,7 @@ def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.nd
     cells = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
     cells += code
     skipped = np.flatnonzero(is_skipped)
-    total = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
+    window_counts = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
     cells[skipped] = rows * 4**k
     counts = np.bincount(cells, minlength=rows * 4**k + 1)[:-1]
-    return counts.reshape(rows, 4**k), total
+    return counts.reshape(rows, 4**k), window_counts

@@ -109,7 +109,7 @@ class Output:
         if not -len(states) <= index < len(states):
             msg = (
                 f"layer is {index}, expected last or a number from {-len(states)} to "
-                f"{len(states) - 1}"
+                f"{len(states) - 1}: declare another layer"
             )
             raise ExtractorError(msg)
         layer: Tensor = states[index]

@@ -87,9 +87,11 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
         content = entry_content
     tensors = _tensors(content)
     if not tensors:
-        keys = [str(key) for key in content] if isinstance(content, Mapping) else []
+        entry_names = [str(key) for key in content] if isinstance(content, Mapping) else []
         content_text = (
-            f"entries {', '.join(keys[:_LISTED_ENTRIES_MAX])}" if keys else type(content).__name__
+            f"entries {', '.join(entry_names[:_LISTED_ENTRIES_MAX])}"
+            if entry_names
+            else type(content).__name__
         )
         msg = (
             f"{path.name} has no tensors but {content_text}: declare weights_at=ENTRY, the "
