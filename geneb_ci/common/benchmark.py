@@ -55,7 +55,7 @@ _RESTORE_FIX = "restore the file from upstream's main branch"
 def upstream_benchmark(path: Path) -> Benchmark:
     """Return upstream's benchmark_spec.json, completed by the shipped test sizes and protocol.
 
-    Raises BadConfiguration, which names the file and the key, if the file is invalid.
+    Raises BadConfiguration, with the file and the key in its message, if the file is invalid.
     """
     shipped = shipped_benchmark()
     try:

@@ -53,7 +53,7 @@ class Settings:
 def read_settings(path: Path) -> Settings | None:
     """Return the settings in a pyproject.toml; None if there is no such file or table.
 
-    Raises BadConfiguration, which names the file and the key, if they are invalid.
+    Raises BadConfiguration, with the file and the key in its message, if they are invalid.
     """
     table = _table(path)
     if table is None:
@@ -167,11 +167,11 @@ class Layout:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repository: str = ""
-    """Address of the repository on GitHub; "" if no setting names it."""
+    """Address of the repository on GitHub; "" if no setting gives it."""
     site: str = ""
-    """Address at which the board is published; "" if no setting names it."""
+    """Address at which the board is published; "" if no setting gives it."""
     space: str = ""
-    """Address of the Space that shows the board in a frame; "" if no setting names it."""
+    """Address of the Space that shows the board in a frame; "" if no setting gives it."""
     settings: Settings | None = field(default=None, compare=False)
     """The [tool.geneb-ci] table, if there is one."""
 

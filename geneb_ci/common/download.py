@@ -38,7 +38,7 @@ class Purpose(NamedTuple):
     wrong_content: Refusal
     """Returns the error for a file with another digest or size."""
     folder_option: str
-    """The option that names a folder of files downloaded by hand, such as "--weights DIR"."""
+    """The option for a folder of files downloaded by hand, such as "--weights DIR"."""
     changed_fix: str
     """The fix that the error for another digest shows."""
     is_user_named: bool = False

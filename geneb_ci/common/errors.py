@@ -63,7 +63,7 @@ class MachineFault(GenebError):
 
 
 class UsageProblem(GenebError):
-    """The command line is wrong, or names something that does not exist."""
+    """The command line is wrong, or refers to something that does not exist."""
 
     exit_code = Exit.USAGE
 
@@ -122,7 +122,7 @@ class ExtractorFailed(ExtractorRefused):
 
 
 class LimitExceeded(ExtractorRefused):
-    """The extractor was stopped at a resource limit; `limit` names it."""
+    """The extractor was stopped at a resource limit; `limit` is the name of the limit."""
 
     def __init__(self, limit: str, message: str, fix: str = "") -> None:
         super().__init__(message, fix)

@@ -45,6 +45,7 @@ def resampled_task(
     `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
     `classes` - 1.
     """
+    # A group is the sequences with the same true class and the same predictions.
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
     shares, blocks = counts / counts.sum(), []

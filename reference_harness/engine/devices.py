@@ -204,7 +204,7 @@ class OnDevices:
     def _loaded(self, device: _Device) -> ExtractorFacts:
         """Wait until a device has loaded the extractor, and return its facts.
 
-        Raise EmbeddingError, which names the device.
+        Raise EmbeddingError, with the name of the device, if it could not.
         """
         loading, device.loading = device.loading, None
         try:

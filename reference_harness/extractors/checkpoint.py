@@ -27,9 +27,9 @@ AUTO_CLASSES = tuple(
 )
 """The Auto classes of transformers, plain AutoModel first."""
 LISTED_KEYS_MAX = 3
-"""Most names of weights that a message lists."""
+"""Maximum number of names of weights that a message lists."""
 _QUOTED_CHARACTERS_MAX = 400
-"""Most characters of an exception that a message quotes; transformers puts its advice first."""
+"""Maximum number of quoted characters of an exception; transformers puts its advice first."""
 _SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
 """Names that transformers gives to a checkpoint in safetensors: its only file, or the index of its
 files."""

@@ -140,7 +140,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
 
         `batch_size` is used only with `batching="file"`. Raise ExtractorError for a sequence
-        without tokens, or with a token that the model lacks; DoesNotFitError for a sequence that
+        without tokens, or with one that the model does not know; DoesNotFitError for one that
         does not fit into memory even alone.
         """
         pieces, rows = self._encoded.take(sequences)

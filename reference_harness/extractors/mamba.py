@@ -47,7 +47,7 @@ class Mamba(nn.Module):
         self.c_layernorm = RmsNorm(state, _INNER_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) for states (b, t, width); no position reads a later one."""
+        """Return new states (b, t, width); a state depends only on states up to its position."""
         inner, gate = self.in_proj(x).chunk(2, dim=-1)
         inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
         step_states, input_projection, output_projection = self.x_proj(inner).split(

@@ -98,8 +98,8 @@ class Options:
     vocabulary: str = ""
     """Entries in order of id, separated by commas, or a file of the model's folder.
 
-    `NAME=ID` is an entry with another id; `NAGCT^6` stands for all words of six of these letters,
-    `NAGCT^1-6` for those of one to six.
+    `NAME=ID` is an entry with another id; `NAGCT^6` is all words of six of these letters,
+    `NAGCT^1-6` all words of one to six.
     """
     k: int | None = None
     """Letters per word of `tokenizer=kmers`."""

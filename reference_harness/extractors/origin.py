@@ -29,7 +29,7 @@ from .space import Space
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 """NAME in `own:NAME` -> class of a model that is in no package and is written here."""
 _MAPPING_FILES = ("config.json", "tokenizer_config.json")
-"""Files whose `auto_map` names classes defined by the repository's own code."""
+"""Files whose `auto_map` may refer to classes in the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
 _REPOSITORY_SEPARATOR = "--"
 """Separates a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""

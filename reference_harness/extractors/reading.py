@@ -18,7 +18,7 @@ _DROPPED_MAX = 7
 class Reader:
     """Counts the letters and tokens of sequences that an encoder reads.
 
-    Where the text of a token is the letters that it stands for (single letters, k-mers without
+    If the text of a token is the letters that it encodes (single letters, k-mers without
     overlap, learned vocabularies), letters are counted. Otherwise, if half of the tokens of a
     sequence are read, half of its letters count as read.
     """

@@ -63,7 +63,7 @@ class _AttentionPooling(nn.Module):
         self.to_attn_logits = nn.Conv2d(width, width, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, width, t / 2) of (b, width, t), t even."""
+        """Return states (b, width, t / 2), averaged from states (b, width, t); t must be even."""
         pairs = x.reshape(*x.shape[:-1], -1, 2)
         states: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
         return states
@@ -86,7 +86,7 @@ class _DistanceAttention(nn.Module):
         self.rel_pos_bias = nn.Parameter(torch.zeros(1, self.heads, 1, key))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         length = x.shape[1]
         q, k, v = (
             projection(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -132,7 +132,7 @@ class _SpeciesExperts(nn.Module):
         self.output = _Projections(experts, 2 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         rows = x.flatten(0, 1)
         scores, expert_indices = self.gates[_SPECIES](rows).topk(self.experts_per_position, dim=-1)
         shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
@@ -154,7 +154,7 @@ class _Block(nn.Module):
         self.feed_forward = _SpeciesExperts(config)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         states: Tensor = self.feed_forward(self.attention(x))
         return states
 
@@ -214,7 +214,7 @@ class Space(nn.Module):
         self.last_activation = _Gelu()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
+        """Return embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
         x = self.conv_tower(self.stem(x.transpose(1, 2))).transpose(1, 2)
         x = self.transformer(x)
         margin = math.ceil((x.shape[1] - self.target_length) / 2)

@@ -93,7 +93,8 @@ class WordTokenizer:
 def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
     """Return the tokenizer that the options `vocabulary`, `k`, `begin`, `end`, ... declare.
 
-    Raise ExtractorError if the vocabulary cannot be read or lacks a named entry.
+    Raise ExtractorError if the vocabulary cannot be read, or if an option has an entry that is not
+    in it.
     """
     entries = _read_vocabulary(options.vocabulary, origin)
 
@@ -163,7 +164,7 @@ def _vocabulary_of_text(declared: str) -> dict[str, int]:
 
 
 def _words_of(entry: str) -> list[str]:
-    """Return all words that `LETTERS^K` or `LETTERS^1-K` stands for, else the entry itself."""
+    """Return all words that `LETTERS^K` or `LETTERS^1-K` means, else the entry itself."""
     match = _ALL_WORDS_ENTRY.fullmatch(entry)
     if match is None:
         return [entry]
