@@ -1,9 +1,9 @@
-"""Digests of the folder of extractors: of all its bytes, and of the shape of the code that ran.
+"""Digests of the folder of extractors: of all its bytes, and of the code that ran (its shape).
 
-The shape of a module is a digest that does not depend on formatting, comments and the names that
-the code defines. It includes the class that runs and all that it uses of its module and of the
-modules beside it. The names that these modules bind and the order of definitions have no effect;
-names of other packages, constants and the order of statements in a function do.
+The shape does not depend on formatting, comments and the names that the code defines. It includes
+the extractor's class and everything that the class uses from its module and from the other modules
+of the folder. The names that these modules bind and the order of definitions have no effect; names
+of other packages, constants and the order of statements in a function do.
 """
 
 import ast
@@ -26,21 +26,21 @@ from reference_harness.formats.processes import module_command
 _IGNORED_FIELDS = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
 )
-"""Fields of a syntax tree that do not change what a program computes, or contain a bound name."""
+"""Fields of a syntax tree that are not digested: they have no effect, or contain a bound name."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PARSED_MAX = 300_000
-"""Largest size of an extractor and the modules that it imports beside it, in bytes: a megabyte can
-take 10 s, and all extractors of the harness together have half of this."""
+"""Largest total size, in bytes, of an extractor and the modules of its folder that it imports: a
+megabyte can take 10 s to parse, and all extractors of the harness together have half of this."""
 _BOUND_NAME = "_"
 """Replaces every name that the modules bind."""
 
 
 def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
-    """Return the shape of a class and of all that it uses, as 64 hex digits.
+    """Return a digest of the code of a class and of all that it uses: its shape, 64 hex digits.
 
-    `modules` maps the names of the files in the folder of extractors to their content. The shape of
-    a module that Python cannot parse is the digest of its bytes. Raises AuditRefused for more
-    source than `PARSED_MAX`.
+    `modules` maps the names of the files in the folder of extractors to their content. The digest
+    of a module that Python cannot parse is that of its bytes. Raises AuditRefused for more source
+    than `PARSED_MAX`.
     """
     try:
         trees = _syntax_trees(modules, module)
@@ -51,7 +51,7 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
 
 
 def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
-    """Return the syntax trees of a module and of all modules beside it that it imports."""
+    """Return, by file name, the syntax trees of a module and of all it imports from its folder."""
     trees: dict[str, ast.Module] = {}
     pending, size = [module], 0
     while pending:
@@ -151,7 +151,7 @@ class _ModuleDefinitions:
         return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
-        """Return a name, an attribute or a keyword as in `_as_lists`; None for any other part."""
+        """Return the digested form of a name, attribute or keyword; None for any other node."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
@@ -181,7 +181,7 @@ class _ModuleDefinitions:
         return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
 
     def _name(self, name: str) -> Any:
-        """Return the full name that a name refers to, without the alias of an import."""
+        """Return `_BOUND_NAME` if the modules bind a name, else its full name without alias."""
         if name not in self.aliases:
             return _BOUND_NAME if name in self.bound_names or name in self.neighbours else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
@@ -250,7 +250,7 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 BUILTIN = "builtin:"
-IGNORED = "__pycache__"
+IGNORED_FOLDER = "__pycache__"
 """Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
 it."""
 FOLDER_FILES_MAX = 1000
@@ -289,7 +289,7 @@ def tree_files(folder: Path) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     size = 0
     for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != IGNORED)
+        folders[:] = sorted(name for name in folders if name != IGNORED_FOLDER)
         for name in (*files, *(name for name in folders if (Path(parent) / name).is_symlink())):
             path = Path(parent) / name
             raw = read_bytes(path)
@@ -323,8 +323,8 @@ def extractor_code(
 ) -> ExtractorCode:
     """Return the extractor that a run names, with digests of the folder of extractors.
 
-    `claimed` is the digest of the module that the run names, or None. Only the last part of `path`
-    is used, so that it cannot lead out of the folder. Raises AuditRefused when the module is
+    `claimed_sha256` is the digest of the module in the submission, or None. Only the last part of
+    `path` is used, so that it cannot lead out of the folder. Raises AuditRefused when the module is
     missing or has another digest.
     """
     if path.startswith(BUILTIN):
@@ -344,7 +344,7 @@ def extractor_code(
     if folder is None:
         raise AuditRefused(
             f"the extractor {file_name!r} cannot be found: the submission is in no repository",
-            "put the submission and its extractor into a checkout, and commit to that",
+            "put the submission and its extractor into a checkout of the board; run this there",
         )
     if file_name not in folder.files:
         raise AuditRefused(
@@ -397,7 +397,7 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write modules for the sandbox, from the bytes that were digested rather than their files."""
+    """Write the digested bytes of modules into a folder that the sandbox can read."""
     for file_name, raw in modules.items():
         path = folder / file_name
         path.parent.mkdir(parents=True, exist_ok=True)

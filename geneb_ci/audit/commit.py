@@ -53,7 +53,7 @@ from reference_harness.formats.text import plural
 
 
 class CheckedSubmission(NamedTuple):
-    """A submission in its context, and the findings of all rules."""
+    """A submission with everything that rules compare it with, and the findings of all rules."""
 
     context: Context
     findings: tuple[Finding, ...]
@@ -206,7 +206,7 @@ class AuditSubject:
 
     @property
     def environment(self) -> Environment | None:
-        """The packages that the registry's entry names, or None."""
+        """The packages that the registry's entry requires; None for those of the harness."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
 
@@ -240,7 +240,7 @@ class AuditSubject:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether the claims are of embeddings rounded to float16: then the run names a scorer."""
+        """Whether claims are scores of embeddings rounded to float16: such a run names a scorer."""
         run = self.document.get("run", {})
         return isinstance(run, dict) and run.get("scorer") is not None
 
@@ -248,7 +248,9 @@ class AuditSubject:
 def subject_of(
     commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None
 ) -> AuditSubject:
-    """Read the committed files, each once; `submission` is passed if it was read before.
+    """Return the submission of a commitment with its files in the checkout, each read once.
+
+    `submission` is passed if its file was read before.
 
     Raises AuditRefused when submission, extractor, benchmark or the limits of the verdict
     are not those of the commitment, NothingChecked when a file is missing.

@@ -64,7 +64,7 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and by which limits the audit is judged, by the current policy."""
+    """The number of tasks to draw and the limits of the verdict, by the policy at that time."""
 
     drawn: Positive
     """Number of tasks of the guaranteed sample, k."""
@@ -167,7 +167,7 @@ TEXT_FILES = frozenset(
 
 
 class Identity(NamedTuple):
-    """The facts of a commitment by which two are compared."""
+    """The facts by which two commitments are compared."""
 
     model_id: str
     code: str | None
@@ -212,7 +212,7 @@ def same_method_reason(first: Identity, second: Identity) -> str:
 
 
 def _have_near_claims(first: Identity, second: Identity) -> bool:
-    """Whether the claims agree in more cells than those of two different models."""
+    """Whether the claims agree in more cells than the claims of two different models do."""
     common = _claim_pairs(first, second)
     if len(common) < COUNT_MIN:
         return False

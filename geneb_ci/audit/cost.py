@@ -53,10 +53,11 @@ RUNS_PER_TASK = 2
 DECOYS_PER_TASK = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Number of decoys of a task of ordinary size, those of the second run included."""
 VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
-"""Variants of a test sequence and a training sequence together, three and one, and of a test
+"""Number of variants of a test and a training sequence together (three and one), and of a test
 sequence alone."""
 TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
-"""A time is written with tenths of a second below the first, and in minutes from the second."""
+"""Times below `TENTHS_BELOW_SECONDS` are written with one decimal, and times from
+`MINUTES_FROM_SECONDS` on in minutes."""
 MEASUREMENTS_FILE = "sample.json"
 """File of the work folder with the `Measurements`."""
 _SAMPLE_SEED = 20261122  # decides the sample, which is not secret
@@ -88,9 +89,9 @@ class Measurements(StrictModel):
     listing_seconds: float = Field(ge=0)
     """Seconds that the harness takes to list the sequences of a task."""
     scored_sequences: Positive
-    """Sequences of the task whose scoring was timed."""
+    """Number of sequences of the task whose scoring was timed."""
     scoring_seconds: float = Field(ge=0)
-    """Seconds that scoring it took."""
+    """Seconds that scoring this task took."""
 
 
 class Cost(NamedTuple):
@@ -181,9 +182,9 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
 
 
 def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
-    """Return how many sequences the few-shot probes of a task are fitted on at most.
+    """Return the largest number of sequences that the few-shot probes of a task are fitted on.
 
-    A task whose classes the benchmark does not say counts as one of two classes.
+    If the benchmark does not state the classes of the task, two are assumed.
     """
     protocol, counts = benchmark.protocol, benchmark.by_id[task].test_class_counts
     return sum(protocol.few_shot_k.values()) * len(protocol.seeds) * len(counts or (1, 1))
@@ -192,7 +193,7 @@ def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
 def _sampled_sequences(
     sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]
 ) -> list[str]:
-    """Return about `SAMPLE_SEQUENCES` sequences, of larger tasks more, at least one of each."""
+    """Return about `SAMPLE_SEQUENCES` sequences, more of larger tasks and at least one of each."""
     total_sequences = sum(size.sequences for size in sizes.values())
     shares = {
         task: max(1, round(SAMPLE_SEQUENCES * size.sequences / total_sequences))
@@ -202,7 +203,7 @@ def _sampled_sequences(
 
 
 class TimedRun(NamedTuple):
-    """One run of the extractor."""
+    """One timed run of the extractor."""
 
     seconds: float
     embeddings: "np.ndarray"
@@ -224,7 +225,7 @@ class Rate(NamedTuple):
 
 
 class ExpectedWork(NamedTuple):
-    """The amount of work that an audit is expected to embed."""
+    """The expected numbers of runs of the extractor, and of letters to embed, in an audit."""
 
     runs: float
     """Number of runs of the extractor."""
@@ -264,7 +265,8 @@ def rate_of(
 
     Start and sample are timed in turn, and the rate follows from the median of their differences: a
     single delayed run changes it little, and a load during both cancels. An audit that embeds no
-    more letters than were timed needs no greater precision, since the error is that of a start.
+    more letters than were timed needs no greater precision: the error is at most the noise of one
+    start.
     """
     start_sequences = sequences[: min(START_SEQUENCES, len(sequences))]
     run_seconds = [
@@ -329,7 +331,7 @@ def cost_of(
 ) -> Cost:
     """Return the expected cost of tasks, each weighted by 1 or by its probability to be drawn.
 
-    `setup` has the seconds that the checks before the first task took.
+    `setup` is the time, in seconds, of the checks before the first task.
     """
     tasks = max(1, round(sum(task_weights.values())))
     embedding = {task: _embedding_seconds(measurements, task, tasks) for task in task_weights}
@@ -384,13 +386,13 @@ def _letters(size: TaskSize, tasks: int) -> float:
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
-    """Return the probability of each task to be drawn."""
+    """Return, by task, the probability that it is drawn."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
     strata_tasks = task_parts(commitment.tasks, strata)
-    places = allocation([len(part) for part in strata_tasks], len(strata), drawn)
+    drawn_counts = allocation([len(part) for part in strata_tasks], len(strata), drawn)
     return {
-        task: places_of_part / len(part)
-        for part, places_of_part in zip(strata_tasks, places, strict=True)
+        task: drawn_of_part / len(part)
+        for part, drawn_of_part in zip(strata_tasks, drawn_counts, strict=True)
         for task in part
     }
 
@@ -436,9 +438,9 @@ class CostText(NamedTuple):
     """A cost as lines of text."""
 
     heading: str
-    """The line that says what the figures are the cost of."""
+    """The first line: whether the cost is that of a draw to come, or of what is left of one."""
     figures: str
-    """The lines below it; "" if nothing is left to pay."""
+    """The further lines, with the numbers; "" if nothing is left to run."""
 
     @property
     def text(self) -> str:
@@ -450,7 +452,7 @@ NO_COST = CostText("", "")
 
 
 def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostText:
-    """Return a cost as lines of text."""
+    """Return a cost as lines of text; `is_drawn` is whether the sample was drawn before."""
     subject = "what is left of the draw" if is_drawn else "a draw to come, in the mean"
     return CostText(
         f"cost of {subject}, on this machine ({prepared.machine.device}):\n",

@@ -25,9 +25,9 @@ _ALL_SCORED = "every sequence is scored again"
 class DefenceUse:
     """The code of a defence in an audit of one sample."""
 
-    by: str
-    """The function that implements it, as `module:name`."""
-    attack: str
+    function: str
+    """The function that implements the defence, as `module:name`."""
+    test: str
     """A test that performs the attack, as `file::name`."""
 
 
@@ -173,7 +173,8 @@ DEFENCES = (
     ),
     Defence(
         name="variants of training sequences",
-        attack="training embeddings altered by a key, so that the probe learns invented features",
+        attack="training embeddings altered by a feature of the sequence, so that the probe learns "
+        "that feature",
         needs="a refit of the probe with the variants",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -188,7 +189,7 @@ DEFENCES = (
     ),
     Defence(
         name=OTHER_DRAWS,
-        attack="the extractor moves the sequences of few-shot probes, however it recognises them",
+        attack="an extractor that alters the embeddings of few-shot probes, by whatever feature",
         needs="the embeddings of all training sequences",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",
@@ -203,15 +204,16 @@ DEFENCES = (
     ),
     Defence(
         name=SUPPORT,
-        attack="training embeddings moved by a key, of few tasks or for few-shot probes alone",
+        attack="training embeddings of few tasks, or of few-shot probes alone, altered by a "
+        "feature of the sequence",
         needs="a refit of each few-shot probe with variants of its sequences",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),
     Defence(
         name=TEST_DRAWS,
-        attack="the extractor moves all training sequences of a task, however it recognises them",
-        needs="a test set of the same kind, with seven sequences of a class for each drawn",
+        attack="an extractor that alters all training embeddings of a task, by whatever feature",
+        needs="seven test sequences of each class for each one that is drawn to fit a probe",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),

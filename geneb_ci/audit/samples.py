@@ -85,7 +85,7 @@ class Sample(Protocol[_P]):
     name: ClassVar[str]
     """Value of the option `--sample`."""
     cache: ClassVar[str]
-    """Name of the folder of the user's cache with the work folders of such audits."""
+    """Name of the folder, in the user's cache, of the work folders of audits of this sample."""
 
     @property
     def plan_class(self) -> type[_P]:
@@ -128,8 +128,8 @@ class Sample(Protocol[_P]):
     def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> CostText:
         """Return the cost of the rerun; `NO_COST` if nothing is left to rerun.
 
-        `plan` is None before the draw. `setup` has the seconds that the checks before the first
-        task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
+        `plan` is None before the draw. `setup` is the time, in seconds, of the checks before the
+        first task. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
     def rerun(self, plan: _P, prepared: PreparedRerun, say: Say) -> RerunResult:
@@ -266,7 +266,7 @@ class EmbeddingSample:
         return "embeddings of its receipt"
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return the Merkle roots of receipts with draws that nearly equal this one."""
+        """Return the Merkle roots of drawn receipts that nearly equal this one, with reasons."""
         repository, receipt = (
             committed_submission.repository,
             committed_submission.with_receipt.receipt,
@@ -279,7 +279,7 @@ class EmbeddingSample:
         )
         reason_by_root = near_roots(audited_receipt, repository, self.others, say)
         for reason in reason_by_root.values():
-            say(f"near {reason}: its draws are repeated here")
+            say(f"this receipt nearly equals that of {reason}; its draws are repeated here")
         return reason_by_root
 
     def prepared_draw(
@@ -373,7 +373,7 @@ class EmbeddingSample:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME_FILE}: this is the outcome of another plan than that in "
+                f"{work.folder / OUTCOME_FILE}: this outcome is of another plan than the one in "
                 "the same folder",
                 f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )

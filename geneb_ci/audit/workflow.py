@@ -418,7 +418,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options that a finished audit did not have, since its outcome would hide them.
+    """Refuse options that a finished audit did not have: its outcome was computed without them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -473,9 +473,9 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
 
 
 def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
-    """Return the command that continues an audit whose commitment is public since a time.
+    """Return the command that continues an audit after its commitment was published.
 
-    It has the options of the call that showed the digest, if that was run in this folder.
+    The command has the options of the call that showed the digest, if that was run in this folder.
     """
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
@@ -514,7 +514,7 @@ def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:
 
 
 def advice_after_abort(work: WorkFolder) -> str:
-    """Return how an audit continues whose rerun the extractor ended, as lines below a fix."""
+    """Return lines for the fix of an aborted rerun: how to continue it, or to repeat its draw."""
     return (
         f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "
         f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN}"

@@ -17,7 +17,7 @@ JUDGING = {
     "geneb_ci.audit.compare.tolerance",
     "geneb_ci.receipt.raise_bound",
     *(
-        use.by.partition(":")[0]
+        use.function.partition(":")[0]
         for defence in DEFENCES
         for use in (defence.tasks, defence.embeddings)
         if isinstance(use, DefenceUse)

@@ -124,8 +124,8 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
         repository_folder, change(ROWS), message, None if embedded else repository_folder / "others"
     )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
-    (line,) = (note for note in message if note.startswith("near "))
-    assert line.startswith(f"near {MODEL}: ")
+    (line,) = (note for note in message if "nearly equals" in note)
+    assert line.startswith(f"this receipt nearly equals that of {MODEL}: ")
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(repository_folder / "copy", ROWS), BENCHMARK)[TASK]
@@ -139,7 +139,7 @@ def test_rows_of_another_model_inherit_nothing(repository_folder: Path) -> None:
     audited(repository_folder, embedded=True)
     notices = Said()
     assert planned(repository_folder, NOISE, notices).earlier == []
-    assert not [note for note in notices if note.startswith("near ")]
+    assert not [note for note in notices if "nearly equals" in note]
 
 
 def test_what_cannot_be_compared_is_said(repository_folder: Path) -> None:
