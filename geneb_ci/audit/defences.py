@@ -313,11 +313,11 @@ DEFENCES = (
         attack="ending a run whose result will be unfavourable",
         needs="a maintainer who commits the signed files",
         tasks=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),
     ),

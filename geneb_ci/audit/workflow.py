@@ -191,7 +191,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             return AuditProgress(Exit.CLEAN, "finished")
 
         # Sign.
-        path = signing.record(rerun)
+        path = signing.sign_record(rerun)
         if path is not None:
             say(
                 "commit the record and the files that it names to the main branch; then "
@@ -268,11 +268,11 @@ def rerun_drawn(
     Raises what `Sample.rerun` raises. If the extractor ended the run, `advice` is added to the fix
     of the error.
     """
-    signing.start(plan)
+    signing.sign_start(plan)
     try:
         return sample.rerun(plan, prepared, signing.say)
     except ExtractorRefused as error:
-        signing.abort(error, plan)
+        signing.sign_abort(error, plan)
         error.fix += advice
         raise
 
@@ -318,7 +318,7 @@ def ask_for_publication(
     """Sign the commitment and show how the caller publishes its digest; return that state."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
-    path = signing.commitment(commitment)
+    path = signing.sign_commitment(commitment)
     if path is not None:
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"

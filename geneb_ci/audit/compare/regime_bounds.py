@@ -1,4 +1,7 @@
-"""Upper bounds of the raise of each regime by altered test embeddings, from the drawn ones."""
+"""Upper bounds of how far altered test embeddings can have raised each regime's mean MCC.
+
+They are computed from the drawn embeddings.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +74,7 @@ def _flipped(
     test_draws: Sequence[TestDraw],
     probe_set: ProbeSet,
 ) -> int:
-    """Return the number of draws that are decided right as committed, and wrong as rerun."""
+    """Return the number of draws that are classified rightly as committed, and wrongly as rerun."""
     rounded = receipt_values(rerun, task.entry.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 ROOT_FILE = "trusted_root.json"
 """File of the policy with the certificate authorities and logs that verify bundles."""
 
-# That of the public instance has 7 kB.
+# The file of the public Sigstore instance has 7 kB.
 ROOT_BYTES_MAX = 1_000_000
-# A board has one; a ledger those of many commits.
+# A board has one root; a ledger reads the roots of many commits.
 CACHED_ROOTS_MAX = 16
-# The longest reason of the library that helps names two identities.
+# The longest useful message of the library contains two identities.
 MESSAGE_MAX = 300
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
 INSTALL = "pip install 'geneb-ci[sigstore]'"
@@ -164,7 +164,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
 
 
 def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
-    """Refuse an invalid bundle, given by its bytes and parts; `root` is a file with the root.
+    """Refuse an invalid bundle, given by its bytes and parts; `root` is the trusted root's file.
 
     Checks the signature, the certificate chain at the time of signing, the certificate's signed
     timestamp (SCT), the log's inclusion proof and checkpoint, and that the certificate was valid at
@@ -349,7 +349,7 @@ def strict_json(raw: bytes, step: str) -> Any:
 
 
 def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
-    """Whether an envelope's signature of payload type and payload is valid for a raw public key.
+    """Whether the signature of an envelope is valid for a raw public key.
 
     Raises BrokenInstallation when cryptography is not installed.
     """

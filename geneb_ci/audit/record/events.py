@@ -153,13 +153,14 @@ class AuditEvent(NamedTuple):
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     signed_after: str = ""
-    """Time from which a bundle's certificate is valid: it was signed later. "" if a key signed."""
+    """Time from which the certificate of a bundle is valid, before which it was not signed; "" if a
+    key signed."""
     heads: Mapping[str, str] | None = None
     """The heads that the event names; None in events of earlier versions."""
     shown_on: str = ""
-    """Git commit of a start whose status contains the digest of the commitment, or ""."""
+    """In a start, the git commit whose status contains the digest of the commitment; else ""."""
     pull: int | None = None
-    """Number of the pull request whose comment shows the draw of a start, or None."""
+    """In a start, the number of the pull request whose comment shows the draw; else None."""
 
 
 def signed_event(

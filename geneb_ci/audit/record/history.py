@@ -23,8 +23,8 @@ from geneb_ci.common.config import is_practice
 
 OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
 """Name under which statements name the checkpoint of the old log."""
-DIGITS = 12
-"""Number of hex digits of a commit in messages."""
+COMMIT_DIGITS = 12
+"""Number of hex digits of a git commit in messages."""
 _START, _COMMITMENT = StatementKind.START, StatementKind.COMMITMENT
 
 
@@ -109,8 +109,8 @@ class History:
     def counts(self, name: str, kind: StatementKind) -> bool:
         """Whether a statement counts: it names others, or precedes all statements that name others.
 
-        It precedes them if the old log contains it. Without such a log, it does if the first
-        statements that name others name it: later ones cannot introduce statements without links.
+        The old log lists the statements that precede these. Without such a log, they are those that
+        the first statements with links name: later ones cannot introduce statements without links.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:
@@ -140,7 +140,7 @@ class History:
         return frozenset(older_names)
 
     def revocation_arguments(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return arguments of `check_revoked`: a statement's index in the old log, `is_covered`.
+        """Return two arguments of `check_revoked`: the index in the old log, and `is_covered`.
 
         The index is None if no old log contains the statement.
         """
@@ -213,7 +213,7 @@ class History:
         return reasons
 
     def loss_reasons_of_heads(self, path: str) -> dict[str, str]:
-        """Return, by name, why each head of a statement is lost, without heads that still exist."""
+        """Return, by name, why each lost head of a statement is lost: it was deleted or changed."""
         reasons = {}
         for head, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(head) == sha256:
@@ -227,9 +227,9 @@ class History:
         return reasons
 
     def loss_reasons_of_model(self, model_id: str | None) -> dict[str, str]:
-        """Return, by name, why each lost statement of a model, by default of any model, is lost.
+        """Return, by name, why each lost statement of a model is lost; of all models if None.
 
-        Lost statements that are of no model are always included.
+        Lost statements about no model, such as a revocation, are always included.
         """
         return {
             name: reason
@@ -349,7 +349,7 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
         _check_not_dated_back(plan, name, event, history)
     status_commit = next((event.shown_on for _, event in starts if event.shown_on), "")
     if status_commit:
-        sha = status_commit[:DIGITS]
+        sha = status_commit[:COMMIT_DIGITS]
         return f"GitHub dates the commitment: its digest is in a status of commit {sha}"
     return NO_SERVER_NAMED
 

@@ -32,7 +32,7 @@ class PublishedStatements(StrictModel):
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return path and content of the list; {} if nothing is signed."""
+    """Return the list as one file, path -> content; {} if nothing is signed."""
     if not history.digests:
         return {}
     statements = PublishedStatements(
@@ -50,7 +50,7 @@ def statements_in(raw: bytes) -> dict[str, str]:
 
 
 def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
-    """Return a clause on each published statement that was deleted or changed, by name."""
+    """Return a clause on each published statement that was deleted or changed, in order of name."""
     return [
         f"{name} was {'changed' if name in present else 'deleted'}"
         for name, sha256 in sorted(published.items())

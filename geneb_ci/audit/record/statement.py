@@ -98,7 +98,7 @@ def statement_value(
     predicate: object,
     heads: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the members of an in-toto statement about one file, for its model to validate."""
+    """Return an in-toto statement about one file as a dict, to be validated by its class."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": file_name, "digest": {"sha256": sha256}}],
@@ -260,7 +260,7 @@ def read_record(path: Path) -> bytes:
     return raw
 
 
-def check_place(path: Path, record: Record) -> None:
+def check_path(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository under the wrong path."""
     record_path = f"{path.parent.name}/{path.name}"
     expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"

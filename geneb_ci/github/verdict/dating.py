@@ -5,7 +5,7 @@ from itertools import islice
 from urllib.parse import quote
 
 from geneb_ci.audit.record.events import StatementKind
-from geneb_ci.audit.record.history import DIGITS
+from geneb_ci.audit.record.history import COMMIT_DIGITS
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.check.change import REGULAR, Blob
@@ -59,8 +59,8 @@ def dating_errors(
         )
     elif not any(_adds(commit, path, sha, github, main) for commit in dated_commits):
         yield (
-            f"dating: {dated_commits[0][:DIGITS]} did not add its commitment to main, so the "
-            "draw may be one of many: publish the digest on the commit of main that added it, "
+            f"dating: {dated_commits[0][:COMMIT_DIGITS]} did not add its commitment to main, so "
+            "the draw may be one of many: publish the digest on the commit of main that added it, "
             "and draw with --shown-on that commit"
         )
 
