@@ -1,7 +1,7 @@
 """The defences of an audit: the attack that each detects, its inputs, and its code by sample.
 
-A sample that cannot use a defence has a reason. `tests/audit/test_defences.py` tests that every
-function and every attack named here exists.
+Where a sample does not use a defence, the reason is given instead of the code.
+`tests/audit/test_defences.py` tests that every function and every attack named here exists.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _ALL_SCORED = "every sequence is scored again"
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The code of a defence in an audit of one sample."""
+    """The function of a defence in audits of one sample, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -37,13 +37,13 @@ class Defence:
 
     name: str
     attack: str
-    """The attack that it detects."""
+    """The attack that the defence detects."""
     needs: str
-    """The inputs without which it cannot work."""
+    """The inputs without which the defence cannot work."""
     tasks: DefenceUse | str
-    """Its use in an audit of tasks, or the reason why there is none."""
+    """The use in an audit of tasks, or the reason why there is none."""
     embeddings: DefenceUse | str
-    """Its use in an audit by receipt, or the reason why there is none."""
+    """The use in an audit by receipt, or the reason why there is none."""
 
 
 _OUTCOME = "geneb_ci.audit.compare.outcome"
@@ -189,7 +189,8 @@ DEFENCES = (
     ),
     Defence(
         name=OTHER_DRAWS,
-        attack="an extractor that alters the embeddings of few-shot probes, by whatever feature",
+        attack="an extractor that alters the embeddings of few-shot probes, however it recognises "
+        "them",
         needs="the embeddings of all training sequences",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",
@@ -212,7 +213,8 @@ DEFENCES = (
     ),
     Defence(
         name=TEST_DRAWS,
-        attack="an extractor that alters all training embeddings of a task, by whatever feature",
+        attack="an extractor that alters all training embeddings of a task, however it recognises "
+        "them",
         needs="seven test sequences of each class for each one that is drawn to fit a probe",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARGIN = 0.03
 """Default loss of MCC that is accepted for a smaller model."""
 HUNDREDS = "hundreds"
-"""Request for hundreds of labelled examples: a few-shot regime and that of all data are shown."""
+"""Request for more examples than few-shot regimes have, and fewer than all: advice shows both."""
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
 MEMORY_SHARE = 2
@@ -38,7 +38,7 @@ TaskRecord = Mapping[str, Any]
 MEMORY_MAX = 1_000_000
 """Maximum memory in gigabytes, more than any machine has."""
 BYTES_MAX = 500_000_000
-"""Maximum size of a board's file: that of a thousand models has 40 MB."""
+"""Maximum bytes of a file of a board: with a thousand models, a file has 40 MB."""
 
 
 def parameters(size: str) -> int:
@@ -139,8 +139,9 @@ class AdviceFacts(NamedTuple):
     """Rows, tasks and intervals of a board, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
+    """The scores of all ranked models, by regime."""
     draw_variances: Mapping[str, float]
-    """By regime: the assumed variance between training draws; 0 if it draws no examples."""
+    """By regime: the assumed variance between training draws; 0 if the regime draws no examples."""
     tasks: Sequence[TaskRecord]
     """In board order."""
     rows: Mapping[str, Mapping[str, Any]]
@@ -156,7 +157,7 @@ def model_request(
     evidence: str | None,
     margin: float,
 ) -> ModelRequest:
-    """Return a request; `memory` is that of a GPU in gigabytes, of which weights fill at most half.
+    """Return a request; `memory` is the memory of a GPU in gigabytes: weights may fill half of it.
 
     Raises UsageProblem for an invalid size, memory, evidence or margin.
     """

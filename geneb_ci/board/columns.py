@@ -44,12 +44,12 @@ Kind = Literal[
     "evidence", "audit", "attested", "disputes", "warnings", "defects",
 ]
 # fmt: on
-"""How the page writes, sorts and aligns a value; src/pure/facts.js has an entry for each."""
+"""Kinds of values, which the page writes, sorts and aligns differently: src/pure/facts.js."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One submission that passed every check, with everything that columns show of it."""
+    """One submission that passed every check, with all facts that the columns show."""
 
     submission: Submission
     level: TrustLevel
@@ -114,7 +114,7 @@ def row_of(
 
 
 def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
-    """Yield the audits that dispute a row; without one, the reason about its aborted runs."""
+    """Yield a `ShownDispute` for each audit that disputes a row, or one for aborted runs."""
     if decision.evidence is not Evidence.DISPUTED:
         return
     for audit in decision.basis:
@@ -130,7 +130,7 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 class TableDisplay(NamedTuple):
-    """Display of a column in the page's table of scores."""
+    """Texts and sorting of a column in the page's table of scores."""
 
     sort: str
     """Name of the column in the page's address, as in `sort=size`."""
@@ -151,7 +151,7 @@ class Column:
     type: Any
     """Type of the value in the schema."""
     about: str
-    """Meaning and unit of the value, the description in the schema and the documentation."""
+    """Meaning and unit of the value: its description in the schema and in the documentation."""
     value: Callable[[Row], object]
     """Returns the value for a row; None if it is unknown, so that the row lacks the key."""
     kind: Kind

@@ -28,7 +28,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 
 
-class Comparison(NamedTuple):
+class BoardComparison(NamedTuple):
     """The differences between two boards, and the submissions that were left out."""
 
     base: str
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
     """Ids of tasks without n_test; if there is any, significance is not computed."""
 
 
-def compare(layout: Layout, base: str) -> Comparison:
+def compare(layout: Layout, base: str) -> BoardComparison:
     """Compare the board of a working tree with that of a commit of its repository.
 
     Each side uses its own benchmark and policy. The commit's submissions are not checked, because
@@ -72,7 +72,7 @@ def compare(layout: Layout, base: str) -> Comparison:
     return _compared(base, commit, before, old_benchmark, layout)
 
 
-def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Comparison:
+def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> BoardComparison:
     """Compare the boards of two folders; `base` and `commit` are name and id of the first one.
 
     Raises UsageProblem if the extra `build` is not installed.
@@ -82,11 +82,11 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
 def _compared(
     base: str, commit: str, before: CheckedFolder, old_benchmark: Benchmark, layout: Layout
-) -> Comparison:
+) -> BoardComparison:
     after, benchmark = read_rows(layout.root, RULES), benchmark_of(layout)
     diff = board_diff(_side(before, old_benchmark), _side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
-    return Comparison(base, commit, diff, after.refused, before.refused, unsized)
+    return BoardComparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
 def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:

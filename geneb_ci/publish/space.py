@@ -250,7 +250,7 @@ class Space(Remote):
 
 
 @dataclass(frozen=True)
-class Change:
+class SpaceChange:
     """A commit to make: the files that it writes and deletes, and the state that it follows."""
 
     before: RemoteState
@@ -273,7 +273,7 @@ class CommitResult(NamedTuple):
 
 
 def commit_change(
-    remote: Remote, plan: Callable[[], Change], *, clock: Clock = time, say: Say = silent
+    remote: Remote, plan: Callable[[], SpaceChange], *, clock: Clock = time, say: Say = silent
 ) -> CommitResult:
     """Make the change that `plan` returns in one commit, read it back, and compare digests.
 
@@ -333,11 +333,11 @@ def upload(
     uploaded again. Raises PublishFault.
     """
 
-    def plan() -> Change:
+    def plan() -> SpaceChange:
         remote_state = remote.state()
         dropped = sorted(
             name for name in remote_state.files if name.startswith(folders) and name not in files
         )
-        return Change(remote_state, files, dropped, message)
+        return SpaceChange(remote_state, files, dropped, message)
 
     return commit_change(remote, plan, say=say)

@@ -131,9 +131,9 @@ class EmbeddingRepeat(StrictModel):
     dtype: Name
     """`float64` if the extractor has that option, else `a batch of its own`."""
     deviation: Measure
-    """As in `ComparedTask`."""
+    """Deviation from the committed embedding, measured as `ComparedTask.deviation`."""
     mismatch: Count
-    """As in `ComparedTask`."""
+    """Number of coordinates that differ from the committed embedding once rounded."""
     distance: Measure | None = Field(default=None, exclude_if=operator.not_)
     """Distance from the first rerun, in tolerances; left out if it is 0, and in records of version
     1.0."""
@@ -361,7 +361,7 @@ class EmbeddingOutcome(StrictModel):
 
 
 def varied_test_count(version: EmbeddingVersion, tasks: int) -> int:
-    """Return how many test sequences of each of `tasks` tasks are varied in a record."""
+    """Return how many test sequences of each task are varied in a record of `tasks` tasks."""
     return VARIED_MIN if version in WITHOUT_FEW_SHOT else varied_sequence_count(tasks)
 
 

@@ -36,7 +36,7 @@ U_RATIO = 2**-0.25
 LARGEST_EXPONENT = 500.0
 """Largest exponent in the search: no overflow, and above the exponent of any minimum."""
 SERIES = 1e-4
-"""Argument below which two terms of the series are more exact than the difference."""
+"""Argument of `_exponential_remainder` below which two terms of its series are more exact."""
 EARLIER_SHARE = 2.0
 """Limit of |mean of x_i / tolerance_i| sqrt(n) for records without deviations."""
 

@@ -101,7 +101,7 @@ class CanonicalComparison(StrictModel):
 
 
 class AuditedTask(StrictModel):
-    """One rerun task."""
+    """A task that was rerun, and the comparison of its cells."""
 
     task: Name
     reason: Reason
@@ -121,7 +121,7 @@ class Decoys(StrictModel):
 
 
 class HarnessFacts(StrictModel):
-    """The harness that scored."""
+    """The harness that computed the scores of the rerun."""
 
     version: Name
     commit: Hex40 | None
@@ -134,7 +134,7 @@ class AuditOutcome(StrictModel):
     schema_version: Literal["1.0"]
     plan: TaskPlan
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
-    """Each chosen task of the plan, in its order."""
+    """Each chosen task of the plan, in the order of the plan."""
     decoys: Decoys
     variants: VariantResult | None = None
     """Decisions on variants of the sequences; null in earlier records."""
@@ -170,9 +170,9 @@ class StatementSubject(StrictModel):
 HEADS_MAX = 10_000
 """Largest number of statements that one statement names: on an old board, the first that names any
 names all."""
-NAME_MAX = 300
+HEAD_NAME_MAX = 300
 Heads = Annotated[
-    dict[Annotated[str, Field(max_length=NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
+    dict[Annotated[str, Field(max_length=HEAD_NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
 ]
 """The newest statements when a statement was signed: path below the folder of audits to SHA-256 of
 the file. A name that begins with `keys.json/` is the revocation of the key whose id follows."""
@@ -295,7 +295,7 @@ def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: i
 
 
 class Objection(NamedTuple):
-    """Why an audit does not confirm a submission."""
+    """A reason why an audit does not confirm a submission."""
 
     defence: str
     """Name of the defence that found it, as in `geneb_ci.audit.defences`."""

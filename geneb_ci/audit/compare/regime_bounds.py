@@ -41,7 +41,7 @@ def bounds_of(
         for category in benchmark.categories.values()
         if (members := [name for name in category if name in task_ids])
     ]
-    weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
+    task_weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
     bounds = []
     for regime in benchmark.regimes:
         cells: list[CellDraw] = []
@@ -54,7 +54,7 @@ def bounds_of(
             draws += len(test_draws)
             flipped += _flipped(task, rerun, regime, test_draws, probe_set)
             cells += cells_of(
-                task.strata, regime, test_draws, probe_set.predicted, weights[task.task]
+                task.strata, regime, test_draws, probe_set.predicted, task_weights[task.task]
             )
         if cells:
             raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE

@@ -40,7 +40,7 @@ FALSE_ALARM = 1e-3
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
 """Noise of a plain copy by dtype, in the unit that `reference_harness/noise.py` defines."""
 STRESS = 8.0
-"""Factor of the noise of stressed copies."""
+"""Factor by which stressed copies have more noise than plain ones."""
 COPIES_MIN = 16
 """Smallest number of plain copies, and of stressed ones."""
 MANY_COPIES = 32
@@ -320,7 +320,7 @@ def _tolerance(
         F1=f1,
         copies=len(measured.plain) + len(measured.stressed),
         flips=math.fsum(sum(copy.flips) for copy in measured.plain) / len(measured.plain),
-        spread=_rms([value - mean for value in shifts]),
+        spread=_rms([shift - mean for shift in shifts]),
         honest=_honest_difference(measured, steps, half_widths),
     )
 

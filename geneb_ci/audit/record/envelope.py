@@ -47,7 +47,7 @@ INSTALL = "pip install 'geneb-ci[sigstore]'"
 
 _ISSUER_OID = "1.3.6.1.4.1.57264.1.8"
 _REPOSITORY_OID = "1.3.6.1.4.1.57264.1.12"
-"""Extensions of a certificate, by github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
+"""Ids of two extensions of a certificate: github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
 
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
@@ -129,7 +129,9 @@ def bundle_parts_of(document: Any) -> BundleParts:
     except ValidationError as error:
         raise InvalidBundle(f"not a bundle that can be verified: {first_error(error)}") from error
     except binascii.Error as error:
-        raise InvalidBundle(f"invalid base64: {error}") from error
+        raise InvalidBundle(
+            f"payload, signature or certificate is not valid base64: {error}"
+        ) from error
     return BundleParts(payload, signature, *_workflow_in(certificate))
 
 
@@ -313,7 +315,9 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     except ValidationError as error:
         raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
-        raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
+        raise StepMismatch(
+            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE
+        ) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(

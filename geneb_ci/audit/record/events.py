@@ -140,6 +140,7 @@ _STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED_SUFFIX),
     StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED_SUFFIX),
 }
+"""For each kind, the class of its statements, their predicate type and the suffix of their files."""
 
 
 class AuditEvent(NamedTuple):
@@ -361,7 +362,7 @@ def read_withdrawal(
     if record is None:
         raise StepMismatch(
             STATEMENT,
-            "the withdrawn record is missing",
+            f"the withdrawn record is missing: {path.parent.name}/{audit_id}.json",
             "restore it from the main branch: records are never deleted",
         )
     subject = statement.subject[0]

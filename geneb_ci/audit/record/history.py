@@ -33,7 +33,7 @@ class SignedFile(NamedTuple):
 
     sha256: str
     """Digest of the bytes of the file, by which other statements name it."""
-    statement: str = ""
+    statement_sha256: str = ""
     """SHA-256 of the signed bytes, which an old log contains; "" if it cannot be read."""
     keyid: str = ""
     signer: Signer | None = None
@@ -116,7 +116,7 @@ class History:
         if file is None or file.heads is not None:
             return True
         if self.log is not None:
-            return self.log.index_of(kind.value, file.statement) is not None
+            return self.log.index_of(kind.value, file.statement_sha256) is not None
         return not self._is_linked or name in self._older_names
 
     @functools.cached_property
@@ -147,7 +147,9 @@ class History:
         file = self.files.get(name)
         if file is None:
             return None, False
-        log_index = self.log.index_of(kind.value, file.statement) if self.log is not None else None
+        log_index = None
+        if self.log is not None:
+            log_index = self.log.index_of(kind.value, file.statement_sha256)
         return log_index, file.signer is not None and self.is_covered(file.signer, name)
 
     @functools.cached_property
@@ -201,7 +203,7 @@ class History:
                 "was deleted"
                 if file is None
                 else "was changed"
-                if file.statement != entry.statement
+                if file.statement_sha256 != entry.statement
                 else "was signed again by another key"
                 if file.keyid != entry.signer
                 else ""
@@ -436,6 +438,6 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             RESTORE,
         )
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
-        entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement)
+        entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement_sha256)
         if entry is not None and entry < commitment_entry:
             raise _never_drawn(StepMismatch, undrawn, reason)

@@ -74,8 +74,8 @@ class TrustedSigner(StrictModel):
     """Number of entries of an old log at a time when the key was safe: these entries still count,
     since nobody can add to them."""
     revoked_after: list[Hex64] = Field(default=[], exclude_if=operator.not_)
-    """SHA-256 of the files of the heads at a time when the key was safe: these statements and their
-    predecessors still count, since nobody can add a predecessor."""
+    """SHA-256 of each head at a time when the key was safe. These statements and their predecessors
+    still count, since nobody can add a predecessor."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:

@@ -45,7 +45,7 @@ FILE_BYTES_MAX = BUNDLE_WIDTH * (2**16 - 1 + _LENGTH_BYTES)
 _PATHS_PER_GROUP = 1000
 _ED25519_TYPE = 1
 _ID_BYTES, _KEY_BYTES = 4, 32
-_DASH = "\N{EM DASH} "
+_SIGNATURE_PREFIX = "\N{EM DASH} "
 _CHECKPOINT_PATTERN = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
 
 
@@ -119,7 +119,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
         raise LogBroken(f"{objection}expected the lines name, size, root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
-        signer, _, encoded = line.removeprefix(_DASH).partition(" ")
+        signer, _, encoded = line.removeprefix(_SIGNATURE_PREFIX).partition(" ")
         signatures.append((signer, _decoded_base64(encoded)))
     return Checkpoint(
         head[1], int(head[2]), _decoded_base64(head[3]), f"{text}\n", tuple(signatures)

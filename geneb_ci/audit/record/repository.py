@@ -163,7 +163,7 @@ class AuditRepository:
             envelope = parse_envelope(raw)
             payload = envelope.payload
             file = file._replace(
-                statement=hashlib.sha256(payload).hexdigest(), keyid=envelope.keyid
+                statement_sha256=hashlib.sha256(payload).hexdigest(), keyid=envelope.keyid
             )
             if is_withdrawal:
                 signer = signer_of(envelope, self.keys)

@@ -55,7 +55,7 @@ ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
 class SignedRecord(NamedTuple):
-    """A signed record, before it is written."""
+    """A signed record, or another signed statement, before it is written."""
 
     audit_id: str
     content: bytes
@@ -72,7 +72,7 @@ class Record(NamedTuple):
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
-    """The heads that it names; None in earlier records."""
+    """The heads that the record names; None in earlier records."""
 
 
 def payload_of(statement: BaseModel) -> bytes:

@@ -126,10 +126,12 @@ def _check_claim(
     if not _are_equal(comparison.claimed, scores):
         _refuse(f"{cell_name}: the submission does not claim {_scores_text(comparison.claimed)}")
     if (comparison.predictions_equal is None) != (evidence is None):
-        _refuse(
-            f"{cell_name}: predictions were compared without a digest in the submission, or were "
-            "not compared although it has one"
+        contradiction = (
+            "predictions were compared, but the submission has no digest of them"
+            if evidence is None
+            else "predictions were not compared with their digest in the submission"
         )
+        _refuse(f"{cell_name}: {contradiction}")
     canonical = evidence.canonical if evidence is not None else None
     # Only earlier records compare canonical scores.
     if comparison.canonical is not None and not _are_equal(comparison.canonical.claimed, canonical):
@@ -169,7 +171,7 @@ _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
-    """Result of a step."""
+    """The result of a step of a verification."""
 
     HOLDS = "holds"
     DIFFERS = "differs"

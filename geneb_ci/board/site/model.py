@@ -48,7 +48,7 @@ class ModelFact(NamedTuple):
 
 
 def facts_of_model(row: Row, model_entry: ModelEntry | None) -> list[ModelFact]:
-    """Return the facts of a model; values that are missing are shown as unknown."""
+    """Return the facts of a model; a fact that is missing has a text such as "not known"."""
     return [*_submission_facts(row), *_registered(model_entry)]
 
 
@@ -177,7 +177,7 @@ class Snippet(NamedTuple):
 
 
 def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
-    """Return how the harness loads a model; None if the registry has no `run` for it."""
+    """Return instructions for loading a model by the harness; None if the registry has no `run`."""
     if model_entry is None or model_entry.run is None:
         return None
     run, weights = model_entry.run, model_entry.weights
