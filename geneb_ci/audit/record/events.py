@@ -140,7 +140,7 @@ _STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED_SUFFIX),
     StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED_SUFFIX),
 }
-"""For each kind, the class of its statements, their predicate type and the suffix of their files."""
+"""By kind: the class of its statements, their predicate type, and the suffix of their files."""
 
 
 class AuditEvent(NamedTuple):
