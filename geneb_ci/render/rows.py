@@ -109,7 +109,7 @@ def _label_json(row: LabelRow) -> dict[str, Any]:
 
 
 def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
-    """Return one line: a cell and the matrix nearest to its scores, if there is one."""
+    """Return the line of a cell, with the matrix nearest to its scores if any, by column name."""
     small, large = cell.classes
     cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
@@ -117,7 +117,7 @@ def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
 
 
 def formula_safe(value: object) -> object:
-    """Add a mark before a string that a spreadsheet would evaluate as a formula."""
+    """Return a value for CSV: "" for None, and a mark before a text that is a formula."""
     if isinstance(value, str) and FORMULA.match(value):
         return MARK + value
     return "" if value is None else value

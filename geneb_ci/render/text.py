@@ -65,7 +65,7 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
 
 
 def _window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
-    """Return the largest window around a position that fits, extended in both directions."""
+    """Return start and end of the largest slice around index `at` that fits in `columns`."""
     start = stop = at
     has_grown = True
     while has_grown:
@@ -199,7 +199,7 @@ class _SameFinding(NamedTuple):
     """Files that have only the same finding about the whole file, which is printed once."""
 
     later_files: frozenset[str]
-    """Files after the first."""
+    """Files after the first of each group, which are not printed."""
     summaries: dict[str, str]
     """By the first file of each group: a text with the number of its other files."""
 
