@@ -122,7 +122,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether the next line is due; true once in `SECONDS_BETWEEN_LINES` by default."""
+        """Return whether a line of progress is due: by default once in `SECONDS_BETWEEN_LINES`."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
@@ -130,7 +130,7 @@ class RemainingTime:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the unit that fits it."""
+    """Return a duration as text, in seconds, minutes or hours."""
     if seconds < 90:  # noqa: PLR2004 (one and a half minutes)
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004
@@ -227,7 +227,7 @@ def recompute(
 def limits_of(
     receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
 ) -> ScoringLimits:
-    """Return the limits of scoring one task without jittered copies."""
+    """Return the limits of time and memory for scoring one task of a receipt."""
     sizes = receipt.tasks[task]
     task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
     counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
@@ -244,7 +244,10 @@ def _require_verified(cells: ReceiptCells) -> None:
 
 
 def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Model:
-    """Return the value in a file of the harness. Raises NothingChecked with file and key."""
+    """Return the content of a file that the harness wrote, as a `model`.
+
+    Raises NothingChecked, with the file and the wrong key.
+    """
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
         return parsed(model, read_regular(path, limit))
@@ -253,7 +256,7 @@ def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Mo
 
 
 def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
-    """Return the cells of several tasks in one object; one process must have made them."""
+    """Return the cells of several tasks, computed by one process, as one object."""
     libraries = [library for cells in task_cells for library in cells.libraries]
     return task_cells[0].model_copy(
         update={
@@ -330,7 +333,7 @@ def claim_of_record(
 
 
 PartDifference = tuple[str, str | None, str]
-"""A difference: its name, the claimed value, the computed one."""
+"""Name of a part of a cell, its claimed value (None if not claimed) and its computed value."""
 DIGITS_SHOWN = 16
 """Number of hex digits of a digest in a difference."""
 

@@ -101,7 +101,7 @@ def intervals(maximum: int) -> tuple[Wide, Wide]:
 
 
 def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
-    """Return the alterations of a cell that can raise it."""
+    """Return the possible alterations of a cell, with bounds of their hits and raises."""
     alterations = (
         _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
     )
@@ -112,7 +112,10 @@ def cells_of(
     matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
     categories: Mapping[str, Sequence[str]],
 ) -> list[Alterations]:
-    """Return the cells of a regime for one draw; `matrices` has one matrix per probe, by task."""
+    """Return the alterations of each cell of a regime, with the hits of one draw.
+
+    `matrices` has, by task, one confusion matrix per probe.
+    """
     weights = {
         task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
     }

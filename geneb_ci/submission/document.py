@@ -78,15 +78,16 @@ def _int(token: str) -> int:
     return int(token)
 
 
-def _word(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
+    """Raise _Doubtful for NaN or an infinity."""
     raise _Doubtful
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_word
+    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_refuse_constant
 )
 """Checks each object and each number, which makes it three times as slow as `_PLAIN`."""
-_PLAIN = json.JSONDecoder(parse_constant=_word)
+_PLAIN = json.JSONDecoder(parse_constant=_refuse_constant)
 """Decodes without checks; `_is_plain` finds out whether `_DECODER` is needed."""
 _BLANKS = b" \t\n\r"
 _CONTROL = b"c"
@@ -118,7 +119,7 @@ class _Members(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> "_Members":
-        """Return the names, numbers and sizes in a value, down to the limit of depth."""
+        """Return names, numbers and size of a value, down to `DEPTH_MAX` levels."""
         level, value_count, number_count = [value], 1, 0
         names: list[str] = []
         floats = [value] if type(value) is float else []
@@ -149,7 +150,7 @@ _NUMBERS = (int, float)
 
 
 def _is_plain(classes: bytes, members: _Members) -> bool:
-    """Whether a text without escapes cannot have a fault in an object or a number.
+    """Whether the objects and numbers of a text without escapes certainly have no fault.
 
     `classes` is the text translated by _CHARACTER_CLASSES, without blanks. The name of each member
     is followed by a quotation mark and a colon: if these occur more often than there are members, a
@@ -212,7 +213,7 @@ WINDOW = 60  # characters of an excerpt on either side of a position
 
 @dataclass(frozen=True)
 class Document:
-    """One submission file, which may have been parsed only in part.
+    """One submission file, whose positions may be computed only when they are needed.
 
     `name` is the file name in messages, `path` the absolute path. `value` is UNUSABLE if the file
     is not JSON; `sha256` is "" if it could not be read.

@@ -54,7 +54,7 @@ def model_meta(folder: Path) -> dict[str, Any]:
 
 
 def described_by(model_meta: dict[str, Any]) -> dict[str, Any]:
-    """Return facts from the value of a model_meta.json, by the option of `new` that takes each."""
+    """Return values for options of `geneb-ci new`, by option, from a parsed model_meta.json."""
     full_name, params, url = (model_meta.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(full_name, str) and full_name:
