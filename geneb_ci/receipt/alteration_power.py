@@ -8,12 +8,12 @@ probability
 
 and N draws miss all of them with probability at most exp(-N mean r). The mean is weighted by v, the
 weights of the cells in the macro MCC, by which the draws are divided among cells. An alteration
-that raises the macro MCC by more than `raise_` has a mean r of at least
+that raises the macro MCC by more than R has a mean r of at least
 
-    max over m >= 0 of  m raise_ + sum over cells of v min over a, b of (r - m gain)
+    max over m >= 0 of  m R + sum over cells of v min over a, b of (r - m gain)
 
-by Lagrangian duality. The minimum is taken on a grid of a and b; of more than two classes, both are
-bounded as in `raise_bound`.
+by Lagrangian duality. The minimum is taken on a grid of a and b. With more than two classes, r and
+gain are bounded as in `raise_bound`.
 """
 
 import math

@@ -279,7 +279,7 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
     of earlier runs.
     """
     has_record = compares_record(submission, cells)
-    differing = []
+    cell_differences = []
     for task, regime in cells_in(cells):
         scored = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
@@ -293,8 +293,8 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
             parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
             parts = [_unclaimed_part(recorded if recorded is not None else scored.regimes[regime])]
-        differing += [CellDifference(regime, task, *part) for part in parts]
-    return differing
+        cell_differences += [CellDifference(regime, task, *part) for part in parts]
+    return cell_differences
 
 
 def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
@@ -352,16 +352,16 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDiff
 
 def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
     """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
-    differing = _score_parts(scores, cell.scores)
+    part_differences = _score_parts(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
         if list(claimed) != list(computed):
-            differing.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
+            part_differences.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
     if list(evidence.classes) != list(cell.classes):
-        differing.append(("the classes", str(evidence.classes), str(cell.classes)))
-    differing += _matrix_parts(evidence.confusion, cell.confusion)
-    differing += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
-    return [(f"shown {name}", claimed, computed) for name, claimed, computed in differing]
+        part_differences.append(("the classes", str(evidence.classes), str(cell.classes)))
+    part_differences += _matrix_parts(evidence.confusion, cell.confusion)
+    part_differences += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
+    return [(f"shown {name}", claimed, computed) for name, claimed, computed in part_differences]
 
 
 def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
@@ -374,11 +374,11 @@ def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
 
 
 def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[PartDifference]:
-    differing: list[PartDifference] = []
+    part_differences: list[PartDifference] = []
     if len(claimed) != len(computed):
-        differing.append(("the number of matrices", str(len(claimed)), str(len(computed))))
+        part_differences.append(("the number of matrices", str(len(claimed)), str(len(computed))))
     pairs = zip(claimed, computed, strict=False)
-    return differing + [
+    return part_differences + [
         (f"matrix {number} of {len(computed)}", str(matrix), str(counts))
         for number, (matrix, counts) in enumerate(pairs, 1)
         if matrix != counts

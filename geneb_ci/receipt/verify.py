@@ -290,10 +290,10 @@ class _Verification:
         """Return the result of comparing the claims and the predictions with the cells."""
         if cells.unequal:
             return self.refused(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
-        differing = differences(self.subject.submission, cells)
+        cell_differences = differences(self.subject.submission, cells)
         wrong_cells = {
             (difference.regime, difference.task)
-            for difference in differing
+            for difference in cell_differences
             if not difference.is_unclaimed
         }
         if wrong_cells:
@@ -301,11 +301,11 @@ class _Verification:
                 f"{plural(len(wrong_cells), 'cell')} claimed with other values than those computed "
                 "from the receipt"
             )
-            return self.refused(CELLS, reason, _CELLS_FIX, cells, differing)
+            return self.refused(CELLS, reason, _CELLS_FIX, cells, cell_differences)
         if contradictions := self._wrong_predictions(predicted, truths, cells):
             reason = first_and_more(contradictions, 3)
-            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, differing)
-        return self._result(None, cells, differing)
+            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, cell_differences)
+        return self._result(None, cells, cell_differences)
 
     @property
     def verifies_predictions(self) -> bool:

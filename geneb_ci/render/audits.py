@@ -157,7 +157,7 @@ def _headline(verification: Verification) -> str:
     outcome = verification.record.outcome
     if isinstance(outcome, EmbeddingOutcome):
         return (
-            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells as claimed, "
             f"{outcome.embedded:,} embeddings recomputed in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
             f"board were {'compared' if outcome.cells.of_record else 'not compared'}"

@@ -23,8 +23,8 @@ SHA_SHOWN = 12
 def is_complete(report: Report) -> bool:
     """Whether everything was checked; a run without any file is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
-    is_read = not (why_nothing(report) or report.unreadable)
-    return bool(report.files and is_read and not crashed)
+    is_all_read = not (why_nothing(report) or report.unreadable)
+    return bool(report.files and is_all_read and not crashed)
 
 
 def verdict(report: Report) -> Verdict:

@@ -214,7 +214,10 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
         f"embeddings drawn: {', '.join(counts)}",
-        f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
+        (
+            f"embeddings recomputed: {outcome.embedded:,}; "
+            f"{plural(failed, 'embedding')} outside the tolerance"
+        ),
         (
             f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "
             "differ after rounding"
@@ -246,7 +249,10 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
-        lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} embeddings")
+        lines.append(
+            f"agrees: {cells.equal}/{cells.of} cells as claimed, "
+            f"{outcome.embedded:,} embeddings recomputed"
+        )
     lines += [f"differs: {visible(reason)}" for reason in outcome.reasons]
     lines.append(f"decoys: {visible(outcome.decoys.detail)}")
     lines += [f"not proved: {visible(claim)}" for claim in outcome.not_proved]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
     from geneb_ci.receipt.compared import ComparedRegime
-    from geneb_ci.render.rows import LabelRow
+    from geneb_ci.render.rows import RowEvidence
 
 TERMINAL = 80
 """Columns of a text, unless another number is given."""
@@ -275,20 +275,20 @@ class ModelComparison:
         return self.to_svg()
 
 
-class RowTrust(list["LabelRow"]):
+class RowTrust(list["RowEvidence"]):
     """The evidence of each submission of a folder, in the order of their files."""
 
     def text(self) -> str:
         """Return what `geneb-ci trust` prints, unwrapped."""
-        from geneb_ci.render.rows import labels_text
+        from geneb_ci.render.rows import row_evidence_text
 
-        return labels_text(self)
+        return row_evidence_text(self)
 
     def to_json(self) -> str:
         """Return what `geneb-ci trust --format json` prints."""
-        from geneb_ci.render.rows import labels_json
+        from geneb_ci.render.rows import row_evidence_json
 
-        return labels_json(self)
+        return row_evidence_json(self)
 
     def _repr_html_(self) -> str:
         """Return a table, for a notebook."""

@@ -195,7 +195,7 @@ class Peers:
         return self._indexes.names_by_skeleton
 
     def has_other(self, own_path: Path) -> bool:
-        """Whether there is a row besides that of the file `own_path`."""
+        """Whether there is another row than that of the file `own_path`."""
         paths = self._indexes.paths if self.population else self.paths
         return len(paths) > 1 or (bool(paths) and own_path not in self._path_set)
 
