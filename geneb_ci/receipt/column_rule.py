@@ -124,7 +124,7 @@ def judge(
 
 
 class RepeatComparison(NamedTuple):
-    """The result for an embedding that was computed again, alone."""
+    """The comparison of an embedding with a second rerun, of it alone."""
 
     deviation: float
     mismatch: int

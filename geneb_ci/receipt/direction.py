@@ -79,7 +79,7 @@ class Stratum(NamedTuple):
 
 
 class DirectionTest(NamedTuple):
-    """The result of the test of direction."""
+    """The result of testing whether deviations point towards the labels."""
 
     rows: int
     """Number of embeddings in strata with both labels."""

@@ -262,10 +262,10 @@ def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare)
     `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """
     current = TaskDraw(seeds[0], strata).rows(share)
-    earlier: dict[int, None] = {}
+    earlier_rows: dict[int, None] = {}
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
-            earlier.update(dict.fromkeys(rows))
+            earlier_rows.update(dict.fromkeys(rows))
     return DrawnEmbeddings(
-        current.sizes, current.rows | ({"earlier": list(earlier)} if earlier else {})
+        current.sizes, current.rows | ({"earlier": list(earlier_rows)} if earlier_rows else {})
     )

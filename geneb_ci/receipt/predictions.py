@@ -133,7 +133,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
     _require(
         0 < sets <= sum(SETS.values()),
         "sets",
-        f"the sets of the file are the bits {sets:#b}; expected 0b1, 0b10 or 0b11",
+        f"the sets of predictions in the file are the bits {sets:#b}; expected 0b1, 0b10 or 0b11",
     )
     count = len(benchmark.regimes)
     _require(

@@ -41,7 +41,7 @@ from geneb_ci.receipt.rounding import Wide
 EXACT = 16
 """Largest number of altered embeddings of a class that is tried by itself, not in an interval."""
 RATIO = 1.15
-"""Ratio of successive ends of the intervals of larger numbers."""
+"""Ratio of the upper ends of two successive intervals above `EXACT`."""
 HITS_MAX = 1e6
 """Upper end of the search for a limit."""
 HALVINGS = 60

@@ -270,7 +270,7 @@ def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
 
 
 def _differing_text(cell: CellComparison) -> str:
-    """Name the metrics outside their tolerance, canonical ones only if all others are within."""
+    """Return the metrics outside their tolerance; if there are none, the canonical ones."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)
     return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""

@@ -203,13 +203,13 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
     Events of the same commit are in one paragraph.
     """
     row_events = (event for event in ledger.events if event.model == model)
-    commits = [
+    events_by_commit = [
         list(events) for _, events in itertools.groupby(row_events, lambda event: event.commit)
     ]
-    for events in commits:
+    for events in events_by_commit:
         yield ""
         yield from _paragraph(events, width)
-    if commits:
+    if events_by_commit:
         yield ""
         yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
 

@@ -291,7 +291,7 @@ class RowTrust(list["RowEvidence"]):
         return row_evidence_json(self)
 
     def _repr_html_(self) -> str:
-        """Return a table, for a notebook."""
+        """Return the evidence of each submission as an HTML table, for a notebook."""
         rows = [
             (row.model_id, row.decision.evidence if row.decision else "", "; ".join(row.reasons))
             for row in self

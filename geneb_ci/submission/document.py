@@ -131,22 +131,24 @@ class _Members(NamedTuple):
                     inner += parent.values()
                 elif type(parent) is list:
                     inner += parent
-                    number_count += sum(type(item) in _NUMBERS for item in parent)
+                    number_count += sum(type(item) in _NUMBER_TYPES for item in parent)
             value_count += len(inner)
             if value_count - number_count > VALUES_MAX or number_count > NUMBERS_MAX:
                 return cls(names, floats, is_within_limits=False)
             types = set(map(type, inner))
             floats += (
-                inner if types == _FLOATS else [member for member in inner if type(member) is float]
+                inner
+                if types == _ONLY_FLOATS
+                else [member for member in inner if type(member) is float]
             )
-            if types.isdisjoint(_NESTING):
+            if types.isdisjoint(_NESTING_TYPES):
                 return cls(names, floats, is_within_limits=True)
-            level = [member for member in inner if type(member) in _NESTING]
+            level = [member for member in inner if type(member) in _NESTING_TYPES]
         return cls(names, floats, is_within_limits=False)
 
 
-_NESTING, _FLOATS = frozenset({dict, list}), {float}
-_NUMBERS = (int, float)
+_NESTING_TYPES, _ONLY_FLOATS = frozenset({dict, list}), {float}
+_NUMBER_TYPES = (int, float)
 
 
 def _is_plain(classes: bytes, members: _Members) -> bool:

@@ -18,7 +18,7 @@ EXPERIMENTS = "experiments"
 
 
 def results_in(folder: Path) -> Path:
-    """Return the folder of the results: the given one, or the only one below it.
+    """Return the folder that contains the results: the given one, or the only one below it.
 
     Folders with a model_meta.json are searched; without any (MTEB before version 1.11), folders
     with JSON files. Folders of experiments are ignored unless `folder` is one. Raises UsageProblem

@@ -45,7 +45,7 @@ _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
 _METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
 """Minimum score of each metric."""
-_NUMBERS = {int, float}
+_NUMBER_TYPES = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
     "url": (0, LINE_MAX),
@@ -99,7 +99,7 @@ def _are_results(results: Any) -> bool:
             return False
         for metric, minimum in _METRICS.items():
             scores = [cell[metric] for cell in cells]
-            if not _NUMBERS.issuperset(map(type, scores)):
+            if not _NUMBER_TYPES.issuperset(map(type, scores)):
                 return False
             if not all(minimum <= score <= 1 for score in scores):
                 return False
