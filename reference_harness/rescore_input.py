@@ -16,7 +16,7 @@ LETTERS_MAX = 60  # letters of a sequence shown in an error
 
 
 class EmbeddingFile(NamedTuple):
-    """Two files with one sequence a line and its embedding, and the index of each sequence."""
+    """A file of sequences, one per line, a file of their embeddings, and the sequences' indices."""
 
     sequences: Path
     embeddings: Path

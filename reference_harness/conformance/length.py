@@ -199,7 +199,7 @@ def _longer_than_limit(
 
 def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
     """Return which letters of a sequence change its embedding."""
-    return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).reach()
+    return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).read_span()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:

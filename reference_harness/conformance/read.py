@@ -26,7 +26,7 @@ def letters_read(subject: Subject) -> str:
         raise UnverifiedError(msg)
     remainders = []
     for sequence in sequences:
-        unread_indices = LetterChanger(subject.embed, sequence).unread()
+        unread_indices = LetterChanger(subject.embed, sequence).unread_indices()
         if not unread_indices:
             continue
         if len(unread_indices) == len(sequence):
