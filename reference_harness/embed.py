@@ -332,7 +332,7 @@ def embed_sequences(
         embeddings[rows] = embedded
         progress(sum(len(sequences[row]) for row in rows))
     if embeddings is None:
-        msg = "sandbox: no sequence to embed"
+        msg = "sandbox: no sequence to embed, expected at least one"
         raise EmbeddingError(msg)
     return embeddings
 

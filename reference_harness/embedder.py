@@ -86,13 +86,13 @@ class EmbedResult:
     budget: int | None = None
     """Measured limit of padded tokens per batch; None if it was not measured."""
     letters_read: Letters = NOT_MEASURED
-    """How many letters of the task's sequences the model reads."""
+    """The letters of the task's sequences that the model reads, or why they are unknown."""
     notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
     failure: str = ""
     """Why some sequences could not be embedded; "" if all were."""
     drift: Drift | None = None
-    """How far the first sequences' embeddings, repeated at the end, were from the cached ones."""
+    """Distance of the first sequences' embeddings, repeated at the end, from the cached ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ class HarnessError(Exception):
 
 
 class OptionError(HarnessError):
-    """Contradictory options, or an option that names something that does not exist."""
+    """Contradictory options, or one that is invalid or refers to something that does not exist."""
 
 
 def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:

@@ -114,6 +114,8 @@ def minimise(
 
 
 class _Problem:
+    """The minimisation for one set of features and targets."""
+
     def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]

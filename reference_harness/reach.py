@@ -67,9 +67,9 @@ class LetterChanger:
         self._sequence = sequence
 
     def largest_change(self, start: int, stop: int) -> float:
-        """Return how much the embedding changes at most with the letters from `start` to `stop`.
+        """Return the largest change of the embedding by a change of the letters `start` to `stop`.
 
-        Return 0 if this is not more than noise. A maximum over tokens may hide one change, so each
+        Return 0 if it is not above the noise. A maximum over tokens may hide one change, so each
         letter is changed to every other one. All variants are in one call, with the sequence itself
         twice, whose difference is noise.
         """

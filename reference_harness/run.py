@@ -108,7 +108,7 @@ class _Run:
         refusal = "" if self.harness.commit else environment.git_refusal()
         if refusal:
             self.listener.say(
-                f"the record names no commit of the harness, as git failed: {refusal}"
+                f"the record contains no commit of the harness, as git failed: {refusal}"
             )
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)

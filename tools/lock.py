@@ -121,7 +121,7 @@ def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
 
 
 def without_hashes(locked: str) -> str:
-    """Return only the pins, so that uv keeps the versions but looks up the hashes again."""
+    """Return the text of a lock without hashes: uv keeps the versions and looks the hashes up."""
     return re.sub(r" --hash=sha256:[0-9a-f]{64}", "", locked.replace("\\\n", " "))
 
 

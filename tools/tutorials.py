@@ -86,7 +86,7 @@ def snapshot(repository: Path, root: Path = ROOT) -> Path:
     identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     for words in (
         ("add", "--all"),
-        (*identity, "commit", "--quiet", "--message", "The files as they lie here"),
+        (*identity, "commit", "--quiet", "--message", "Files of the checkout"),
         # Each fetch would take a second longer from two thousand loose objects.
         ("repack", "-a", "-d", "--quiet"),
     ):

@@ -260,7 +260,7 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
 
 
 def _files(subject: Subject) -> list[Path]:
-    """Return the weight files that the command names or that Python has opened."""
+    """Return the weight files at paths in the command, and those that Python has opened."""
     endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS)
     weight_files = [
         file

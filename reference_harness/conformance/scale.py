@@ -31,7 +31,7 @@ SEQUENCES = 2111
 LENGTH_MIN = 7
 """Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
 SEQUENCES_MIN = 24
-"""Fewest sequences whose lengths lie between a length and its double: a batch of more than 17."""
+"""Fewest sequences with lengths between a length and its double: a batch of more than 17."""
 LONGEST_FACTOR = 1.25
 """Ratio of the length of the longest sequence to the declared maximum, if the extractor truncates.
 """

@@ -327,7 +327,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "the model_meta.json of MTEB, which describes a model",
         _is_model_card_of_mteb,
-        "name the folder with its results: `geneb-ci pack FOLDER`",
+        "pass the folder with its results: `geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "a result of lighteval, which prompts a model and fits no probe on embeddings",

@@ -207,34 +207,34 @@ class Job:
         self, steps: list[dict[str, Any]], contexts: dict[str, Any], more: dict[str, str]
     ) -> bool:
         """Run the steps of a job or a composite action; return whether all succeeded."""
-        good = True
+        has_succeeded = True
         for step in steps:
             self.count += 1
             step_name = step.get("name") or step.get("uses") or step.get("run", "").strip()
             title = step_name.splitlines()[0].split(" #")[0][:70]
             begun = time.monotonic()
-            contexts |= status_functions(success=good)
+            contexts |= status_functions(success=has_succeeded)
             try:
                 if not condition(
-                    step.get("if"), self._with_environment(contexts, more), success=good
+                    step.get("if"), self._with_environment(contexts, more), success=has_succeeded
                 ):
                     self._set_result(step, contexts, {}, "skipped")
                     self.outcome.steps.append(Step(title, "skipped"))
                     continue
-                fine, outputs = self._run_step(step, title, contexts, more)
+                step_succeeded, outputs = self._run_step(step, title, contexts, more)
             except (ExpressionError, Unsound, RuntimeError) as error:
                 self.outcome.steps.append(
                     Step(title, "failure", time.monotonic() - begun, log=str(error))
                 )
-                fine, outputs = False, {}
+                step_succeeded, outputs = False, {}
             tolerated = substitute(step.get("continue-on-error", "false"), contexts) == "true"
-            self._set_result(step, contexts, outputs, "success" if fine else "failure")
-            if not fine and tolerated:
+            self._set_result(step, contexts, outputs, "success" if step_succeeded else "failure")
+            if not step_succeeded and tolerated:
                 # GitHub goes on silently; the rehearsal shows it, or nobody would notice.
                 self.outcome.steps[-1].note = "on GitHub, continue-on-error hides this failure"
-            self.outcome.conclusion = self.outcome.conclusion if fine else "failure"
-            good = good and (fine or tolerated)
-        return good
+            self.outcome.conclusion = self.outcome.conclusion if step_succeeded else "failure"
+            has_succeeded = has_succeeded and (step_succeeded or tolerated)
+        return has_succeeded
 
     @staticmethod
     def _set_result(
@@ -303,13 +303,13 @@ class Job:
         steps = StrictContext()
         contexts = self.context | {"inputs": inputs, "steps": steps}
         contexts["github"] = StrictContext(self.context["github"] | {"action_path": str(folder)})
-        good = self._run_steps(
+        has_succeeded = self._run_steps(
             action["runs"]["steps"], contexts, env | {"GITHUB_ACTION_PATH": str(folder)}
         )
         outputs = {
             k: substitute(v["value"], contexts) for k, v in action.get("outputs", {}).items()
         }
-        return good, outputs
+        return has_succeeded, outputs
 
     def _run_script(
         self, step: dict[str, Any], title: str, script: str, env: dict[str, str]
@@ -358,15 +358,15 @@ class Job:
             self.installed.append(digest)
         elif not digest:
             self.is_pristine = False
-        fine = ended.code == 0
+        step_succeeded = ended.code == 0
         self.outcome.steps.append(
             Step(
                 title,
-                "success" if fine else "failure",
+                "success" if step_succeeded else "failure",
                 seconds,
-                "" if fine else f"exit code {ended.code}",
+                "" if step_succeeded else f"exit code {ended.code}",
                 ended.output,
             )
         )
         self.exported |= shell.values(exported)
-        return fine, shell.values(output)
+        return step_succeeded, shell.values(output)

@@ -62,11 +62,11 @@ class Story:
         yield from Audits(self).chapters()
 
     def run(
-        self, event: Event, *started_workflows: str, only: str = "", good: bool = True
+        self, event: Event, *started_workflows: str, only: str = "", expects_success: bool = True
     ) -> OutcomesByWorkflow:
-        """Dispatch an event; check that `started_workflows` start, and that no job fails if `good`.
+        """Dispatch an event; check that `started_workflows` start, and that no job fails.
 
-        With `only`, no other workflow is run.
+        With `only`, no other workflow is run; without `expects_success`, jobs may fail.
         """
         outcomes = self.world.dispatch(event, only=only)
         for workflow in started_workflows:
@@ -74,7 +74,7 @@ class Story:
                 raise Mismatch(f"the event {event.name} does not start {workflow}: see its `on:`")
         for workflow in outcomes:
             for job, outcome in outcomes[workflow].items():
-                if outcome.conclusion == "failure" and good:
+                if outcome.conclusion == "failure" and expects_success:
                     raise Mismatch(f"{workflow}.{job} failed")
         return outcomes
 
@@ -107,14 +107,14 @@ class Story:
         """Fork, add a row and open a pull request, as a contributor does; check its verdict."""
         files = row.sound(self.world.root)
         number = self.propose(row.MODEL, files)
-        self._judge(number, good=True)
+        self._judge(number, expects_success=True)
         if self.world.chosen("verdict.report"):
             self._require_verdict(number, "geneb: passed", "success")
 
     def reject_impossible_score(self) -> None:
         """Propose a score above 1: check and verdict must fail, and the merge must be refused."""
         number = self.propose(BAD, row.impossible(self.world.root, BAD))
-        self._judge(number, good=False)
+        self._judge(number, expects_success=False)
         if self.world.chosen("verdict.report"):
             self._require_verdict(number, "geneb: changes needed", "failure")
         require_equal("a merge without a good verdict", self.world.forge.merge(number), "")
@@ -124,7 +124,7 @@ class Story:
         """Propose a row as a contributor does; return the number of the pull request."""
         return self.world.forge.propose(model, f"Add {model}", files)
 
-    def _judge(self, number: int, *, good: bool) -> None:
+    def _judge(self, number: int, *, expects_success: bool) -> None:
         """Run what a stranger's pull request starts: its verdict and, once approved, the check.
 
         The check waits for an approval, as for every outside contributor; GitHub reports it as
@@ -157,13 +157,13 @@ class Story:
             head=pull["head"]["ref"],
         )
         self._report_check(pull["head"]["sha"], "pull_request", "requested")
-        outcomes = self.run(event, "pr-validate", good=good)
+        outcomes = self.run(event, "pr-validate", expects_success=expects_success)
         if "test" in outcomes.get("ci", {}):
             require_equal(
                 "the suite, on submissions alone", outcomes["ci"]["test"].conclusion, "skipped"
             )
         for outcome in outcomes["pr-validate"].values():
-            if not good:
+            if not expects_success:
                 require_equal("pr-validate on an impossible score", outcome.conclusion, "failure")
                 require_in("the annotations", f"submissions/{BAD}.json", outcome.log)
                 require_in("the summary", "score-out-of-range", outcome.summary)

@@ -168,16 +168,16 @@ class World:
                 }
             ),
         }
-        good = all(outcome.conclusion == "success" for outcome in needed.values())
+        needed_succeeded = all(outcome.conclusion == "success" for outcome in needed.values())
         outcome_of_all = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
             contexts["matrix"] = StrictContext(combination)
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
-            run.context |= status_functions(success=good)
+            run.context |= status_functions(success=needed_succeeded)
             try:
-                started = condition(tree.get("if"), run.context, success=good)
+                started = condition(tree.get("if"), run.context, success=needed_succeeded)
                 for text in (
                     tree.get("name", ""),
                     *_labels(tree["runs-on"]),
