@@ -44,7 +44,7 @@ def kendall_taus(columns: Sequence[Floats]) -> Floats:
 
 
 def _tied_pairs(ordered: Positions) -> int:
-    """Return how many pairs of sorted values are equal."""
+    """Return the number of pairs of equal values in a sorted array."""
     last_positions = np.flatnonzero(np.diff(ordered, append=-1))
     counts = np.diff(last_positions, prepend=-1)
     return int((counts * (counts - 1) // 2).sum())

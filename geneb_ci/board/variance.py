@@ -62,8 +62,9 @@ class _TestSizes(NamedTuple):
     two_class: Positions
     """Indices of the two-class tasks whose class sizes are known."""
     small: Floats
+    """Numbers of sequences of these tasks in the smaller class."""
     large: Floats
-    """Numbers of sequences of these tasks in the larger class; `small`: in the smaller one."""
+    """Numbers of sequences of these tasks in the larger class."""
     multi_class: Positions
     """Indices of all other tasks."""
     total: Floats

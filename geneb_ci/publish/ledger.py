@@ -59,7 +59,7 @@ class HistoryStep:
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *names: str) -> str:
-        """Return the joined values of the first of `names` that is among the trailers, or ""."""
+        """Return the values of the first of `names` that the message has as a trailer, joined; or ""."""
         for name in names:
             if matching := [value for key, value in self.trailers if key == name]:
                 return ", ".join(matching)

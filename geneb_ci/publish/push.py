@@ -45,7 +45,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """Result of publishing, with the newest commit of the Space and its manifest."""
+    """What publishing did, the commit of the Space with the generation, and its manifest."""
 
     outcome: PublishOutcome
     commit: str
@@ -53,7 +53,7 @@ class Published:
 
 
 class Intent(Protocol):
-    """The generation to publish: a new one or, as a rollback, an earlier one."""
+    """Which generation to publish: that of main or, as a rollback, an earlier one."""
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether the Space already has this generation."""

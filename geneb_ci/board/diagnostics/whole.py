@@ -103,7 +103,7 @@ def _findings(
 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
-    """Return the number of models ranked in both regimes, and Kendall's tau of each score."""
+    """Return the number of models ranked in both regimes, and their Kendall's tau by score name."""
     row_pairs = [
         (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
     ]
@@ -157,7 +157,7 @@ def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
 def _models_by_size(
     inputs: DiagnosticInputs, table: RankedModels
 ) -> Iterator[tuple[str, int, float]]:
-    """Yield id, parameter count and macro score of ranked models, the smallest and best first."""
+    """Yield id, parameter count and macro score of ranked models, by size, then best first."""
     macro = table.columns["macro"].tolist()
     order = [
         (model.params, -macro[table.positions[model.model]], number)

@@ -176,7 +176,7 @@ class Snippet(NamedTuple):
     """Instructions for loading a model, in words and in Python."""
 
     code: str
-    """Empty if there is no extractor for the model yet."""
+    """A command or Python code; "" if there is no extractor for the model yet."""
     notes: tuple[str, ...]
 
 
