@@ -93,7 +93,7 @@ class Choice(StrictModel):
 
 
 class Claim(StrictModel):
-    """A model that the advice names, and the tasks on which that depends."""
+    """A model that the advice names, and the tasks on which the choice of it depends."""
 
     model: Model
     wins: dict[str, Count]

@@ -213,7 +213,10 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
 
 
 def _defects(row: Row) -> list[dict[str, Any]] | None:
-    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in row.marks.defects]
+    defects = [
+        {"id": defect.id, "what": defect.what, "explained": defect.explained}
+        for defect in row.marks.defects
+    ]
     return defects or None
 
 

@@ -142,7 +142,7 @@ def _require_approval(answers: BoardAnswers) -> None:
             MAINTAINERS_FIX,
         )
     if len({owner.casefold() for owner in owners}) < APPROVERS_MIN and not any(
-        "/" in o for o in owners
+        "/" in owner for owner in owners
     ):
         maintainer = f"only {owners[0]}" if owners else "nobody"
         raise UsageProblem(
@@ -392,7 +392,7 @@ def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     plan = list(plan)
     file_counts = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
     lines = [
-        f"  write  {name}{'/' if any(p.path.startswith(f'{name}/') for p in plan) else ''}"
+        f"  write  {name}{'/' if any(file.path.startswith(f'{name}/') for file in plan) else ''}"
         f"{f'  {count} files' if count > 1 else ''}"
         for (placing, name), count in file_counts.items()
         if placing is Placing.WRITE

@@ -118,7 +118,7 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
         None,
     )
     if pooling is not None and published_pooling is not None and pooling != published_pooling:
-        yield f"the published pooling is {published.pooling!r}, but the option pooling is {pooling!r}"
+        yield f"published pooling is {published.pooling!r}, but the option pooling is {pooling!r}"
     if loading is not None and ("cls_pooling" in loading.quirks) != (published_pooling == "cls"):
         yield (
             f"quirks {_has(loading, 'cls_pooling')} cls_pooling, but the published pooling is "

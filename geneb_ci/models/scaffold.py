@@ -71,7 +71,10 @@ class HubModel:
         None means that any number is accepted.
         """
         limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
-        return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
+        return min(
+            (limit for limit in limits if type(limit) is int and 0 < limit <= LENGTH_MAX),
+            default=None,
+        )
 
     @property
     def dtype(self) -> Dtype:

@@ -244,7 +244,10 @@ def _present_findings(files: list[Path]) -> FindingCounts:
     for checked_row in Checker(RULES).run(files):
         if not isinstance(checked_row, FileResult):
             raise NothingChecked(checked_row.message, checked_row.fix)
-        findings += [(f.severity, f.file, f.rule, f.message) for f in checked_row.findings]
+        findings += [
+            (finding.severity, finding.file, finding.rule, finding.message)
+            for finding in checked_row.findings
+        ]
     return _finding_counts(findings)
 
 

@@ -26,7 +26,7 @@ Board = dict[str, dict[str, dict[str, Any]]]
 
 
 class Sign(enum.StrEnum):
-    """Kind of a file's or row's change, as the sign that is printed."""
+    """Kinds of changes of a file or a row; the values are the signs that are printed."""
 
     ADDED = "+"
     CHANGED = "~"

@@ -348,7 +348,9 @@ def known_base(repository: GitRepository) -> str:
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
-    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
+    remote_names = [
+        f"refs/remotes/{remote}/{branch}" for remote in REMOTES for branch in (HEAD, *MAIN_NAMES)
+    ]
     for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
         if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
             return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
@@ -385,5 +387,5 @@ def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
     """Return the given paths that are inside the repository, sorted and relative to its root."""
-    inner_paths = (p for p in places if p is not None and p.is_relative_to(layout.root))
+    inner_paths = (path for path in places if path is not None and path.is_relative_to(layout.root))
     return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

@@ -59,7 +59,7 @@ class HistoryStep:
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *names: str) -> str:
-        """Return the values of the first of `names` that the message has as a trailer, joined; or ""."""
+        """Return the joined values of the first of `names` that is a trailer, or "" without one."""
         for name in names:
             if matching := [value for key, value in self.trailers if key == name]:
                 return ", ".join(matching)

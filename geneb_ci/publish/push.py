@@ -263,7 +263,9 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
     """
     published = state.manifest.files if state.manifest else {}
     return sorted(
-        n for n in published if n in state.files and n not in generation.files and n != NAME
+        name
+        for name in published
+        if name in state.files and name not in generation.files and name != NAME
     )
 
 

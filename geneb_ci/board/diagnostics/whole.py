@@ -341,7 +341,7 @@ def _winner_changes(
     changes = []
     for category in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            inputs.intervals[r].categories[category] for r in (before, after)
+            inputs.intervals[regime].categories[category] for regime in (before, after)
         )
         if not standings_before or not standings_after:
             continue
