@@ -293,7 +293,7 @@ def defences_page() -> str:
             for use in (defence.tasks, defence.embeddings)
             if isinstance(use, defences.DefenceUse)
         )
-        files = dict.fromkeys(use.attack.partition("::")[0] for use in uses)
+        files = dict.fromkeys(use.test.partition("::")[0] for use in uses)
         return ", ".join(f"[{Path(file).stem}](../../{file})" for file in files)
 
     rows = (
