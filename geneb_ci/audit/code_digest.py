@@ -26,7 +26,8 @@ from reference_harness.formats.processes import module_command
 _IGNORED_FIELDS = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
 )
-"""Fields of a syntax tree that do not change what a program computes, or contain a bound name."""
+"""Fields of a syntax tree that contain a bound name, or that do not change what a program
+computes."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PARSED_MAX = 300_000
 """Largest size of an extractor and the modules that it imports beside it, in bytes: a megabyte can
@@ -46,7 +47,7 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
         trees = _syntax_trees(modules, module)
         neighbours = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
         return _ModuleDefinitions(list(trees.values()), neighbours).digest(class_name)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last for depth as well
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # also if nested too deeply
         return hashlib.sha256(modules[module]).hexdigest()
 
 
@@ -151,7 +152,7 @@ class _ModuleDefinitions:
         return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
-        """Return a name, an attribute or a keyword as in `_as_lists`; None for any other part."""
+        """Return the lists of a name, an attribute or a keyword; None for any other node."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.Attribute):
@@ -177,7 +178,7 @@ class _ModuleDefinitions:
 
     def _attribute(self, owner: Any, attribute: str) -> Any:
         if owner == _BOUND_NAME and attribute in self.definitions:
-            return _BOUND_NAME  # a name of a module beside it, as if it were imported by name
+            return _BOUND_NAME  # `module.name` equals a name that was imported from that module
         return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
 
     def _name(self, name: str) -> Any:
@@ -321,11 +322,11 @@ def extractor_code(
     claimed_sha256: str | None,
     options: Mapping[str, str],
 ) -> ExtractorCode:
-    """Return the extractor that a run names, with digests of the folder of extractors.
+    """Return the extractor of a run, with digests of the folder of extractors.
 
-    `claimed` is the digest of the module that the run names, or None. Only the last part of `path`
-    is used, so that it cannot lead out of the folder. Raises AuditRefused when the module is
-    missing or has another digest.
+    `claimed_sha256` is the digest of the module as the run states it, or None. Only the last part
+    of `path` is used, so that it cannot lead out of the folder. Raises AuditRefused when the module
+    is missing or has another digest.
     """
     if path.startswith(BUILTIN):
         if claimed_sha256 is None:
@@ -344,7 +345,7 @@ def extractor_code(
     if folder is None:
         raise AuditRefused(
             f"the extractor {file_name!r} cannot be found: the submission is in no repository",
-            "put the submission and its extractor into a checkout, and commit to that",
+            "put the submission and its extractor into a checkout of the board, and audit it there",
         )
     if file_name not in folder.files:
         raise AuditRefused(
@@ -397,7 +398,7 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write modules for the sandbox, from the bytes that were digested rather than their files."""
+    """Write modules into a folder for the sandbox: the bytes that were digested, by file name."""
     for file_name, raw in modules.items():
         path = folder / file_name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Makes the commitment of a submission, and reads the submission that a commitment names."""
+"""Makes the commitment of a submission, and reads the files that were committed to."""
 
 import dataclasses
 import os
@@ -53,7 +53,7 @@ from reference_harness.formats.text import plural
 
 
 class CheckedSubmission(NamedTuple):
-    """A submission in its context, and the findings of all rules."""
+    """The input of the rules for one submission, and the findings of all rules."""
 
     context: Context
     findings: tuple[Finding, ...]
@@ -77,7 +77,7 @@ def read_submission(file: Path) -> SubmissionFile:
 def checked_submission(
     submission: SubmissionFile, modules: Mapping[str, bytes] | None = None
 ) -> CheckedSubmission:
-    """Run every rule over a submission that was read, without opening its file again.
+    """Return the findings of every rule on a submission; its file is not opened again.
 
     `modules` maps the name of each extractor file to its content, if the caller has read them.
     Raises BadConfiguration when the benchmark or policy of the repository cannot be used.
@@ -95,8 +95,8 @@ def committed_submission_file(
 ) -> SubmissionFile | None:
     """Return the committed submission, from `file` or else from the repository.
 
-    Returns None if no file is passed and the repository lacks it. Raises AuditRefused if `file` is
-    another submission.
+    Returns None if `file` is None and the repository does not contain the submission. Raises
+    AuditRefused if `file` is another submission.
     """
     path = file
     if path is None and layout.submissions is not None:
@@ -206,7 +206,7 @@ class AuditSubject:
 
     @property
     def environment(self) -> Environment | None:
-        """The packages that the registry's entry names, or None."""
+        """The packages that the entry of the model registry requires, or None."""
         run = self.entry.run if self.entry is not None else None
         return run.environment if run is not None else None
 
@@ -240,7 +240,7 @@ class AuditSubject:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether the claims are of embeddings rounded to float16: then the run names a scorer."""
+        """Whether claims come from embeddings rounded to float16: in runs that name a scorer."""
         run = self.document.get("run", {})
         return isinstance(run, dict) and run.get("scorer") is not None
 
@@ -248,10 +248,11 @@ class AuditSubject:
 def subject_of(
     commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None
 ) -> AuditSubject:
-    """Read the committed files, each once; `submission` is passed if it was read before.
+    """Return the submission under audit with its files, each read once.
 
-    Raises AuditRefused when submission, extractor, benchmark or the limits of the verdict
-    are not those of the commitment, NothingChecked when a file is missing.
+    `submission` is passed if it was read before. Raises AuditRefused when submission, extractor,
+    benchmark or the limits of the verdict are not those of the commitment, NothingChecked when a
+    file is missing.
     """
     if layout.submissions is None:
         own_layout = None if submission is None else find_layout(submission.document.path.parent)
@@ -297,7 +298,7 @@ def _check_committed_sources(
 ) -> None:
     """Refuse a commitment to code or weights other than those of submission and registry entry.
 
-    The run that a maintainer declared for format 1.0 is in neither, so it is not compared.
+    A run that a maintainer declared by options, for format 1.0, is in neither and not compared.
     """
     submission = MODELS[model_key_of(document) or ""].model_validate(document)
     if commitment.entry is None and type(submission) is SubmissionV10:

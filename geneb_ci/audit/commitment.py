@@ -43,15 +43,15 @@ class ExtractorCode(StrictModel):
     """Path in the repository, or `builtin:<name>`."""
     class_name: Name
     sha256: Hex64
-    """Digest of the module's bytes, as the submission's run names it."""
+    """SHA-256 of the module's bytes, as stated in the submission's run."""
     options: dict[Name, str]
-    """Keyword arguments of the constructor, as text, as the submission's run names them."""
+    """Keyword arguments of the constructor, as text, as stated in the submission's run."""
     tree: Hex64
-    """Digest over `<sha256>  <name>` lines of every file of the extractors' folder, in order of
-    name: a module may import its neighbours. The digest of nothing for a built-in."""
+    """Digest of one line `<sha256>  <name>` per file of the extractors' folder, in order of name,
+    since a module may import the others; of no line for a built-in extractor."""
     shape: Hex64 | None = Field(default=None, exclude_if=operator.not_)
     """Digest of the code without comments, formatting and the names that it defines; left out for a
-    built-in, and in earlier commitments."""
+    built-in extractor, and in earlier commitments."""
 
 
 class BenchmarkPin(StrictModel):
@@ -64,7 +64,7 @@ class BenchmarkPin(StrictModel):
 
 
 class DrawPolicy(StrictModel):
-    """How many tasks are drawn, and by which limits the audit is judged, by the current policy."""
+    """The number of tasks to draw and the limits for the verdict, as of the commitment."""
 
     drawn: Positive
     """Number of tasks of the guaranteed sample, k."""
@@ -95,19 +95,19 @@ class Commitment(StrictModel):
     """Ids of the N tasks that may be drawn, in the order of the board."""
     policy: DrawPolicy
     claims: Claims = Field(default={}, exclude_if=operator.not_)
-    """The claims, by which a later commitment to nearly the same claims is recognised, whatever its
-    name; left out in earlier commitments."""
+    """The claims, by which a later commitment to nearly the same claims is recognised under any
+    model id; left out in earlier commitments."""
     entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
     """SHA-256 of the model's entry in the registry, if the entry and not the submission describes
     the run; otherwise left out, as in earlier commitments."""
 
     @model_validator(mode="after")
-    def _has_claims_and_digest(self) -> Self:
+    def _check_claims_and_digest(self) -> Self:
         # A record can bring any name and any number; the draw hashes them in canonical JSON.
         if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
             raise PydanticCustomError("claims", "claims must have one score for each task")
         try:
-            self.sha256  # noqa: B018 (only whether it has one)
+            self.sha256  # noqa: B018 (only whether it can be computed)
         except (TypeError, ValueError) as error:
             raise PydanticCustomError(
                 "canonical_json", "{reason}", {"reason": str(error)}
@@ -146,19 +146,20 @@ def check_commitment(commitment: Commitment, published: str) -> None:
 
 
 SCALE = 100_000
-"""Claims are whole hundred-thousandths, since canonical JSON has no floats here; nearly equal
-claims differ by less than a hundred of them."""
+"""Factor from an MCC to the whole number in a commitment, since canonical JSON has no floats here;
+nearly equal claims differ by less than 100 in that unit."""
 COARSE_STEP = SCALE // 100
 """Claims that are all multiples of this number were rounded to 0.01."""
 COARSE_SHARE_MIN = 2 / 3
-"""Share of equal cells from which rounded claims count as a copy. Two related models, rounded to
-0.01, agree in a third of their cells."""
+"""Smallest share of equal cells for which rounded claims count as a copy. Two related models,
+rounded to 0.01, agree in a third of their cells."""
 CLOSE_DISTANCE = SCALE // 200
 """0.005: claims of one method under two names differ by less in most cells, if an audit in float32
 would accept both."""
 CLOSE_SHARE_MIN = 0.3
-"""Share of close cells from which claims are of one method. The largest share in the 820 pairs of
-public rows is 0.21, in a pair of one family. The only effect is that the two share their draws."""
+"""Smallest share of close cells for which claims count as those of one method. The largest share in
+the 820 pairs of public rows is 0.21, in a pair of one family. The only effect is that the two share
+their draws."""
 TEXT_FILES = frozenset(
     {".cfg", ".ini", ".json", ".jsonl", ".md", ".model", ".py", ".toml", ".txt", ".vocab"}
     | {".yaml", ".yml"}
@@ -167,7 +168,7 @@ TEXT_FILES = frozenset(
 
 
 class Identity(NamedTuple):
-    """The facts of a commitment by which two are compared."""
+    """The facts by which two commitments are compared."""
 
     model_id: str
     code: str | None
@@ -181,7 +182,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(commitment: Commitment) -> Identity:
-    """Return the identity of a commitment."""
+    """Return the facts by which a commitment is compared with others."""
     code = commitment.extractor
     weights = frozenset(
         sha256
@@ -212,19 +213,23 @@ def same_method_reason(first: Identity, second: Identity) -> str:
 
 
 def _have_near_claims(first: Identity, second: Identity) -> bool:
-    """Whether the claims agree in more cells than those of two different models."""
-    common = _claim_pairs(first, second)
-    if len(common) < COUNT_MIN:
+    """Return whether the claims agree in more cells than those of two different models do."""
+    claim_pairs = _claim_pairs(first, second)
+    if len(claim_pairs) < COUNT_MIN:
         return False
     is_coarse = any(
-        all(score % COARSE_STEP == 0 for score in scores) for scores in zip(*common, strict=True)
+        all(score % COARSE_STEP == 0 for score in scores)
+        for scores in zip(*claim_pairs, strict=True)
     )
     if is_coarse:
-        return sum(abs(a - b) < COARSE_STEP for a, b in common) >= COARSE_SHARE_MIN * len(common)
-    distances = [abs(a - b) for a, b in common]
-    close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(common))
+        return sum(abs(a - b) < COARSE_STEP for a, b in claim_pairs) >= COARSE_SHARE_MIN * len(
+            claim_pairs
+        )
+    distances = [abs(a - b) for a, b in claim_pairs]
+    close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
     return (
-        sum(distance < NEAR * SCALE for distance in distances) >= near_cells_of_copy(len(common))
+        sum(distance < NEAR * SCALE for distance in distances)
+        >= near_cells_of_copy(len(claim_pairs))
         or sum(distance < CLOSE_DISTANCE for distance in distances) >= close_min
     )
 

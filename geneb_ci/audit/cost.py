@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SAMPLE_SEQUENCES = 256
 """Number of sequences that are timed."""
 START_SEQUENCES = 8
-"""Number of sequences of the run whose time counts as that of a start."""
+"""Number of sequences of the run that measures the time of a start."""
 TIMED_SECONDS_MIN = 2.0
 """The sample has to take longer than the start by so many seconds, or by the time of the start if
 that is more: a smaller difference is within the noise of a start on a busy machine."""
@@ -53,7 +53,7 @@ RUNS_PER_TASK = 2
 DECOYS_PER_TASK = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Number of decoys of a task of ordinary size, those of the second run included."""
 VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
-"""Variants of a test sequence and a training sequence together, three and one, and of a test
+"""Number of variants of one test and one training sequence together, three and one; and of one test
 sequence alone."""
 TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
 """A time is written with tenths of a second below the first, and in minutes from the second."""
@@ -78,6 +78,7 @@ class Measurements(StrictModel):
     """Measurements of a model on this machine."""
 
     sizes: dict[str, TaskSize]
+    """Size of each task, by its id."""
     start_seconds: float = Field(ge=0)
     """Seconds of a run without sequences."""
     seconds_per_letter: float = Field(ge=0)
@@ -88,9 +89,9 @@ class Measurements(StrictModel):
     listing_seconds: float = Field(ge=0)
     """Seconds that the harness takes to list the sequences of a task."""
     scored_sequences: Positive
-    """Sequences of the task whose scoring was timed."""
+    """Number of sequences of the task whose scoring was timed."""
     scoring_seconds: float = Field(ge=0)
-    """Seconds that scoring it took."""
+    """Seconds that the scoring of this task took."""
 
 
 class Cost(NamedTuple):
@@ -129,9 +130,9 @@ def measurements_of(
     before the draw. Raises NothingChecked for missing data, and what the sandbox raises for an
     extractor that fails.
     """
-    earlier = prepared.work.read_as(MEASUREMENTS_FILE, Measurements)
-    if earlier is not None and task_weights.keys() <= earlier.sizes.keys():
-        return earlier
+    saved_measurements = prepared.work.read_as(MEASUREMENTS_FILE, Measurements)
+    if saved_measurements is not None and task_weights.keys() <= saved_measurements.sizes.keys():
+        return saved_measurements
     say(f"reading the data of {len(task_weights)} tasks")
     started = time.monotonic()
     sizes, samples = {}, {}
@@ -181,9 +182,9 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
 
 
 def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
-    """Return how many sequences the few-shot probes of a task are fitted on at most.
+    """Return the largest number of sequences that the few-shot probes of a task are fitted on.
 
-    A task whose classes the benchmark does not say counts as one of two classes.
+    If the benchmark does not state the number of classes of the task, two are assumed.
     """
     protocol, counts = benchmark.protocol, benchmark.by_id[task].test_class_counts
     return sum(protocol.few_shot_k.values()) * len(protocol.seeds) * len(counts or (1, 1))
@@ -192,7 +193,7 @@ def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
 def _sampled_sequences(
     sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]
 ) -> list[str]:
-    """Return about `SAMPLE_SEQUENCES` sequences, of larger tasks more, at least one of each."""
+    """Return about `SAMPLE_SEQUENCES` sequences: more from larger tasks, at least one from each."""
     total_sequences = sum(size.sequences for size in sizes.values())
     shares = {
         task: max(1, round(SAMPLE_SEQUENCES * size.sequences / total_sequences))
@@ -216,15 +217,15 @@ class Rate(NamedTuple):
     start_seconds: float
     """Seconds of a run without sequences."""
     seconds_per_letter: float
-    """Seconds per letter."""
+    """Seconds per letter, without the start."""
     embeddings: "np.ndarray"
     """Embeddings of the sample."""
     peak_bytes: int
-    """Largest memory of any run."""
+    """Largest memory of any run, in bytes."""
 
 
 class ExpectedWork(NamedTuple):
-    """The amount of work that an audit is expected to embed."""
+    """The runs and letters that an audit is expected to need."""
 
     runs: float
     """Number of runs of the extractor."""
@@ -237,8 +238,8 @@ def _expected_work(
 ) -> ExpectedWork:
     tasks = sum(task_weights.values())
     letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
-    mean = sum(weight * letters[task] for task, weight in task_weights.items())
-    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean, *letters.values()))
+    mean_letters = sum(weight * letters[task] for task, weight in task_weights.items())
+    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean_letters, *letters.values()))
 
 
 def _measured_rate(
@@ -299,15 +300,15 @@ def rate_of(
 
 
 def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -> float:
-    """Return the seconds of scoring a task, with embeddings mixed from those of a sample."""
+    """Return the seconds that scoring a task takes, with embeddings made from those of a sample."""
     import numpy as np  # slow to import, and only needed here
 
     folder = prepared.runner.sandbox.scratch
     file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
-    draw = np.random.default_rng(_SAMPLE_SEED)
+    generator = np.random.default_rng(_SAMPLE_SEED)
     first_embeddings, second_embeddings = (
-        sample[draw.integers(len(sample), size=count)] for _ in range(2)
+        sample[generator.integers(len(sample), size=count)] for _ in range(2)
     )
     # Distinct embeddings, so that the probe has as many to separate as those of the task.
     embeddings = folder / "sample.npy"
@@ -325,14 +326,14 @@ def cost_of(
     prepared: PreparedRerun,
     measurements: Measurements,
     task_weights: Mapping[str, float],
-    setup: float,
+    setup_seconds: float,
 ) -> Cost:
     """Return the expected cost of tasks, each weighted by 1 or by its probability to be drawn.
 
-    `setup` has the seconds that the checks before the first task took.
+    `setup_seconds` is the time that the checks before the first task took.
     """
-    tasks = max(1, round(sum(task_weights.values())))
-    embedding = {task: _embedding_seconds(measurements, task, tasks) for task in task_weights}
+    task_count = max(1, round(sum(task_weights.values())))
+    embedding = {task: _embedding_seconds(measurements, task, task_count) for task in task_weights}
     sizes = measurements.sizes
     largest_size = max((sizes[task].sequences for task in task_weights), default=0)
     scoring = {
@@ -349,48 +350,51 @@ def cost_of(
         sequences=sequences,
         letters=sum(weight * sizes[task].letters for task, weight in task_weights.items()),
         variants=sum(
-            weight * variant_count(sizes[task], tasks) for task, weight in task_weights.items()
+            weight * variant_count(sizes[task], task_count) for task, weight in task_weights.items()
         ),
         embedding_seconds=sum(weight * embedding[task] for task, weight in task_weights.items()),
         scoring_seconds=sum(weight * scoring[task] for task, weight in task_weights.items()),
         memory_bytes=measurements.peak_bytes + largest_size * measurements.embedding_bytes,
         disk_bytes=sequences * measurements.embedding_bytes + weight_bytes,
         slowest_task_seconds=max(embedding.values(), default=0.0),
-        setup_seconds=setup,
+        setup_seconds=setup_seconds,
     )
 
 
-def variant_count(size: TaskSize, tasks: int) -> int:
-    """Return how many variants of a task's sequences an audit of `tasks` tasks embeds at most."""
-    varied_count, variants = varied_sequence_count(tasks), VARIANTS_PER_TEST_SEQUENCE
+def variant_count(size: TaskSize, task_count: int) -> int:
+    """Return the largest number of variants of a task in an audit of `task_count` tasks."""
+    varied_count, variants = varied_sequence_count(task_count), VARIANTS_PER_TEST_SEQUENCE
     support = min(size.support, size.sequences)
     if size.test is None:
         return min(VARIANTS_PER_PAIR * varied_count, variants * size.sequences) + support
     return variants * min(varied_count, size.test) + min(varied_count, size.sequences) + support
 
 
-def _embedding_seconds(measurements: Measurements, task: str, tasks: int) -> float:
-    """Return the seconds that a task takes in the sandbox, in an audit of `tasks` tasks."""
+def _embedding_seconds(measurements: Measurements, task: str, task_count: int) -> float:
+    """Return the seconds that a task takes in the sandbox, in an audit of `task_count` tasks."""
     return (
         RUNS_PER_TASK * measurements.start_seconds
-        + _letters(measurements.sizes[task], tasks) * measurements.seconds_per_letter
+        + _letters(measurements.sizes[task], task_count) * measurements.seconds_per_letter
     )
 
 
-def _letters(size: TaskSize, tasks: int) -> float:
-    """Return the letters of a task, its decoys and variants, in an audit of `tasks` tasks."""
-    added_sequences = DECOYS_PER_TASK + variant_count(size, tasks)
+def _letters(size: TaskSize, task_count: int) -> float:
+    """Return the number of letters of a task, its decoys and its variants.
+
+    The audit has `task_count` tasks.
+    """
+    added_sequences = DECOYS_PER_TASK + variant_count(size, task_count)
     return size.letters * (1 + added_sequences / size.sequences)
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
-    """Return the probability of each task to be drawn."""
+    """Return, by task, the probability that it is drawn."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
     strata_tasks = task_parts(commitment.tasks, strata)
-    places = allocation([len(part) for part in strata_tasks], len(strata), drawn)
+    drawn_counts = allocation([len(part) for part in strata_tasks], len(strata), drawn)
     return {
-        task: places_of_part / len(part)
-        for part, places_of_part in zip(strata_tasks, places, strict=True)
+        task: drawn_count / len(part)
+        for part, drawn_count in zip(strata_tasks, drawn_counts, strict=True)
         for task in part
     }
 
@@ -413,8 +417,10 @@ def refuse_too_large(
             f"{limits.seconds} s",
             advice("seconds"),
         )
-    largest = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn_count]
-    total_seconds = sum(_embedding_seconds(measurements, task, drawn_count) for task in largest)
+    largest_tasks = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn_count]
+    total_seconds = sum(
+        _embedding_seconds(measurements, task, drawn_count) for task in largest_tasks
+    )
     if total_seconds > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
@@ -422,7 +428,9 @@ def refuse_too_large(
             f"limit is {limits.total_seconds} s",
             advice("total_seconds"),
         )
-    bytes_needed = sum(sizes[task].sequences for task in largest) * measurements.embedding_bytes
+    bytes_needed = (
+        sum(sizes[task].sequences for task in largest_tasks) * measurements.embedding_bytes
+    )
     bytes_free = shutil.disk_usage(prepared.work.folder).free
     if bytes_needed > bytes_free:
         raise AuditRefused(
@@ -438,7 +446,7 @@ class CostText(NamedTuple):
     heading: str
     """The line that says what the figures are the cost of."""
     figures: str
-    """The lines below it; "" if nothing is left to pay."""
+    """The lines below the heading; "" if nothing is left to run."""
 
     @property
     def text(self) -> str:
@@ -450,7 +458,7 @@ NO_COST = CostText("", "")
 
 
 def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostText:
-    """Return a cost as lines of text."""
+    """Return a cost as lines of text, for a drawn sample or for a draw to come."""
     subject = "what is left of the draw" if is_drawn else "a draw to come, in the mean"
     return CostText(
         f"cost of {subject}, on this machine ({prepared.machine.device}):\n",

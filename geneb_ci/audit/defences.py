@@ -1,7 +1,7 @@
 """The defences of an audit: the attack that each detects, its inputs, and its code by sample.
 
-A sample that cannot use a defence has a reason. `tests/audit/test_defences.py` tests that every
-function and every attack named here exists.
+Where a sample does not use a defence, the reason is given instead of the code.
+`tests/audit/test_defences.py` tests that every function and every attack named here exists.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ _ALL_SCORED = "every sequence is scored again"
 class DefenceUse:
     """The code of a defence in an audit of one sample."""
 
-    by: str
-    """The function that implements it, as `module:name`."""
-    attack: str
+    function: str
+    """The function that implements the defence, as `module:name`."""
+    test: str
     """A test that performs the attack, as `file::name`."""
 
 
@@ -37,13 +37,13 @@ class Defence:
 
     name: str
     attack: str
-    """The attack that it detects."""
+    """The attack that the defence detects."""
     needs: str
-    """The inputs without which it cannot work."""
+    """The inputs without which the defence cannot work."""
     tasks: DefenceUse | str
-    """Its use in an audit of tasks, or the reason why there is none."""
+    """The use in an audit of tasks, or the reason why there is none."""
     embeddings: DefenceUse | str
-    """Its use in an audit by receipt, or the reason why there is none."""
+    """The use in an audit by receipt, or the reason why there is none."""
 
 
 _OUTCOME = "geneb_ci.audit.compare.outcome"

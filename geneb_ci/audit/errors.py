@@ -29,8 +29,8 @@ class AuditRefused(GenebError):  # noqa: N818
 
 
 class EntryMissing(UsageProblem):
-    """The model registry has no entry for a submission of format 1.0, whose run is not declared."""
+    """A run of format 1.0 is neither in the model registry nor declared by options."""
 
 
 class EntryIncomplete(AuditRefused):
-    """The entry of the model registry does not describe the run, which is not declared either."""
+    """The entry in the model registry does not describe the run, and no option declares it."""

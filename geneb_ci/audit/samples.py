@@ -102,10 +102,10 @@ class Sample(Protocol[_P]):
         """Refuse a submission that has nothing to draw from, before anything is published."""
 
     def drawn_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn, as a noun phrase."""
+        """Return what will be drawn, such as `13 of 100 tasks`."""
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return the Merkle roots of other receipts that nearly equal this one, with reasons.
+        """Return Merkle root to reason, for each other receipt that nearly equals this one.
 
         Draws from those receipts count as draws for this submission.
         """
@@ -116,19 +116,21 @@ class Sample(Protocol[_P]):
         plans: Sequence[_P],
         near_roots: Collection[str],
     ) -> Callable[[str, Beacon], _P]:
-        """Return a function from the time of the commitment and the beacon to the plan.
+        """Return the function that draws: its arguments are the commitment's time and the beacon.
 
-        `plans` are those of earlier draws for this method. Raises UsageProblem for a smaller
+        `plans` are the plans of earlier draws for this method. Raises UsageProblem for a smaller
         sample than in an earlier draw.
         """
 
     def drawn_names(self, plan: _P) -> str:
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
-    def cost(self, prepared: PreparedRerun, plan: _P | None, setup: float, say: Say) -> CostText:
+    def cost(
+        self, prepared: PreparedRerun, plan: _P | None, setup_seconds: float, say: Say
+    ) -> CostText:
         """Return the cost of the rerun; `NO_COST` if nothing is left to rerun.
 
-        `plan` is None before the draw. `setup` has the seconds that the checks before the first
+        `plan` is None before the draw. `setup_seconds` is the time that the checks before the first
         task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
@@ -201,7 +203,7 @@ class TaskSample:
         return ", ".join(choice.task for choice in plan.chosen)
 
     def cost(
-        self, prepared: PreparedRerun, plan: TaskPlan | None, setup: float, say: Say
+        self, prepared: PreparedRerun, plan: TaskPlan | None, setup_seconds: float, say: Say
     ) -> CostText:
         """Time the extractor on this machine and return the cost of what is left to rerun."""
         commitment = prepared.commitment
@@ -215,7 +217,7 @@ class TaskSample:
         if not weights:
             return NO_COST  # every task is embedded
         measurements = cost.measurements_of(prepared, weights, say)
-        expected = cost.cost_of(prepared, measurements, weights, setup)
+        expected = cost.cost_of(prepared, measurements, weights, setup_seconds)
         cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
@@ -226,7 +228,7 @@ class TaskSample:
     def saved_result(
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
-        """Return the outcome in the folder, once checked against the scores beside it."""
+        """Return the outcome in the work folder after comparing it with the scores there."""
         outcome = work.read_as(OUTCOME_FILE, AuditOutcome)
         if outcome is None:
             return None
@@ -247,7 +249,8 @@ class EmbeddingSample:
     receipt: Path | None = None
     """Folder of the receipt; None: its files are downloaded."""
     others: Path | None = None
-    """Folder with a folder of each other model's receipt; None: their files are downloaded."""
+    """Folder with one subfolder per other model, which contains its receipt; None: the receipts are
+    downloaded."""
     earlier: Sequence[Path] = ()
 
     def with_earlier(self, plans: Iterable[Path]) -> Self:
@@ -266,7 +269,7 @@ class EmbeddingSample:
         return "embeddings of its receipt"
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return the Merkle roots of receipts with draws that nearly equal this one."""
+        """Return Merkle root to reason, for each drawn receipt that nearly equals this one."""
         repository, receipt = (
             committed_submission.repository,
             committed_submission.with_receipt.receipt,
@@ -279,7 +282,7 @@ class EmbeddingSample:
         )
         reason_by_root = near_roots(audited_receipt, repository, self.others, say)
         for reason in reason_by_root.values():
-            say(f"near {reason}: its draws are repeated here")
+            say(f"this receipt is near that of {reason}; draws from that one are repeated here")
         return reason_by_root
 
     def prepared_draw(
@@ -288,7 +291,7 @@ class EmbeddingSample:
         plans: Sequence[EmbeddingPlan],
         near_roots: Collection[str],
     ) -> Callable[[str, Beacon], EmbeddingPlan]:
-        """Return the function that draws embeddings and adds those drawn earlier."""
+        """Return the function that draws embeddings and adds the earlier draws of this method."""
         commitment, counts = committed_submission.commitment, embedding_counts(self.size)
         refuse_smaller_sample(counts, plans, commitment)
         return functools.partial(
@@ -307,7 +310,7 @@ class EmbeddingSample:
         )
 
     def cost(
-        self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup: float, say: Say
+        self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup_seconds: float, say: Say
     ) -> CostText:
         """Return the power and the cost of a draw; `NO_COST` after the draw."""
         if plan is not None:
@@ -367,14 +370,14 @@ class EmbeddingSample:
     def saved_result(
         self, plan: EmbeddingPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
-        """Return the outcome in the folder if the embeddings that it names are beside it."""
+        """Return the outcome with its embeddings; None if these are missing or changed."""
         outcome = work.read_as(OUTCOME_FILE, EmbeddingOutcome)
         if outcome is None:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME_FILE}: this is the outcome of another plan than that in "
-                "the same folder",
+                f"{work.folder / OUTCOME_FILE}: this is the outcome of another plan, expected that "
+                "of the plan in the same folder",
                 f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )
         try:

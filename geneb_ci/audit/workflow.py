@@ -169,8 +169,8 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             with prepared_rerun(
                 commitment, subject, layout, request.machine, work, say
             ) as prepared:
-                setup = time.monotonic() - started_at
-                cost = sample.cost(prepared, plan, setup, say)
+                setup_seconds = time.monotonic() - started_at
+                cost = sample.cost(prepared, plan, setup_seconds, say)
                 show_new_cost(cost, NO_COST, show)
                 if request.dry_run:
                     progress = AuditProgress(Exit.CLEAN, "dry run", next=request.command)
@@ -181,7 +181,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                         progress = ask_for_publication(request, prepared, signing, show)
                         return progress._replace(cost=cost.text)
                     plan = draw_and_keep_plan(request, submission, prepared, signing)
-                    show_new_cost(sample.cost(prepared, plan, setup, say), cost, show)
+                    show_new_cost(sample.cost(prepared, plan, setup_seconds, say), cost, show)
                 # Rerun and compare.
                 advice = advice_after_abort(work)
                 rerun = rerun_drawn(plan, sample, prepared, signing, advice)
@@ -241,9 +241,9 @@ def rerun_plan(
 ) -> RerunResult:
     """Rerun a plan, compare, and return the outcome.
 
-    Finished parts are kept in the folder `work`, from which the next call continues; without this
-    folder they are deleted at the end. `receipt` is the folder of the receipt, for a plan of
-    embeddings. Raises StepMismatch when the plan computed again is another, AuditRefused when a
+    What is finished is kept in the folder `work`, from which the next call continues; without
+    `work` it is deleted at the end. `receipt` is the folder of the receipt, for a plan of
+    embeddings. Raises StepMismatch when the plan differs if computed again, AuditRefused when a
     file is not what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed,
     LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is missing,
     UsageProblem for options that contradict the submission.
@@ -315,7 +315,7 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
 def ask_for_publication(
     request: AuditRequest, prepared: PreparedRerun, signing: Signing, show: Say
 ) -> AuditProgress:
-    """Sign the commitment and show how the caller publishes its digest; return that state."""
+    """Sign the commitment, show how to publish its digest, and return the state of the audit."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
     path = signing.commitment(commitment)
@@ -424,9 +424,11 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     commitment to a fresh set that cannot be read.
     """
     machine, settings = request.machine, work.settings()
-    fresh = machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
+    fresh_sha256 = (
+        machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
+    )
     requested = {
-        "fresh": fresh,
+        "fresh": fresh_sha256,
         "level": machine.level if machine.level != DEFAULT_LEVEL else None,
         "device": CUDA if machine.gpu else None,
         "noise": machine.noise,
@@ -473,9 +475,9 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
 
 
 def published_command(commitment: Commitment, file: Path, committed_at: str, shown_on: str) -> str:
-    """Return the command that continues an audit whose commitment is public since a time.
+    """Return the command that continues an audit whose commitment was published at `committed_at`.
 
-    It has the options of the call that showed the digest, if that was run in this folder.
+    The command has the options of the call that showed the digest, if that ran in this folder.
     """
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
@@ -488,19 +490,19 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
 
 
 def words_of_last_command(work: Path, folder: Path) -> list[str]:
-    """Return the words of the last command of a work folder; [] if it was run in another folder."""
+    """Return the words of the last command of a work folder; [] if it was not run in `folder`."""
     raw = WorkFolder(work).read(COMMAND_FILE)
     words: list[str] = [] if raw is None else read_json(raw, is_own=True)
     return words[1:] if words[:1] == [str(folder.resolve())] else []
 
 
 def _was_shown_or_drawn(folder: Path) -> bool:
-    """Whether the digest of a work folder was shown to the user, or its sample is drawn."""
+    """Return whether the digest of a work folder was shown to the user, or its sample was drawn."""
     return any((folder / name).exists() for name in (SHOWN_FILE, PLAN))
 
 
 def _differing_parts(first: Commitment, second: Commitment) -> str:
-    """Return the names of the parts in which two commitments differ."""
+    """Return the fields in which two commitments differ, as text: "weights, policy"."""
     first_parts, second_parts = first.model_dump(), second.model_dump()
     short_names = {"submission_sha256": "submission", "model_id": "model"}
     differing = (name for name in first_parts if first_parts[name] != second_parts.get(name))
@@ -514,7 +516,7 @@ def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:
 
 
 def advice_after_abort(work: WorkFolder) -> str:
-    """Return how an audit continues whose rerun the extractor ended, as lines below a fix."""
+    """Return lines to add to a fix: how to continue after the extractor ended the rerun."""
     return (
         f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "
         f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARGIN = 0.03
 """Default loss of MCC that is accepted for a smaller model."""
 HUNDREDS = "hundreds"
-"""Request for hundreds of labelled examples: a few-shot regime and that of all data are shown."""
+"""Request for more examples than few-shot regimes have, and fewer than all: advice shows both."""
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
 MEMORY_SHARE = 2
@@ -38,7 +38,7 @@ TaskRecord = Mapping[str, Any]
 MEMORY_MAX = 1_000_000
 """Maximum memory in gigabytes, more than any machine has."""
 BYTES_MAX = 500_000_000
-"""Maximum size of a board's file: that of a thousand models has 40 MB."""
+"""Maximum bytes of a file of a board: with a thousand models, a file has 40 MB."""
 
 
 def parameters(size: str) -> int:
@@ -85,7 +85,7 @@ class Choice(StrictModel):
     """Highest score minus the score of this model."""
     loss_bound: Loss | None
     """Upper bound, with 95 % confidence, of the loss compared with the best of these models; 0 if
-    it is the only one that could be best. Null if `below` exceeds the margin."""
+    this model is the only one that could be best. Null if `below` exceeds the margin."""
     warnings: list[str]
     """Rules of `geneb-ci check` that warn about the row."""
     defects: list[str]
@@ -93,7 +93,7 @@ class Choice(StrictModel):
 
 
 class Claim(StrictModel):
-    """A model that the advice names, and the tasks on which that depends."""
+    """A model that the advice names, and the tasks on which the choice of it depends."""
 
     model: Model
     wins: dict[str, Count]
@@ -103,7 +103,7 @@ class Claim(StrictModel):
 
 
 class RegimeAdvice(StrictModel):
-    """The models in one regime."""
+    """The models that meet a request, in one regime."""
 
     regime: str
     choices: list[Choice]
@@ -112,7 +112,7 @@ class RegimeAdvice(StrictModel):
 
 
 class Advice(StrictModel):
-    """The models that meet a need, on the tasks that match it."""
+    """The models that meet a request, on the tasks that match it."""
 
     need: ModelRequest
     margin: Loss
@@ -124,7 +124,7 @@ class Advice(StrictModel):
     considered: Count
     """Number of models that meet size and evidence, and are ranked in each regime shown."""
     regimes: list[RegimeAdvice]
-    """Empty if no task matches, or no model."""
+    """The models by regime; empty if no task or no model matches the request."""
     smaller: list[Model]
     """Models smaller than a highest-scoring one whose loss is within the margin with 95 %
     confidence in each regime shown, smallest first."""
@@ -139,10 +139,11 @@ class AdviceFacts(NamedTuple):
     """Rows, tasks and intervals of a board, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
+    """The scores of all ranked models, by regime."""
     draw_variances: Mapping[str, float]
-    """By regime: the assumed variance between training draws; 0 if it draws no examples."""
+    """By regime: the assumed variance between training draws; 0 if the regime draws no examples."""
     tasks: Sequence[TaskRecord]
-    """In board order."""
+    """The tasks of the benchmark, in board order."""
     rows: Mapping[str, Mapping[str, Any]]
     """Facts by model, with the keys of leaderboard.json."""
 
@@ -156,7 +157,7 @@ def model_request(
     evidence: str | None,
     margin: float,
 ) -> ModelRequest:
-    """Return a request; `memory` is that of a GPU in gigabytes, of which weights fill at most half.
+    """Return a request; `memory` is the memory of a GPU in gigabytes: weights may fill half of it.
 
     Raises UsageProblem for an invalid size, memory, evidence or margin.
     """

@@ -10,17 +10,18 @@ import numpy.typing as npt
 from geneb_ci.statistics.student import Floats, Positions
 
 BLOCK_SIZE = 64
-"""Size of a block in which every pair is compared; at most 256, since a byte counts them."""
+"""Number of values in a block, all pairs of which are compared: at most 256, since a byte counts
+them."""
 REACH = 9.0
-"""Standard deviations beyond which the normal distribution is neglected: 1e-19 lie there."""
+"""Number of standard deviations beyond which the normal distribution counts as 0: 1e-19 of it."""
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def kendall_taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
+    """Return Kendall's tau-b between each two of K columns of scores, as an array (K, K).
 
-    A value is NaN for fewer than two models, or if a column is constant. The counts of pairs are
-    integers, so the result does not depend on their order or on the machine.
+    An element is NaN for fewer than two models, or if one of the two columns is constant. Pairs are
+    counted as integers, so the result does not depend on the order of models or on the machine.
     """
     models = len(columns[0])
     ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
@@ -43,16 +44,17 @@ def kendall_taus(columns: Sequence[Floats]) -> Floats:
 
 
 def _tied_pairs(ordered: Positions) -> int:
-    """Return how many pairs of sorted values are equal."""
+    """Return the number of pairs of equal values in a sorted array."""
     last_positions = np.flatnonzero(np.diff(ordered, append=-1))
     counts = np.diff(last_positions, prepend=-1)
     return int((counts * (counts - 1) // 2).sum())
 
 
 def _inversions(columns: Positions) -> Positions:
-    """Return the inversions of each of K columns (K, M) of values from 0 to M: pairs that descend.
+    """Return the number of inversions in each row of a (K, M) array of integers from 0 to M.
 
-    Pairs within a block of positions or of values are compared; all others are counted by blocks.
+    An inversion is a pair of numbers in a row, the first of which is larger. Pairs within a block
+    of positions or of values are compared; all others are counted by blocks.
     """
     count, length = columns.shape
     dtype = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
@@ -74,7 +76,7 @@ def _inversions(columns: Positions) -> Positions:
 
 
 def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
-    """Return the inversions of each column between positions of the same block of `BLOCK_SIZE`."""
+    """Return the number of inversions in each row whose positions are in one block."""
     count, length = columns.shape
     padded = np.full((count, -(-length // BLOCK_SIZE) * BLOCK_SIZE), length, dtype=columns.dtype)
     padded[:, :length] = columns

@@ -32,7 +32,7 @@ def baseline_scores(benchmark: Benchmark) -> Scores:
 def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:
     """Return MCC by regime, baseline and key of a column of the page.
 
-    A mean is left out unless the baseline has scores of all its tasks.
+    A mean is left out if the baseline has no score of one of the tasks.
     """
     tasks_by_key = {"micro": benchmark.task_ids}
     tasks_by_key |= {f"category:{name}": tasks for name, tasks in benchmark.categories.items()}
@@ -57,8 +57,9 @@ class BaselineComparison(NamedTuple):
     """Mean MCC of a row and of the baselines on the tasks that all have, in the first regime."""
 
     tasks: int
-    row: float
-    baselines: dict[str, float]
+    """Number of these tasks."""
+    row_mean: float
+    baseline_means: dict[str, float]
 
 
 def baseline_comparison(

@@ -17,8 +17,8 @@ from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
+    BoardSubmission,
     CheckedFile,
-    CheckedSubmission,
     RowErrors,
     read_numbers,
     read_row,
@@ -63,7 +63,7 @@ from reference_harness.formats.benchmark import Benchmark
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
 """Returns the same results and may show progress meanwhile; the integer is their number."""
-RowMaker = Callable[[CheckedSubmission, Iterable[Finding]], Row]
+RowMaker = Callable[[BoardSubmission, Iterable[Finding]], Row]
 
 
 def row_maker(layout: Layout) -> RowMaker:
@@ -76,7 +76,7 @@ def row_maker(layout: Layout) -> RowMaker:
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
-    def make_row(checked: CheckedSubmission, findings: Iterable[Finding]) -> Row:
+    def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission
         decision = decide_row(checked.sha256, checked.origin, checked.scorer)
         is_official = decision.is_official
@@ -125,11 +125,8 @@ def read_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
             rule_ids = tuple(dict.fromkeys(failed_rules))
             refused.append(RejectedSubmission(path.name, len(failed_rules), rule_ids))
         else:
-            document = result.document
-            checked = CheckedSubmission(
-                document.sha256, document.origin, document.scorer, result.submission
-            )
-            rows.append(make_row(checked, findings))
+            submission = BoardSubmission.of(result.document, result.submission)
+            rows.append(make_row(submission, findings))
     return CheckedFolder(tuple(rows), tuple(refused))
 
 
@@ -137,7 +134,7 @@ class Analyses(NamedTuple):
     """Figures computed from the standard errors of all rows."""
 
     diagnostics: dict[str, Any]
-    """diagnostics.json as a value."""
+    """The content of diagnostics.json."""
     first_advice: Advice
     """Advice that the page shows at first: on all tasks, in the first regime, without limits."""
 
@@ -193,10 +190,11 @@ class Board:
     scripts: Callable[[], Texts]
     """Returns the data of the page as scripts: a page opened from a disk can fetch no JSON."""
     models: int
+    """Number of rows."""
     unranked: tuple[str, ...]
     """Model and regime of each row that is not ranked, since it has missing cells."""
     unsized: tuple[str, ...] = ()
-    """Tasks whose number of test sequences is unknown: with any, no intervals are computed."""
+    """Tasks with an unknown number of test sequences; if there are any, no interval is computed."""
     parsed_files: Mapping[str, Any] = field(default_factory=dict)
     """The parsed values of the JSON files, by name."""
 
@@ -245,7 +243,7 @@ def checked_rows(
     report.findings.sort(key=Finding.sort_key)
     if not _has_no_error(report):
         raise SubmissionsRefused(report)
-    submissions: Iterable[CheckedSubmission | None] = (
+    submissions: Iterable[BoardSubmission | None] = (
         map(read_row, checked)
         if numbers is None
         else read_numbers(checked, benchmark_of(layout), errors_of=errors_of, jobs=jobs)
@@ -278,8 +276,8 @@ def is_board(folder: Path | None) -> bool:
 def layout_of(folder: Path | None, usage: str) -> Layout:
     """Return the layout of the repository of a folder, or of the current folder.
 
-    Raises UsageProblem for a built board, and if no folder is named and the current one has no
-    submissions.
+    `usage` is the command that a message suggests. Raises UsageProblem for a built board, and if
+    no folder is given and the current one has no submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if is_board(folder):
@@ -360,9 +358,9 @@ def board_of(
 
     `events` are the events of the ledger; None if there is no ledger.
 
-    `has_intervals` asks for intervals and advice, which need the extra `build`; they are left out
-    if the benchmark lacks the size of a task. `jobs` is the number of processes; None chooses it
-    by the number of rows.
+    With `has_intervals`, the board has intervals and advice, which need the extra `build`, unless
+    the benchmark lacks the number of test sequences of a task. `jobs` is the number of processes;
+    None chooses it by the number of rows.
 
     Raises BadConfiguration, and UsageProblem if the extra is not installed. A file is made when it
     is first read or written, which raises InvalidBoard if the file does not fit its schema.
@@ -377,7 +375,9 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in parsed_files.items()}
+    makers: dict[str, Text] = {
+        name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
+    }
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
     makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
@@ -401,7 +401,7 @@ def _unranked(rows: list[Row], benchmark: Benchmark) -> Iterator[str]:
 
 
 def page_of(rows: list[Row], board: Board, layout: Layout) -> dict[str, bytes]:
-    """Return the files of the page of a board, without the files of the board itself."""
+    """Return the contents of the page's files by path, without the files of the board itself."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, page = _site_and_page(rows, board, layout)

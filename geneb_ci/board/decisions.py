@@ -29,11 +29,12 @@ ROUNDED_FACTORS = (1, 2, 5)
 """Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
 the critical value."""
 ROUNDED_MODELS_MIN = 10
-"""Smallest number of models after rounding up."""
+"""Smallest number that `rounded_up` returns."""
 DIGITS = 9
 """Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
 GRID_POINTS = 2001
-"""Points at which the integral is evaluated: ten times as many change it by less than 1e-9."""
+"""Number of points at which `_range_probability` evaluates its integral: ten times as many change
+the result by less than 1e-9."""
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of models that are compared at once: each array of them takes 8 MB."""
 GROUPED_MODELS_MIN, GROUP_SIZE_MIN, GROUPS_MAX, FIRST_RIVALS = 200, 128, 20, 8
@@ -53,8 +54,8 @@ class ScoreColumn(NamedTuple):
     freedom: Floats
     """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     shared: Floats | None = None
-    """(M, M) covariances of two models' errors, 0 unless the predictions of both are published, and
-    on the diagonal. None if all are 0."""
+    """Covariances of the errors of two models, an array (M, M) for M models. They are 0 on the
+    diagonal and where not both models have published predictions. None if all are 0."""
 
 
 def rounded_up(models: int) -> int:
@@ -78,11 +79,13 @@ def critical_value(models: int) -> float:
     low, high = 1.0, 12.0
     while high - low > 10.0 ** -(DIGITS + 2):
         middle = (low + high) / 2
-        low, high = (low, middle) if _range(middle, models) > CONFIDENCE else (middle, high)
+        low, high = (
+            (low, middle) if _range_probability(middle, models) > CONFIDENCE else (middle, high)
+        )
     return round((low + high) / 2 / math.sqrt(2), DIGITS)
 
 
-def _range(width: float, models: int) -> float:
+def _range_probability(width: float, models: int) -> float:
     """Return the probability that `models` standard normals all lie in an interval of `width`."""
     points = np.linspace(-REACH, REACH, GRID_POINTS)
     density = np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
@@ -130,7 +133,10 @@ def better(scores: ScoreColumn, critical: float) -> Bools:
 
 
 def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: float) -> Bools:
-    """Return whether `first` scores significantly higher than `second`, index arrays broadcast."""
+    """Return whether each model of `first` scores significantly higher than that of `second`.
+
+    Both are arrays of the models' indices, which are broadcast.
+    """
     errors_of_pairs, freedom = _pair_errors(scores, first, second)
     margins = student_quantile(critical, freedom) * errors_of_pairs
     return np.asarray(scores.values[first] - scores.values[second] > margins)
@@ -220,7 +226,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
 
 
 def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Positions:
-    """Return the models of a subset to which no other of the subset is significantly superior."""
+    """Return those models of a subset for which no other one of it scores significantly higher."""
     if not len(subset):
         return subset
     # Models that score significantly lower than the highest one are no contenders.
@@ -251,7 +257,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
 
 
 class ComparedPair(NamedTuple):
-    """Comparison of two models by one score."""
+    """The difference of one score of two models, and whether it is significant."""
 
     difference: float
     """Score of the first model minus that of the second."""

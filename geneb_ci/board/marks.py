@@ -1,4 +1,4 @@
-"""Marks beside the scores of a row: warnings, published defects, its audits and its run.
+"""Facts that the board shows with the scores of a row: warnings, defects, audits and the run.
 
 Defects are published facts about the authors' extractors: `defects.json` in the policy folder names
 them, docs/reader/defects.md explains them. They belong to the authors' files, not to a model: a row
@@ -177,7 +177,7 @@ def peak_memory(submission: Submission) -> int | None:
 
 
 def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
-    """Return in words the tasks of which a run did not read all letters, the least read first.
+    """Return in words the share of letters that a run read, the least read tasks first.
 
     Return None if nothing was measured.
     """
@@ -239,7 +239,7 @@ def property_outcomes(submission: Submission) -> str | None:
 
 
 def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:
-    """Return a function that maps a row's digest, origin and scorer to its decision.
+    """Return a function of digest, origin and scorer of a row, which returns its `Decision`.
 
     The decision considers all audit records. Raises BadConfiguration, and BrokenRecordError if a
     record is broken.
@@ -252,5 +252,10 @@ def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:
         evidence.require_sound()
         return evidence.decide
     benchmark = benchmark_of(layout)
-    demands, official = requirements_of(audit_policy(layout), benchmark), official_files(layout)
-    return lambda sha256, origin, scorer: decide(sha256, (), official, demands, (), origin, scorer)
+    requirements, official = (
+        requirements_of(audit_policy(layout), benchmark),
+        official_files(layout),
+    )
+    return lambda sha256, origin, scorer: decide(
+        sha256, (), official, requirements, (), origin, scorer
+    )

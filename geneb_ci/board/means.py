@@ -11,7 +11,7 @@ from reference_harness.formats.submission import Submission, SubmissionV11
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean; the sum is rounded only once (math.fsum), so it is the same everywhere.
+    """Return the mean. The sum is rounded once (math.fsum), so every machine returns the same.
 
     Raises ZeroDivisionError if there is no value.
     """
@@ -22,7 +22,7 @@ def mean(values: Iterable[float]) -> float:
 def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowStatistics:
     """Return scores and means of a row in the regimes in which it has every task.
 
-    `results` are the results of the submission, which may have dropped its own.
+    `results` are the scores of the submission, which may no longer contain them itself.
     """
     score_arrays: dict[str, array.array[float]] = {}
     means: dict[str, array.array[float]] = {}

@@ -18,7 +18,7 @@ PAGES_STYLE = "src/pages.css"
 """The style of the pages without JavaScript, which every build makes."""
 
 INDEX, BASE = "index.html", "data"
-"""The page, and the part of its data that index.html loads; the source names it without digest."""
+"""File name of the page, and name of the part of its data that index.html loads at first."""
 
 _NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -62,7 +62,7 @@ def _script(source_files: Mapping[str, bytes]) -> str:
 
 
 def _module_function(module: str, code: str) -> str:
-    """Return a module as a constant: the object of its exports, made by a function called once."""
+    """Return JavaScript that defines a constant for a module: the object of its exports."""
     imports = "".join(
         f"const {{ {', '.join(_imported_names(names))} }} = "
         f"{_module_variable(_resolved_path(module, path))};\n"
@@ -104,18 +104,18 @@ def _import_order(
         raise _broken(module, f"is imported in a circle: {' -> '.join([*importers, module])}")
     if module in imports:
         return imports[module]
-    imported: dict[str, None] = {}
+    imported_modules: dict[str, None] = {}
     for import_list, path in _IMPORT.findall(_text(module, source_files)):
         imported_path = _resolved_path(module, path)
         exported_names = _exports(_text(imported_path, source_files))
         for export in _imported_names(import_list):
             if export not in exported_names:
                 raise _broken(module, f"imports {export}, which {imported_path} does not export")
-        if imported_path not in imported:
-            imported |= dict.fromkeys(
+        if imported_path not in imported_modules:
+            imported_modules |= dict.fromkeys(
                 _import_order(imported_path, source_files, (*importers, module), imports)
             )
-    imports[module] = [*imported, module]
+    imports[module] = [*imported_modules, module]
     return imports[module]
 
 
@@ -124,8 +124,8 @@ def _exports(code: str) -> list[str]:
 
 
 def _style(main: str, files: Mapping[str, bytes]) -> str:
-    text = _text(main, files)
-    part_texts = (_text(_resolved_path(main, path), files) for path in _STYLE_IMPORT.findall(text))
+    imports = _STYLE_IMPORT.findall(_text(main, files))
+    part_texts = (_text(_resolved_path(main, path), files) for path in imports)
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 
@@ -169,8 +169,9 @@ def _source_files() -> dict[str, bytes]:
 def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, bytes]:
     """Return the files of a page, with an index.html that loads the data of a board.
 
-    Its addresses of data, script and style have digests, so that no cache returns those of another
-    version. An index.html without the expected addresses, such as a maintainer's, is not changed.
+    The addresses of data, script and style in it contain digests, so that a browser's cache cannot
+    return the files of another version. An index.html without the expected addresses, such as a
+    maintainer's, is not changed.
     """
     [base_script] = [file_name for file_name in scripts if script_part(file_name) == BASE]
     addresses = {f"board-{BASE}.js": base_script}
@@ -185,7 +186,7 @@ def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, by
 
 
 def delete_former_scripts(folder: Path, scripts: Iterable[str]) -> None:
-    """Delete the scripts of other boards from the folder of a page.
+    """Delete the scripts with data from the folder of a page, except those named in `scripts`.
 
     Raises UsageProblem if the folder cannot be changed.
     """

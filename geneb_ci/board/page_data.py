@@ -9,7 +9,7 @@ from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, Claim
 from geneb_ci.board.baselines import baseline_lines
 from geneb_ci.board.columns import COLUMNS, Row, facts_of, in_board_order, page_columns
-from geneb_ci.board.confusion import row_matrices, single_fits
+from geneb_ci.board.confusion import row_matrices, single_fit_regimes
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.board.site.inputs import slugs
@@ -36,17 +36,17 @@ FIGURE_PARTS = 30
 DECIMALS = 3
 """Decimals of scores on the page."""
 CURRENT_SCRIPT = "board-current.js"
-"""Name of the script that holds the digest of the newest board."""
+"""Name of the script that contains the digest of the newest board."""
 _STANDING_KEYS = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEAN_KEYS = ("macro", "micro")
 ENCODING = {"score": SCORE_UNIT, "standing": _STANDING_KEYS, "means": _MEAN_KEYS}
-"""How the page decodes numbers: the unit of scores, and the order of standings and means."""
+"""The unit of scores in the page's data, and the order of the numbers of standings and means."""
 Values = Mapping[str, Mapping[str, Any]]
 """Parsed values of the board's files, by name."""
 ModelIds = Sequence[str]
 """Ids of models, in the order of the page."""
 DiagnosticsOrNone = Mapping[str, Any] | None
-"""The value of diagnostics.json; None if it was not made."""
+"""The content of diagnostics.json; None if it was not made."""
 _THOUSANDTH = SCORE_UNIT // 10**DECIMALS
 
 
@@ -57,7 +57,9 @@ def matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
     many matrices have the reported scores, then the right predictions in the minority and in the
     majority class of the closest matrix.
     """
-    regimes: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
+    regimes: dict[str, list[Sequence[int]]] = {
+        regime: [] for regime in single_fit_regimes(benchmark)
+    }
     for row in rows:
         matrices_by_regime = (
             row.numbers.matrices
@@ -138,7 +140,7 @@ def _base(
         "columns": page_columns(),
         "models": [facts_of(row, COLUMNS) for row in rows],
         "decisions": _decisions(diagnostics, benchmark),
-        # The first view needs only these; with a thousand models the rest is 20 times as large.
+        # The first view needs only these; all standings of a thousand models are 20 times as large.
         "ranked": [[int(model in models) for model in ids] for models in ranked_models],
         "overall": [_standing(columns[1], model, 3) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
@@ -184,10 +186,10 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
 
 
 def _scores(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the means of a regime: scores by metric and model, then standings.
+    """Return the means of a regime: `scores` by metric and model, `standings` by mean and model.
 
-    A model has macro, micro, then the categories; null if it has missing cells. Standings are by
-    column and model, unrounded, since decisions use them; null without diagnostics.
+    The scores of a model are macro, micro, then the categories; null if it has missing cells.
+    Standings are not rounded, since decisions use them; null without diagnostics.
     """
     regime, diagnostics = benchmark.regimes[index], files.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in files[LEADERBOARD]["data"][regime]}
@@ -242,19 +244,19 @@ def _tasks(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> di
 def _columns(
     diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark
 ) -> list[ModelRanking]:
-    """Return the standings by macro, micro and each category; [] without diagnostics."""
+    """Return the rankings by macro, micro and each category; [] without diagnostics."""
     if diagnostics is None:
         return []
     ranks = diagnostics["ranks"][regime]
-    return [ranks[m] for m in _MEAN_KEYS] + [
-        ranks["categories"][c] for c in benchmark.category_order
+    return [ranks[key] for key in _MEAN_KEYS] + [
+        ranks["categories"][category] for category in benchmark.category_order
     ]
 
 
 def _standing(
     standings: ModelRanking, model: str, count: int = len(_STANDING_KEYS)
 ) -> list[float | None] | None:
-    """Return the first numbers of `_STANDING_KEYS` of a model; None if it is not ranked."""
+    """Return the first `count` numbers of a model, as in `_STANDING_KEYS`; None if unranked."""
     if model not in standings.positions:
         return None
     return [*map(standings[model].__getitem__, _STANDING_KEYS[:count])]
@@ -280,14 +282,16 @@ def _shared(
     diagnostics: DiagnosticsOrNone,
     regime: str,
     index_of: Mapping[str, int],
-    columns: Sequence[str],
+    score_names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the member `shared`: covariances of models by column; {} if errors are independent."""
+    """Return the member `shared`: covariances of models by score; {} if errors are independent."""
     shared = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
     if shared is None:
         return {}
     models = [index_of[model] for model in shared["models"]]
-    return {"shared": {"models": models, "columns": [shared["scores"][name] for name in columns]}}
+    return {
+        "shared": {"models": models, "columns": [shared["scores"][name] for name in score_names]}
+    }
 
 
 def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str, Any] | None:

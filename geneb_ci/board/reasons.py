@@ -105,7 +105,7 @@ def limits_text(request: ModelRequest) -> str:
 
 
 def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
-    """Return the sentence that a model scores highest, and on how many tasks that depends."""
+    """Return the sentences that say which model scores highest, and on how many tasks."""
     score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
     subject = "this task" if count == 1 else f"these {count} tasks"
     sentence = f"Highest on {subject} with {examples_text(regime)}: `{choice.model}`, {score}."
@@ -113,7 +113,10 @@ def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> s
 
 
 def dependence_text(claim: Claim, count: int, role: str) -> str:
-    """Return on how many tasks a model wins, and in how many cases leaving one out changes that."""
+    """Return the sentence that says how many tasks a model wins, and if one of them is decisive.
+
+    `role` is the model's role in the advice: "highest" or "the smallest".
+    """
     if count == 1:
         return "This rests on one task alone."
     wins = " and ".join(
@@ -148,7 +151,7 @@ def _smaller(advice: Advice) -> str:
         return f"No smaller model loses {accepted} on these tasks."
     smallest_model = advice.smallest.model
     smallest_choices = [
-        next(c for c in regime_advice.choices if c.model == smallest_model)
+        next(choice for choice in regime_advice.choices if choice.model == smallest_model)
         for regime_advice in advice.regimes
     ]
     losses_text = " and ".join(

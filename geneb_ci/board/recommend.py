@@ -284,7 +284,9 @@ def _smallest(
     first_smaller = functools.partial(_first_smaller, groups, margin)
     return Claim(
         model=groups[0].models[smaller[0]],
-        wins={r: group.wins(smaller[0]) for r, group in zip(regimes, groups, strict=True)},
+        wins={
+            regime: group.wins(smaller[0]) for regime, group in zip(regimes, groups, strict=True)
+        },
         without=_decisive_tasks(groups, first_smaller),
     )
 

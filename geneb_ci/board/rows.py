@@ -28,11 +28,11 @@ from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
 EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
-"""By package: the extra that installs it, and the part of the board that needs it."""
+"""By package: the extra that installs it, and a message's words for what needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
 DIAGNOSTICS = "diagnostics.json"
 DIAGNOSTICS_DEPTH = 4
-"""Depth in diagnostics.json at which the members are columns of numbers of a model each."""
+"""Depth in diagnostics.json at which each member is a column, with one number for each model."""
 METRICS = ("MCC", "Acc", "F1")
 _PARTS = {
     "cat": "Mean score of the tasks of each category.",
@@ -58,8 +58,13 @@ def extra_required(remedy: str = "") -> Iterator[None]:
         ) from error
 
 
-def _row(type_name: str, about: str, columns: Iterable[Column], scores: str) -> type[StrictModel]:
-    """Return the type of a row: a field for each column, then the scores by every metric."""
+def _row_type(
+    type_name: str, about: str, columns: Iterable[Column], scores: str
+) -> type[StrictModel]:
+    """Return the type of a row: a field for each column, then the scores by every metric.
+
+    `scores` is a key of _PARTS: whether the row has scores of categories or of tasks.
+    """
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
         if column.is_required
@@ -82,8 +87,10 @@ def _optional_fact(about: str) -> Any:
     return Field(None, description=about, json_schema_extra=_remove_default)
 
 
-CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED_COLUMNS, "cat")
-TaskRow = _row("TaskRow", "One model in one regime, by task.", TASK_COLUMNS, "task")
+CategoryRow = _row_type(
+    "CategoryRow", "One model in one regime, by category.", PUBLISHED_COLUMNS, "cat"
+)
+TaskRow = _row_type("TaskRow", "One model in one regime, by task.", TASK_COLUMNS, "task")
 
 
 class PublishedTask(StrictModel):
@@ -125,7 +132,7 @@ class InvalidBoard(GenebError):
 
 
 def encode(file_name: str, content: dict[str, Any]) -> bytes:
-    """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
+    """Return a board file as compact JSON in UTF-8, with keys in their order in `content`.
 
     Raises InvalidBoard if a row does not fit its type.
     """
@@ -133,7 +140,7 @@ def encode(file_name: str, content: dict[str, Any]) -> bytes:
 
 
 def text_of(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
-    """Return the text of `encode` in chunks, one for each row or column.
+    """Return the bytes that `encode` joins, one chunk for each row or column.
 
     Iterating raises InvalidBoard if a row does not fit its type.
     """
@@ -148,7 +155,7 @@ def text_of(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
 def _rows_text(
     file_name: str, rows_by_regime: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Iterator[bytes]:
-    """Yield the text of the rows of upstream's files."""
+    """Yield the JSON text of the rows of one of upstream's files, in chunks."""
     type_ = CategoryRow if file_name == LEADERBOARD else TaskRow
 
     def row_texts(regime: str) -> Iterator[bytes]:
@@ -171,7 +178,7 @@ def _rows_text(
 def leaderboards(
     rows: Iterable[Row], benchmark: Benchmark, notes: TaskNotes = NO_NOTES
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return leaderboard.json and leaderboard_tasks.json as values.
+    """Return the contents of leaderboard.json and of leaderboard_tasks.json.
 
     `notes` has the policy's facts about the tasks. A model has no row in a regime in which it has
     missing cells, since its means would not be comparable.
@@ -219,7 +226,7 @@ def figure_values(
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the inputs of figures: files of the board as values, by name.
+    """Return the inputs of figures: the contents of the board's files by file name.
 
     `boards` is the result of `leaderboards` for these rows; by default it is computed.
     """

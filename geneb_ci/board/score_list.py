@@ -37,9 +37,9 @@ def score_lines(
 ) -> Iterator[ScoreLine]:
     """Yield every score of a board, ordered by model, then as in the benchmark.
 
-    `has_errors` asks for standard errors of MCC, which need numpy and known sizes of all test sets;
-    they are None in a regime in which the model lacks a task. `ranked_only` leaves out the scores
-    of such a regime. Raises UsageProblem if numpy is needed and not installed.
+    With `has_errors`, MCC has standard errors, which need numpy and known sizes of all test sets;
+    they are None in a regime in which the model lacks a task. With `ranked_only`, the scores of
+    such a regime are left out. Raises UsageProblem if numpy is needed and not installed.
     """
     metrics = benchmark.metrics
     for row in in_board_order(rows):

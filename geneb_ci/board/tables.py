@@ -13,7 +13,7 @@ from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_chunks
 from reference_harness.formats.benchmark import Benchmark
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First characters by which a spreadsheet takes a cell for a formula, with full-width forms."""
+"""A first character that makes a spreadsheet read a cell as a formula, or its full-width form."""
 MARK = "'"
 """Prefix that keeps a text from being a formula; a text that begins with it is prefixed too."""
 CODEBOOK = "codebook.json"
@@ -36,7 +36,7 @@ class TableColumn(NamedTuple):
     about: str
 
 
-class Table(NamedTuple):
+class DescribedTable(NamedTuple):
     """A table with a description of itself and of each column."""
 
     name: str
@@ -175,15 +175,17 @@ _PAGE_COLUMNS = {
         ),
     ),
 }
-PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items())
+PAGE_TABLES = tuple(
+    DescribedTable(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items()
+)
 """The tables that a visitor can save from a view; the page itself makes their lines."""
 
 
-def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> Table:
-    """Return the long table of every score on the board, a line for each.
+def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> DescribedTable:
+    """Return the long table of the board, which has one line for each score.
 
-    `has_errors` asks for standard errors, which need the extra `build` and known sizes of all test
-    sets. A model has no lines in a regime in which it lacks a task, as on the board.
+    With `has_errors`, lines have standard errors, which need the extra `build` and known sizes of
+    all test sets. A model has no lines in a regime in which it lacks a task, as on the board.
     """
     ordered_rows = in_board_order(rows)
 
@@ -196,7 +198,7 @@ def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool)
             yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
-    return Table(VALUES, about, _VALUE_COLUMNS, lines)
+    return DescribedTable(VALUES, about, _VALUE_COLUMNS, lines)
 
 
 def decimals_of(error: float | None) -> int:
@@ -206,7 +208,7 @@ def decimals_of(error: float | None) -> int:
     return max(0, 1 - math.floor(math.log10(error))) if error > 0 else ALL_DECIMALS
 
 
-def codebook(tables: Iterable[Table]) -> bytes:
+def codebook(tables: Iterable[DescribedTable]) -> bytes:
     """Return as JSON the description of each table, and the type and meaning of each column."""
     tables_by_name = {
         table.name: {
@@ -218,7 +220,7 @@ def codebook(tables: Iterable[Table]) -> bytes:
     return (json.dumps(tables_by_name, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def csv_text(table: Table) -> Iterator[bytes]:
+def csv_text(table: DescribedTable) -> Iterator[bytes]:
     """Yield a table as CSV (RFC 4180, UTF-8): text is quoted, an unknown value is empty.
 
     A text that a spreadsheet would take for a formula, or that begins with an apostrophe, gets an
@@ -263,7 +265,7 @@ def _csv_cell(value: object) -> str:
     return repr(value)
 
 
-def parquet_text(table: Table) -> Iterator[bytes]:
+def parquet_text(table: DescribedTable) -> Iterator[bytes]:
     """Yield a table as a reproducible Parquet file, whose footer has the codebook."""
     columns = [ParquetColumn(column.name, column.type) for column in table.columns]
     notes = {"about": table.about} | {

@@ -31,18 +31,21 @@ def script_of(key: str, json_chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def script_name(part: str, digest: str) -> str:
-    """Return the file name of a part of the page's data, for the board with a digest."""
+    """Return the file name of the script with a part of a board's data, and with its digest."""
     return f"board-{part}.{digest}.js"
 
 
 def script_part(file_name: str) -> str | None:
-    """Return the part of the page's data in a script, of any board; None for another file."""
+    """Return the name of the part of the page's data in a script; None for another file."""
     match = _SCRIPT.fullmatch(file_name)
     return match["part"] if match else None
 
 
 class Texts(Mapping[str, bytes]):
-    """Files by name; reading one makes it, `write_files` writes its makers' chunks."""
+    """The contents of files by name; a content is made when it is first read.
+
+    `write_files` writes the chunks of `makers` instead, so that no file is in memory as a whole.
+    """
 
     def __init__(self, makers: Mapping[str, Text]) -> None:
         self.makers = dict(makers)
@@ -63,7 +66,7 @@ class Texts(Mapping[str, bytes]):
         return len(self.makers)
 
     def with_files(self, others: Mapping[str, bytes]) -> "Texts":
-        """Return these files with others whose content is given."""
+        """Return these files together with `others`, the contents of files by name."""
         return Texts(self.makers | {name: [content].copy for name, content in others.items()})
 
     def __or__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:

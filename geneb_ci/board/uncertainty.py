@@ -49,7 +49,7 @@ class RowScores(NamedTuple):
     freedom: tuple[float, ...]
     """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     tasks: ScoreColumn
-    """The tasks in board order."""
+    """The scores of the row in each task, in board order."""
     has_seeds: bool
     """Whether scores by seed are known for every task; then errors cover other training draws."""
 
@@ -63,6 +63,7 @@ class RegimeScores(NamedTuple):
     scores: dict[str, ScoreColumn]
     """Scores of all models by "macro", "micro" or category."""
     tasks: dict[str, ScoreColumn]
+    """Scores of all models by task."""
     rounded: int
     """The number of models, rounded up by `rounded_up`."""
     critical: float
@@ -103,8 +104,9 @@ def all_scores(
 ) -> dict[str, RegimeScores]:
     """Return the scores of ranked models, with variances, by regime.
 
-    The order of the rows changes no number. Another row changes no interval of the others;
-    it changes which of these differ significantly only if M*, the rounded number of models, grows.
+    The order of the rows changes no number. An additional row changes no interval of the
+    others. Which of them differ significantly changes only if `rounded_up` of the number of models
+    grows.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
@@ -120,7 +122,10 @@ def all_scores(
 
 
 def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
-    """Return the ranks of a regime by every score; this takes most of the time of intervals."""
+    """Return the ranks and rank ranges of the models of a regime, by name of the score.
+
+    This takes most of the time in which intervals are computed.
+    """
     return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
 
 
@@ -169,7 +174,7 @@ def spread_of(scores: ScoreColumn) -> Floats:
 def task_numbers(
     board: RegimeScores, tasks: Sequence[str], positions: Positions, draw_variance: float = 0.0
 ) -> Floats:
-    """Return score, variance and `spread_of` of some models in some tasks, as (3, tasks, models).
+    """Return an array (3, tasks, models) of score, variance and `spread_of`.
 
     `draw_variance` is added to the variances of models whose errors do not cover other training
     draws. Variances are squares of the standard errors, as the page computes them.
@@ -241,7 +246,7 @@ def regime_scores(
 
 
 def _columns(rows: Sequence[Sequence[Any]], column_names: Sequence[str]) -> dict[str, ScoreColumn]:
-    """Return the scores by name; a row has values, variances and degrees of freedom by name."""
+    """Return the columns by name; a row has three lists: scores, variances, degrees of freedom."""
     columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(column_names)).T.copy()
     return {name: ScoreColumn(*column) for name, column in zip(column_names, columns, strict=True)}
 
@@ -254,8 +259,9 @@ def names_of(benchmark: Benchmark) -> tuple[str, ...]:
 def with_shared(
     scores: ScoreColumn, triangle: Triangle, positions: Sequence[int | None]
 ) -> ScoreColumn:
-    """Return scores with the covariances of those models that have a position in a triangle.
+    """Return scores with the covariances of models with published predictions.
 
+    `positions` has for each model its index in `triangle`, or None without predictions.
     The triangle covers errors from test sequences only. A score's variance may be larger, since
     training draws add to it; the part of the draws is taken as independent.
     """
@@ -287,8 +293,8 @@ def row_scores(
 ) -> RowScores:
     """Return the scores of one row that has every task of a regime, with their variances.
 
-    `results` replace those of the submission, if its own were dropped. Sums are exact (math.fsum),
-    so that neither other rows nor the machine change a bit of them.
+    `results` are used instead of those of the submission, which may have been dropped. Sums are
+    exact (math.fsum), so they depend neither on other rows nor on the machine.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
@@ -347,7 +353,7 @@ def row_errors(
 
 
 def _squared_error(variance: float) -> float:
-    """Return a variance as the square of its root, as readers of published errors compute it."""
+    """Return the square of a variance's root, which readers compute from the published error."""
     standard_error = math.sqrt(variance)
     return standard_error * standard_error
 
@@ -355,7 +361,10 @@ def _squared_error(variance: float) -> float:
 def standings(
     board: RegimeScores, score_name: str, known_ranks: RankRanges | None = None
 ) -> ModelRanking:
-    """Return the standings of a regime by one score, best first; `known_ranks` saves work."""
+    """Return scores, intervals and ranks of the models of a regime by one score, best first.
+
+    `known_ranks` are the ranks by this score, if the caller has computed them already.
+    """
     scores, order = board.scores[score_name], board.best_first(score_name)
     (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
     freedom = scores.freedom[order]

@@ -42,14 +42,14 @@ _SCORES = operator.itemgetter("MCC", "Acc", "F1")
 
 
 class Cells(NamedTuple):
-    """One row in one regime; each array has one value for each task, in board order."""
+    """The scores of a row in a regime; each array has one value for each task, in board order."""
 
     scores: Floats
-    """MCC as claimed; -0.0 is 0.0."""
+    """MCC as claimed; -0.0 is replaced by 0.0."""
     variance: Floats
     """Variance of the score, in squared MCC."""
     seeds: Floats
-    """The part of the variance estimated from scores by seed; 0 if these are unknown."""
+    """The part of `variance` that is estimated from scores by seed; 0 if these are unknown."""
     freedom: int
     """Degrees of freedom of that part: the number of seeds minus one."""
     has_seeds: bool
@@ -57,13 +57,14 @@ class Cells(NamedTuple):
 
 
 class _TestSizes(NamedTuple):
-    """Test sets of a benchmark as arrays."""
+    """Sizes of the test sets of a benchmark, as arrays."""
 
     two_class: Positions
     """Indices of the two-class tasks whose class sizes are known."""
     small: Floats
+    """Numbers of sequences of these tasks in the smaller class."""
     large: Floats
-    """Numbers of sequences of these tasks in the larger class; `small`: in the smaller one."""
+    """Numbers of sequences of these tasks in the larger class."""
     multi_class: Positions
     """Indices of all other tasks."""
     total: Floats
@@ -93,7 +94,7 @@ def cells_of(
 ) -> Cells:
     """Return the scores of a row that has every task of a regime, and their variances.
 
-    `results` replace those of the submission, if its own were dropped.
+    `results` are used instead of those of the submission, which may have been dropped.
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
     sizes = _sizes_of(benchmark.test_sizes)
@@ -121,9 +122,10 @@ def cells_of(
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
-    """Return the numbers of right predictions in both classes that fit mean scores best.
+    """Return the numbers of right predictions in the smaller and larger class that fit scores best.
 
-    They need not be integers. All arguments and results are arrays of one shape. rho is the
+    The scores may be means over several fits, so the numbers need not be integers. All arguments
+    and results are arrays of one shape. rho is the
     number of right predictions in the larger class minus that in the smaller one. Accuracy and
     macro-F1 allow two tables (the formula in `statistics.binary` solved for rho), of which the one
     with the closer MCC is chosen; results are limited by the sizes of the classes.
@@ -185,9 +187,9 @@ def _integer_counts(
 
 
 def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
-    """Return a table with the reported scores, or a close one if there is none.
+    """Return a confusion matrix with the reported scores, or a close one if there is none.
 
-    If rounding allows several tables, they differ by less than the rounding, which is far below
+    If rounding allows several matrices, they differ by less than the rounding, which is far below
     the standard error; the middle one is returned.
     """
     first_run = next(fitting_runs(classes, reported), None)
@@ -199,7 +201,7 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
 
 
 def rate(correct: FloatOrMore, total: FloatOrMore) -> Floats:
-    """Return the shares of right predictions.
+    """Return `correct` divided by `total`: the shares of right predictions.
 
     If none or all are right, Jeffreys' estimate is used, which adds half a sequence to either side,
     since other sequences may have other results.
@@ -213,9 +215,9 @@ def variance_of_two(
 ) -> Floats:
     """Return the variance of MCC of two classes by the delta method.
 
-    `n1` and `n0` are the sizes of the classes, `right1` and `right0` their right predictions; all
-    arrays have one shape. MCC is a function of the recalls of both classes, which are independent
-    binomial shares.
+    `n1` and `n0` are the numbers of sequences in the classes, `right1` and `right0` the numbers of
+    those predicted right; all arrays have one shape. MCC is a function of the recalls of both
+    classes, which are independent binomial shares.
     """
     a, b = rate(right1, n1), rate(right0, n0)
     n = n1 + n0
@@ -244,7 +246,10 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
 
 
 def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
-    """Return the variance of each task's mean over seeds, 0 if unknown, and the number known."""
+    """Return the variance of each task's mean over seeds, and for how many tasks it is known.
+
+    An unknown variance is 0.
+    """
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
     variances, known_count = np.zeros(len(benchmark.tasks)), 0
     seed_count = fit_count_of(benchmark, regime)

@@ -13,7 +13,14 @@ from geneb_ci.check.folder_context import (
     practice_benchmark,
 )
 from geneb_ci.check.registry import rule_of
-from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
+from geneb_ci.check.report import (
+    FileFindings,
+    FileResult,
+    Report,
+    files_of,
+    named_files,
+    outcome_of,
+)
 from geneb_ci.check.row_facts import (
     EMPTY_ROW,
     ProposedRow,
@@ -289,7 +296,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 
 def outcomes(
     checker: Checker, files: list[Path], jobs: int | None = 1
-) -> Iterator[Outcome | NothingChecked]:
+) -> Iterator[FileFindings | NothingChecked]:
     """Yield the outcome of each file, in their order, computed in `jobs` processes.
 
     None stands for a number that suits the number of files. Raises BadConfiguration as `run` does.

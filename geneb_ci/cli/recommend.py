@@ -21,7 +21,7 @@ from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from geneb_ci.board.diagnostics.document import Figure
-    from geneb_ci.board.diagnostics.findings import FigureKind, Value
+    from geneb_ci.board.diagnostics.findings import FigureKind, ParameterValue
 
 WIDTH_WITHOUT_TERMINAL = 80
 """Columns of a report without a terminal."""
@@ -180,12 +180,12 @@ def _models_of(exclude: tuple[str, ...], files: dict[str, dict[str, Any]]) -> tu
 
 def _parameters(
     settings: tuple[str, ...], kind: "FigureKind", regimes: list[str]
-) -> "dict[str, Value]":
+) -> "dict[str, ParameterValue]":
     """Return the parameters that `settings` replace, by name.
 
     Raises UsageProblem for an unknown name, or a value that is not a number.
     """
-    parameters: dict[str, Value] = {}
+    parameters: dict[str, ParameterValue] = {}
     for setting in settings:
         word, _, text = setting.partition("=")
         fix = f"name one of {', '.join(kind.defaults)}, as NAME=VALUE"

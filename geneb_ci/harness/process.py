@@ -38,7 +38,7 @@ from reference_harness.formats.processes import module_command
 
 @dataclass(frozen=True)
 class TaskSource:
-    """Where the harness finds the tasks."""
+    """The files from which the harness reads the tasks."""
 
     data: Path | None
     """Folder of task data; None for the practice benchmark, whose data are generated."""
@@ -78,8 +78,8 @@ add once."""
 STEPS_RECORD = 1000
 """Limit of the stock solver; unscaled features of many models reach it."""
 STEPS_OPTIMUM = 100
-"""Duration of the probe at its optimum, which a receipt has, in steps of the stock solver: 2 to 33
-were measured with 256 to 4,096 columns (`make bench-harness`)."""
+"""Time to solve the probe of a receipt to its optimum, in steps of the stock solver: 2 to 33 were
+measured with 256 to 4,096 columns (`make bench-harness`)."""
 STEPS_STOPS = 96 * 96 // 2
 """Steps of the fits that search for stopping points: 96 fits, of 1 to 96 steps."""
 FEW_SHOT_FITS = 10
@@ -101,7 +101,7 @@ MATRICES = 8
 WALL_FACTOR = 10
 """Seconds on the clock per CPU second, because other programs may use most of the processor."""
 THREADS = 64
-"""Threads of the harness and of each worker: array libraries start some per core."""
+"""Number of threads of the harness and of each worker: array libraries start some per core."""
 CLASSES_UNKNOWN = 40
 """Number of classes assumed for a task whose classes are not listed: no task of GENEB has more."""
 
@@ -121,25 +121,29 @@ class ScoringLimits(NamedTuple):
     """Limits of scoring one task."""
 
     seconds: int
-    """Seconds of the processor, of all processes together."""
+    """CPU seconds of all processes together."""
     memory_mib: int
+    """Memory of all processes together, in MiB."""
     wall_seconds: int
+    """Seconds on the clock."""
     processes: int
-    """Processes and threads."""
+    """Number of processes and threads."""
 
 
 class Shape(NamedTuple):
     """The numbers on which the cost of scoring a task depends."""
 
     rows: int
+    """Number of embeddings."""
     width: int
+    """Number of features of an embedding."""
     classes: int
 
 
 def scoring_limits(
     shape: Shape, copies: int, workers: int, options: ScoringOptions = COMPUTED_LIMITS
 ) -> ScoringLimits:
-    """Return the limits of scoring one task with some copies with added noise and some workers."""
+    """Return the limits of scoring one task, with `copies` noisy copies and `workers` processes."""
     seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
     matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
     memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib
@@ -167,7 +171,7 @@ STAGE = "scoring"
 SECONDS, WALL = "scoring_seconds", "scoring_wall_seconds"
 MEMORY, PROCESSES = "scoring_memory_mib", "scoring_processes"
 TICK = 0.1
-"""Seconds between two checks."""
+"""Seconds between two checks of the limits."""
 KILL_SECONDS = 5.0
 ADDRESS_SLACK = 8192 * MIB
 """Address space beyond the limit of memory: libraries reserve it for each core and use little."""
@@ -178,12 +182,12 @@ READ_BYTES = 1 << 16
 ANSWER_BYTES = 1 << 20
 """Longest answer: a message names at most some sequences."""
 LOG_SHOWN = 2000
-"""Bytes at the end of the log that a message shows."""
+"""Number of bytes, from the end of the log, that a message shows."""
 EMBEDDING_ERRORS = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
 OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
 NEAR_LIMIT_SHARE = 0.9
-"""Share of the time limit after which a worker that ended is taken to have reached the limit."""
+"""Share of the time limit from which a worker that died counts as stopped by the limit."""
 
 
 class ResourceUse(NamedTuple):
@@ -242,7 +246,7 @@ class HarnessProcess:
             self.close(at_once=True)
             raise
         if answer is None:
-            message = self._last_words(process)
+            message = self._last_output(process)
             self.close()
             raise _harness_error(arguments, message)
         if answer["error"] is not None:
@@ -261,7 +265,7 @@ class HarnessProcess:
         )  # fmt: skip
         return self._process
 
-    def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
+    def _last_output(self, process: "subprocess.Popen[bytes]") -> str:
         """Return what the process printed before it ended, or its exit code if it was silent."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(KILL_SECONDS)
@@ -269,8 +273,8 @@ class HarnessProcess:
         if self._log is not None:
             self._log.seek(0)
             log = self._log.read()[-LOG_SHOWN:]
-        words = log.decode(errors="backslashreplace").strip()
-        return words.removeprefix("error: ") or f"code {process.returncode}"
+        log_text = log.decode(errors="backslashreplace").strip()
+        return log_text.removeprefix("error: ") or f"code {process.returncode}"
 
 
 class _Call:
@@ -297,7 +301,7 @@ class _Call:
         return ResourceUse(total - self._cpu_seconds_before, self._peak)
 
     def answer(self, arguments: Sequence[str]) -> dict[str, str | None] | None:
-        """Return the answer; None when the process ended. Raises LimitExceeded."""
+        """Return the answer of the harness; None when its process ended. Raises LimitExceeded."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             msg = "the process has no pipe"
@@ -312,15 +316,15 @@ class _Call:
             selector.register(stdout, selectors.EVENT_READ)
             while not raw.endswith(b"\n"):
                 if selector.select(TICK):
-                    piece = os.read(stdout.fileno(), READ_BYTES)
-                    raw += piece
-                    if not piece or len(raw) > ANSWER_BYTES:
+                    chunk = os.read(stdout.fileno(), READ_BYTES)
+                    raw += chunk
+                    if not chunk or len(raw) > ANSWER_BYTES:
                         return None
-                self._check()
+                self._check_limits()
         reply: dict[str, str | None] = read_json(bytes(raw), is_own=True)
         return reply
 
-    def _check(self) -> None:
+    def _check_limits(self) -> None:
         if self._limits is None:
             return
         tree = _process_tree(self._process)

@@ -33,7 +33,7 @@ FileNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 
 
 class PublishedRun(StrictModel):
-    """How the extractor of the published row computed it, including its errors."""
+    """Settings with which the published row was computed, even those that are errors."""
 
     pooling: Text
     hidden_layer: Text
@@ -58,7 +58,7 @@ class WeightsSource(StrictModel):
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
-    """Folder of the files in the archive."""
+    """Folder in the archive that contains the files."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
     """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
     ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
@@ -82,11 +82,14 @@ class WeightsSource(StrictModel):
             (not location, f"no location; kind {kind!r} needs one"),
             (
                 is_hub != (self.revision is not None),
-                "a revision belongs to kind 'huggingface', which needs one, and to no other",
+                (
+                    f"kind {kind!r} with{'' if self.revision else 'out'} a revision; "
+                    "kind 'huggingface' needs one, and no other kind has one"
+                ),
             ),
             (
                 self.host is not None and kind not in DEFAULT_HOSTS,
-                f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {kind!r}",
+                f"only kinds {', '.join(DEFAULT_HOSTS)} may have a host; found kind {kind!r}",
             ),
             (not _is_server(host), f"host {host!r} is not an https address with a server's name"),
             (
@@ -106,7 +109,7 @@ class WeightsSource(StrictModel):
             ),
             (
                 bool(self.ids) and kind not in _BY_NUMBER,
-                f"ids belong to kinds {', '.join(_BY_NUMBER)}; found {kind!r}",
+                f"only kinds {', '.join(_BY_NUMBER)} may have ids; found kind {kind!r}",
             ),
             (
                 any(".." in name.split("/") for name in self.files),
@@ -119,7 +122,7 @@ class WeightsSource(StrictModel):
 
 
 def _is_server(address: str) -> bool:
-    """Whether an address is of a public server, or of this machine, which no download may reach."""
+    """Whether an address is that of a public server or of this machine."""
     slash = f"{address.rstrip('/')}/"
     return address.startswith(LOOPBACK) or PUBLIC_ADDRESS.fullmatch(slash) is not None
 
@@ -161,14 +164,15 @@ class RunOptions(StrictModel):
     """Whether a sequence and its reverse complement have the same embedding; an audit then also
     embeds other strands."""
     exercised: Text | None = None
-    """Which parts of this description were tried, with what, and which were not."""
+    """The parts of this description that were tried, with what, and those that were not."""
     missing: Text | None = None
     """The missing code or facts without which the model cannot be run again."""
 
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
-            raise ValueError("expected one of extractor and missing, found both or neither")
+            keys = "both" if self.missing else "neither"
+            raise ValueError(f"expected either extractor or missing, found {keys}")
         extractor = self.extractor or "builtin:x"
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
@@ -206,14 +210,14 @@ class Paper(StrictModel):
 
 
 class Sources(StrictModel):
-    """The sources of the facts."""
+    """Texts that name the sources of an entry's facts."""
 
     facts: Text | None = None
     weights: Text | None = None
     licence: Text | None = None
-    """Who names the licence; for an unknown licence, where it was looked for."""
+    """The source of the licence; for an unknown licence, the sources that were searched."""
     params: Text | None = None
-    """Why the published number of weights differs from that of the files."""
+    """The reason why the published number of weights differs from the number in the files."""
     loading: list[Text] = []  # noqa: RUF012 (pydantic copies it)
 
 
@@ -239,9 +243,9 @@ class ModelEntry(StrictModel):
     params_in_paper: Positive | None = None
     """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
-    """Number of trained weights, without tables of positions and filters, if not `params`."""
+    """Number of trained weights without tables of positions and filters, if it is not `params`."""
     params_unknown: Text | None = None
-    """Remark on a difference between `params` and the number in the files that has no reason."""
+    """Remark on an unexplained difference of `params` from the number of weights in the files."""
     architecture: Name | None = None
     tokenization: Name | None = None
     tokenization_in_paper: Name | None = None
@@ -260,8 +264,8 @@ class ModelEntry(StrictModel):
     code: Code | None = None
     papers: list[Paper] = []  # noqa: RUF012 (pydantic copies it)
     run_unknown: Text | None = None
-    """Why it is unknown whether this description made the row. A rerun that differs is then not
-    recorded, and the candidates are tried first."""
+    """The reason why this description may not be that of the run that made the row. A rerun that
+    differs is then not recorded, and the candidates are tried first."""
     candidates: list[Candidate] = []  # noqa: RUF012 (pydantic copies it)
     run: RunOptions | None = None
     loading: Loading | None = None
@@ -277,7 +281,8 @@ class ModelEntry(StrictModel):
                 f"remote_code is {str(code).lower()}, but the option {_TRUST} is {option}"
             )
         if bool(self.run_unknown) != bool(self.candidates):
-            raise ValueError("run_unknown and candidates belong together: expected both or neither")
+            key = "candidates" if self.candidates else "run_unknown"
+            raise ValueError(f"expected run_unknown and candidates or neither, found only {key}")
         return self
 
     @property
@@ -334,7 +339,7 @@ class ReadEntry(NamedTuple):
 def parse_entry(raw: bytes, file: str) -> ReadEntry:
     """Return the entry in the bytes of a file; `file` is the file's name in errors.
 
-    Raises BadConfiguration if they are not TOML or not an entry.
+    Raises BadConfiguration if the bytes are not TOML or not an entry.
     """
     try:
         entry = ModelEntry.model_validate(tomllib.loads(raw.decode()))

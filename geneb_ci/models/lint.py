@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from geneb_ci.models.entry import UNKNOWN_LICENCE, ModelEntry
+from geneb_ci.models.entry import UNKNOWN_LICENCE, Loading, ModelEntry
 from reference_harness.formats.text import quoted
 
 _TOKENIZERS = {
@@ -20,7 +20,7 @@ _TOKENIZERS = {
     "BioToken": ("own",),
     "mixed": ("own",),
 }
-"""Kinds of tokenizer that make tokens of a kind, by the paper's word for these tokens."""
+"""Names of the tokenizers that make such tokens, by the paper's word for the tokens."""
 _POOLINGS = (
     ("cls-token", "cls"),
     ("penultimate", "penultimate"),
@@ -30,7 +30,7 @@ _POOLINGS = (
     ("spatial-mean", "mean"),
 )
 """Pairs of the beginning of a published pooling and the corresponding option of the extractor."""
-_SHARE = 0.15
+_DIFFERENCE_MAX = 0.15
 """Maximum relative difference between the published number of weights and that of their files:
 pretraining heads and rounding account for up to a seventh."""
 _GB = 1e9
@@ -39,7 +39,7 @@ _CHARACTERS = ("char", "one-hot")
 
 
 def contradictions(entry: ModelEntry) -> Iterator[str]:
-    """Yield the contradictions between keys of an entry."""
+    """Yield a sentence for each contradiction between keys of an entry."""
     yield from _token_contradictions(entry)
     yield from _length_contradictions(entry)
     yield from _published_contradictions(entry)
@@ -53,11 +53,15 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
     if loading is not None and ("windows" in loading.quirks) != (
         options.get("truncation") == "windows"
     ):
-        yield f"quirks and the option truncation disagree: {_option(options, 'truncation')}"
+        truncation = _option(options, "truncation")
+        yield f"quirks {_has(loading, 'windows')} windows, but the extractor has {truncation}"
     if entry.weights is not None and loading is not None:
         is_elsewhere = entry.weights.kind not in ("huggingface", "none")
         if ("not_on_hub" in loading.quirks) != is_elsewhere and entry.weights.kind != "url":
-            yield f"quirks and the kind of the weights disagree: kind {entry.weights.kind!r}"
+            yield (
+                f"quirks {_has(loading, 'not_on_hub')} not_on_hub, but the kind of the weights is "
+                f"{entry.weights.kind!r}"
+            )
         if loading.remote_code and not any(name.endswith(".py") for name in entry.weights.files):
             yield "remote_code is true, but no file of code is pinned"
     is_searched = entry.sources is not None and entry.sources.licence is not None
@@ -65,8 +69,12 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
         yield "the licence is unknown, but [sources] licence does not say where it was looked for"
 
 
+def _has(loading: Loading, quirk: str) -> str:
+    return "has" if quirk in loading.quirks else "lacks"
+
+
 def _option(options: Mapping[str, str], option: str) -> str:
-    return f"{option} = {quoted(options[option])}" if option in options else f"no {option}"
+    return f"{option} = {quoted(options[option])}" if option in options else f"no option {option}"
 
 
 def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
@@ -76,9 +84,9 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
     tokenizer, word = loading.tokenizer, entry.tokenization
     if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
         usual = " or ".join(_TOKENIZERS[word])
-        yield f"tokenization is {word!r}, whose tokenizer is {usual}; [loading] has {tokenizer!r}"
+        yield f"tokenization is {word!r}, which needs tokenizer {usual}, not {tokenizer!r}"
     if ("kmer_tokens" in loading.quirks) != (tokenizer == "kmer"):
-        yield f"quirks and tokenizer disagree about k-mers: tokenizer {tokenizer!r}"
+        yield f"quirks {_has(loading, 'kmer_tokens')} kmer_tokens, but tokenizer is {tokenizer!r}"
 
 
 def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
@@ -110,16 +118,20 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
         None,
     )
     if pooling is not None and published_pooling is not None and pooling != published_pooling:
-        yield f"the published pooling is {published.pooling!r}, but the option is {pooling!r}"
+        yield f"published pooling is {published.pooling!r}, but the option pooling is {pooling!r}"
     if loading is not None and ("cls_pooling" in loading.quirks) != (published_pooling == "cls"):
-        yield f"quirks and the published pooling disagree: {published.pooling!r}"
+        yield (
+            f"quirks {_has(loading, 'cls_pooling')} cls_pooling, but the published pooling is "
+            f"{published.pooling!r}"
+        )
 
 
 def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Iterator[str]:
     """Yield the contradictions between an entry and the member `meta` of its model's row."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
-        yield f"the row has {params:,} parameters, but the entry has {entry.params or 0:,}"
+        entry_params = " or ".join(f"{count:,}" for count in counts if count)
+        yield f"the row has {params:,} parameters, but the entry has {entry_params}"
     weights, url = entry.weights, meta.get("url") or ""
     hosts = {"huggingface": "huggingface.co/", "zenodo": "zenodo."}
     host = hosts.get(weights.kind, "") if weights is not None else ""
@@ -133,7 +145,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     docs/maintainer/models.md lists the keys that are compared. A key that is absent or null on
     either side is skipped.
     """
-    for fact_name, entry_value, fact in _pairs(entry, facts):
+    for fact_name, entry_value, fact in _compared_values(entry, facts):
         if entry_value is not None and fact is not None and entry_value != fact:
             yield f"{fact_name}: the entry has {entry_value!r}, but the table has {fact!r}"
     yield from _source_contradictions(entry, facts.get("source") or {})
@@ -149,8 +161,10 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
     yield from _size_contradictions(entry, facts.get("params_gb_fp32"))
 
 
-def _pairs(entry: ModelEntry, facts: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
-    """Yield each key whose values have the same form, with the entry's and the table's value."""
+def _compared_values(
+    entry: ModelEntry, facts: Mapping[str, Any]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield name, entry's value and table's value of each fact that both write in one form."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
@@ -196,7 +210,7 @@ def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]
     count_min, count_max = (
         gb * _GB / _BYTES_A_WEIGHT for gb in (size - half_unit, size + half_unit)
     )
-    if not count_min * (1 - _SHARE) <= entry.params <= count_max * (1 + _SHARE):
+    if not count_min * (1 - _DIFFERENCE_MAX) <= entry.params <= count_max * (1 + _DIFFERENCE_MAX):
         yield (
             f"params: {entry.params:,} are published, but files of {size} GB have "
             f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare it "
@@ -205,7 +219,7 @@ def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]
 
 
 def unknowns(entry: ModelEntry) -> dict[str, str]:
-    """Return the explanation of each fact that the entry declares unknown, by its name."""
+    """Return the facts that the entry declares unknown: by name of the fact, the explanation."""
     explanation_by_fact = {}
     if entry.run_unknown:
         candidates_text = "; ".join(candidate.what for candidate in entry.candidates)

@@ -46,7 +46,10 @@ TERMS = {
 
 
 def in_words(fact: str, word: str | None) -> str | None:
-    """Return the meaning of a word of the paper, followed by the word; None for None."""
+    """Return the meaning of a word of the paper with the word in brackets, from TERMS.
+
+    A word that TERMS lacks is returned unchanged, and so is None.
+    """
     meaning = TERMS[fact].get(word or "")
     return word if meaning is None else f"{meaning} ({word})"
 
@@ -76,7 +79,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         return self._read[model_id]
 
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
-        """Return the member `registry_entry` of format 1.1; empty if there is no entry.
+        """Return the member `registry_entry` of a submission of format 1.1; {} without an entry.
 
         Facts that the entry lacks are left out. Raises BadConfiguration as `entry` does.
         """

@@ -24,7 +24,7 @@ LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 for a tokenizer wi
 WORD_MAX = 100  # maximum letters of a name that is copied from a repository
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
 TEXT_CONFIG = "text_config"
-"""Member of a configuration that has several parts."""
+"""Member with the configuration of the text model, if a model has several parts."""
 CONFIG, TOKENIZER_CONFIG, TOKENIZER = "config.json", "tokenizer_config.json", "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER_CONFIG, TOKENIZER, "vocab.txt", "vocab.json", "spiece.model")
 FORMATS = (
@@ -42,7 +42,7 @@ class HubModel:
     revision: str
     """Commit, 40 hex digits."""
     files: Mapping[str, str]
-    """SHA-256 of the weights that are loaded and of every file beside them, by name."""
+    """SHA-256 of the weights that are loaded, and of the other files that a run needs, by name."""
     config: Mapping[str, Any]
     tokenizer: Mapping[str, Any]
     """tokenizer_config.json; empty without one."""
@@ -52,7 +52,7 @@ class HubModel:
     def number(self, names: tuple[str, ...]) -> int | None:
         """Return the first positive integer with one of these names in the configuration.
 
-        Its part for text is searched, too. Return None if there is no such number.
+        Its member TEXT_CONFIG is searched, too. Return None if there is no such number.
         """
         inner = self.config.get(TEXT_CONFIG)
         configurations = (self.config, inner if isinstance(inner, dict) else {})
@@ -71,7 +71,10 @@ class HubModel:
         None means that any number is accepted.
         """
         limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
-        return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
+        return min(
+            (limit for limit in limits if type(limit) is int and 0 < limit <= LENGTH_MAX),
+            default=None,
+        )
 
     @property
     def dtype(self) -> Dtype:
@@ -81,7 +84,7 @@ class HubModel:
 
     @property
     def has_code(self) -> bool:
-        """Whether the repository contains code."""
+        """Whether the repository contains code with which transformers loads the model."""
         return "auto_map" in self.config or "auto_map" in self.tokenizer
 
     @property
@@ -91,19 +94,19 @@ class HubModel:
 
     @property
     def model_class(self) -> str:
-        """Class that the configuration names; if it names none, the model's type."""
+        """Class or else type of the model that the configuration names, by default AutoModel."""
         architectures = self.config.get("architectures")
         class_name = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(class_name) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
-        """Class that the configuration of the tokenizer names."""
+        """Class of the tokenizer that its configuration names, by default AutoTokenizer."""
         return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 
 def word(value: object) -> str | None:
-    """Return a value of a repository if it is a valid name, else None: other text is not copied."""
+    """Return a value of a repository if it is a valid name; None for any other value."""
     is_name = isinstance(value, str) and len(value) <= WORD_MAX and _WORD.fullmatch(value)
     return str(value) if is_name else None
 
@@ -128,7 +131,7 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
 @dataclass(frozen=True)
 class AuthorFacts:
-    """The facts that a repository cannot state, and names chosen by the user."""
+    """Facts that the repository of the model does not state, and names chosen by the user."""
 
     model_id: str
     display: str
@@ -241,7 +244,7 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 - **Architecture:** {", ".join(shape)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
 - **Input:** {model.tokenizer_class}, upper case, {length}
-- **Pooling:** {_POOLED[author_facts.pooling]}
+- **Pooling:** {_POOLING_TEXTS[author_facts.pooling]}
 - **Layer:** the last hidden state, in {author_facts.dtype}
 - **Licence:** {author_facts.licence or "unknown"}
 
@@ -257,13 +260,13 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 """
 
 
-_POOLED: dict[Pooling, str] = {
+_POOLING_TEXTS: dict[Pooling, str] = {
     "mean": "mean over all tokens but padding, special tokens included",
     "cls": "the first token",
     "last": "the last token before padding",
     "max": "maximum over all tokens but padding, special tokens included",
 }
-_CODE: dict[Pooling, str] = {
+_POOLING_CODE: dict[Pooling, str] = {
     "mean": "(hidden * mask).sum(1) / mask.sum(1)",
     "cls": "hidden[:, 0]",
     "last": "hidden[torch.arange(len(hidden)), mask.sum(1).squeeze(-1) - 1]",
@@ -286,7 +289,7 @@ def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
     )
     is_cut = author_facts.max_length is not None
     limits = f'{author_facts.max_length}, "{"right" if is_cut else "none"}"'
-    code = _CODE[author_facts.pooling]
+    code = _POOLING_CODE[author_facts.pooling]
     mask = '            mask = tokens["attention_mask"].unsqueeze(-1)\n' if "mask" in code else ""
     cut_arguments = "truncation=True, max_length=self.max_length, " if is_cut else ""
     return f'''"""{author_facts.title}: {author_facts.pooling} of the last hidden states."""
@@ -388,7 +391,7 @@ _ASK_AUTHOR = "ask the author of the model to correct the file, or write an extr
 
 
 def extractor_words(extractor: str, location: str, options: Mapping[str, str]) -> list[str]:
-    """Return the words with which a command of the harness names an extractor and its options."""
+    """Return the arguments of a harness command for an extractor, its model and its options."""
     words = [extractor.removeprefix("builtin:"), "--model", location]
     for option, value in options.items():
         words += ["--option", f"{option}={value}"]

@@ -43,9 +43,10 @@ class TaskNote(StrictModel):
     source: Text | None = None
     """The suite that published the task."""
     paper: str | None = None
+    """Key of a paper in the table `papers`."""
 
     def of(self, task: str) -> Self | None:
-        """Return the note, filled in for a task; None if it is about other tasks."""
+        """Return the note with `{}` replaced for a task; None if it is about other tasks."""
         beginning, star, ending = self.match.partition("*")
         pattern = f"{re.escape(beginning)}({'.*' if star else ''}){re.escape(ending)}"
         match = re.fullmatch(pattern, task)
@@ -69,7 +70,7 @@ class BenchmarkPublication(StrictModel):
     code: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9./_-]+$", max_length=300)] | None = None
     """Address of the benchmark's own repository."""
     image: Annotated[str, Field(pattern=r"^[a-z0-9-]+\.png$")] | None = None
-    """File of the page that is the preview picture of links to it, 1200 x 630 pixels."""
+    """File name of the preview picture of links to the page, 1200 x 630 pixels."""
 
 
 class TaskNotes(StrictModel):
@@ -106,7 +107,7 @@ class TaskNotes(StrictModel):
         )
 
     def of(self, task: str) -> TaskNote | None:
-        """Return the first note about a task, filled in for it; None without one."""
+        """Return the first note about a task, with its `{}` replaced; None without one."""
         return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:

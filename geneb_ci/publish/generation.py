@@ -56,7 +56,7 @@ class Generation:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The two digests that the job that builds passes to the job that publishes."""
+        """By name: the two digests that the job that builds passes to the job that publishes."""
         manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
         return {"generation": self.manifest.generation, "manifest": manifest}
 
@@ -131,7 +131,8 @@ def _require_usual_places(layout: Layout) -> None:
         folder: Path | None = getattr(layout, name)
         if folder not in {None, layout.root / expected}:
             raise BadConfiguration(
-                f"pyproject.toml: [tool.geneb-ci] {name} is not {expected}, which the ledger reads",
+                f"pyproject.toml: the setting {name} of [tool.geneb-ci] is another path than "
+                f"{expected!r}, the only one that the ledger reads",
                 f"to publish, use {expected} and remove the setting",
             )
 

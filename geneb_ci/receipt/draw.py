@@ -21,7 +21,11 @@ import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from pydantic import Field
+
+from reference_harness.formats.base import StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,22 +43,32 @@ embeddings gain most."""
 TEST_PART, TRAINING = "test ", "training"
 """Prefix of the names of parts of test embeddings, before the regime; name of the part of training
 embeddings."""
+TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
+"""Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
+task that `--size` draws with them. The limit exists since a verification repeats every draw."""
+DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 _SEPARATOR = b"\x00"
 _DIGEST_RANGE = 1 << 256
 
 
-class SampleSizes(NamedTuple):
-    """Numbers of embeddings to draw."""
+class EmbeddingCounts(StrictModel):
+    """Numbers of drawn embeddings of a receipt."""
 
-    test: int = STANDARD_TEST
+    test: DrawCount
     """Smallest number of test embeddings of each regime, in all tasks together."""
-    training: int = STANDARD_TRAINING
+    training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
     """Number of training embeddings of each task."""
-    support: int = STANDARD_TEST
-    """Number of support embeddings of each few-shot regime but the one with the fewest, in all
-    tasks together."""
-    whole: bool = False
-    """Whether all support embeddings, and all training embeddings of smaller tasks, are drawn."""
+    support: DrawCount
+    """Number of embeddings of few-shot training sequences, in all tasks together: of each few-shot
+    regime but the smallest, whose embeddings are all drawn."""
+    whole: bool
+    """Whether all embeddings of few-shot training sequences, and all training embeddings of the
+    smaller tasks, are drawn."""
+
+
+STANDARD_COUNTS = EmbeddingCounts(
+    test=STANDARD_TEST, training=STANDARD_TRAINING, support=STANDARD_TEST, whole=False
+)
 
 
 class TaskShare(NamedTuple):
@@ -69,7 +83,7 @@ class TaskShare(NamedTuple):
 
 
 def draw_shares(
-    sample: SampleSizes, classes: Mapping[str, int], categories: Sequence[Collection[str]]
+    sample: EmbeddingCounts, classes: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
     """Return the numbers of draws of each task.
 

@@ -42,7 +42,7 @@ TaskRow = tuple[str, int]
 """A task and the index of an embedding in its file."""
 
 
-class Sample(NamedTuple):
+class ReceiptSample(NamedTuple):
     """The compared embeddings of one receipt."""
 
     positions: tuple[TaskRow, ...]
@@ -104,7 +104,7 @@ def sample_of(
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     predictions: Predictions | None = None,
-) -> Sample:
+) -> ReceiptSample:
     """Return the compared embeddings of a receipt. Raises what `sample_at` raises."""
     sample = sample_at(files, receipt, tuple(compared_positions(receipt, benchmark)))
     return sample._replace(predictions=predictions)
@@ -112,7 +112,7 @@ def sample_of(
 
 def sample_at(
     files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[TaskRow, ...]
-) -> Sample:
+) -> ReceiptSample:
     """Return the embeddings of a receipt at these positions, which are grouped by task.
 
     Every file is verified. Raises EmbeddingsRefused for a file that is not the receipt's,
@@ -128,14 +128,14 @@ def sample_at(
         rows[index] = np.ldexp(matrix[row].astype(np.float64), receipt.tasks[task_id].scale_log2)
     if task:
         files.release(task)
-    return Sample(positions, rows)
+    return ReceiptSample(positions, rows)
 
 
 def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
     return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
 
 
-def nearness_of(a: Sample, b: Sample) -> Nearness:
+def nearness_of(a: ReceiptSample, b: ReceiptSample) -> Nearness:
     """Return the similarity of two receipts for one benchmark.
 
     Raises NothingChecked if they have fewer than `EMBEDDINGS_MIN` embeddings in common.

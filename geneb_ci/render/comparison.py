@@ -13,7 +13,7 @@ from geneb_ci.board.diff import (
     RegimePlace,
 )
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.publish.comparison import Comparison, Replay, RuleEffect
+from geneb_ci.publish.comparison import BoardComparison, Replay, RuleEffect
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import audit_words, dumps
 from geneb_ci.render.table import Table
@@ -37,7 +37,7 @@ class TitledTable(NamedTuple):
     """Names of the columns that hold text written by contributors."""
 
 
-def as_text(comparison: Comparison) -> str:
+def as_text(comparison: BoardComparison) -> str:
     """Return a comparison as tables for a terminal."""
     lines = [_headline(comparison, escape(comparison.base))]
     for table in _tables(comparison.diff):
@@ -49,7 +49,7 @@ def as_text(comparison: Comparison) -> str:
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: BoardComparison) -> str:
     """Return a comparison as Markdown tables; names are in code spans."""
     lines = [f"**{_headline(comparison, code(comparison.base))}**"]
     for table in _tables(comparison.diff):
@@ -67,7 +67,7 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(comparison: BoardComparison) -> str:
     """Return the whole comparison as JSON."""
     diff = comparison.diff
     return dumps(
@@ -97,14 +97,14 @@ def as_json(comparison: Comparison) -> str:
     )
 
 
-WRITERS: dict[str, Callable[[Comparison], str]] = {
+WRITERS: dict[str, Callable[[BoardComparison], str]] = {
     "text": as_text,
     "json": as_json,
     "markdown": as_markdown,
 }
 
 
-def _headline(comparison: Comparison, base: str) -> str:
+def _headline(comparison: BoardComparison, base: str) -> str:
     diff = comparison.diff
     moved_models = len({move.model for move in diff.moves})
     rows_by_change = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
@@ -113,7 +113,7 @@ def _headline(comparison: Comparison, base: str) -> str:
     return f"against {base} ({comparison.commit[:12]}): {headline}"
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
+def _notes(comparison: BoardComparison) -> Iterator[str]:
     pushed = [f"{regime} {number}" for regime, number in comparison.diff.pushed.items() if number]
     if pushed:
         yield f"rows whose rank changed only through added or removed rows: {', '.join(pushed)}"

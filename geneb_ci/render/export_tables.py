@@ -16,7 +16,7 @@ from geneb_ci.board.site.links import HUB, LICENCE
 from geneb_ci.board.tables import (
     CODEBOOK,
     PAGE_TABLES,
-    Table,
+    DescribedTable,
     TableColumn,
     codebook,
     csv_text,
@@ -57,14 +57,14 @@ _DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"
 _TASK_FILE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
-def tables(site: Site) -> tuple[Table, ...]:
+def tables(site: Site) -> tuple[DescribedTable, ...]:
     """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
     score_table = values_table(site.rows, site.benchmark, has_errors=has_errors)
     return _models_table(site), _scores_table(site), score_table
 
 
-def _models_table(site: Site) -> Table:
+def _models_table(site: Site) -> DescribedTable:
     named_columns = [(c.download or c.key, c) for c in COLUMNS]
     columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in named_columns]
     columns += [
@@ -80,7 +80,9 @@ def _models_table(site: Site) -> Table:
         submission = row.submission
         versions = (submission.schema_version, submission.harness_version)
         lines.append((*facts, submission.meta.provenance, *versions, records or None))
-    return Table("models", "One line for each model of the board.", tuple(columns), lambda: lines)
+    return DescribedTable(
+        "models", "One line for each model of the board.", tuple(columns), lambda: lines
+    )
 
 
 _KINDS: Mapping[str, ColumnKind] = {"size": "count", "count": "count", "flag": "flag"}
@@ -93,7 +95,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _scores_table(site: Site) -> Table:
+def _scores_table(site: Site) -> DescribedTable:
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in SCORE_EVIDENCE_MEANING.items())
     columns = [
@@ -121,7 +123,7 @@ def _scores_table(site: Site) -> Table:
         for row in site.rows
         for cell in scored_cells(row, site.benchmark)
     ]
-    return Table(
+    return DescribedTable(
         "scores", "One line for each model, regime and task.", tuple(columns), lambda: lines
     )
 
@@ -146,7 +148,7 @@ def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield CODEBOOK, codebook(exported)
 
 
-def csv_bytes(table: Table) -> bytes:
+def csv_bytes(table: DescribedTable) -> bytes:
     """Return a table as CSV."""
     return b"".join(csv_text(table))
 
@@ -204,7 +206,9 @@ def _dataset_description(
     }
 
 
-def _board_description(site: Site, contents: Iterable[tuple[Table, bytes]]) -> dict[str, Any]:
+def _board_description(
+    site: Site, contents: Iterable[tuple[DescribedTable, bytes]]
+) -> dict[str, Any]:
     files = [
         _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
     ]
@@ -242,7 +246,7 @@ def _file_object(
     }
 
 
-def _record_set(table: Table) -> dict[str, Any]:
+def _record_set(table: DescribedTable) -> dict[str, Any]:
     fields = [
         _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
         for column in table.columns

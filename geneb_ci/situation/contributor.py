@@ -55,7 +55,7 @@ class ResultsFolder(NamedTuple):
     model_id: str
 
 
-class ReceiptFacts(NamedTuple):
+class DeclaredReceipt(NamedTuple):
     """The receipt that a row declares."""
 
     is_published: bool
@@ -124,7 +124,7 @@ class BranchState(CloneState):
     """Paths of files that the base branch has changed as well."""
     verdict_errors: ProblemCounts = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
-    receipt: ReceiptFacts | None = None
+    receipt: DeclaredReceipt | None = None
     pull: OpenPull | None = None
     github_repository: str = ""
     """OWNER/NAME of the repository whose pull requests were read; "" if GitHub was not asked."""

@@ -34,9 +34,9 @@ from geneb_ci.situation.contributor import (
     MISSING_CARD,
     NO_PROBLEMS,
     BranchState,
+    DeclaredReceipt,
     MisplacedFile,
     ProblemCounts,
-    ReceiptFacts,
     ResultsFolder,
 )
 from geneb_ci.situation.table import board_address, repository_named
@@ -323,7 +323,7 @@ class _Reader:
             return report.findings
         return Checker(RULES).check(self.layout.root / row).findings
 
-    def _receipt(self, document: Any) -> ReceiptFacts | None:
+    def _receipt(self, document: Any) -> DeclaredReceipt | None:
         if not isinstance(document, dict) or not document.get("receipt"):
             return None
         submission, _ = check_structure(document)
@@ -340,7 +340,7 @@ class _Reader:
             "",
         )
         is_mini = is_practice(submission.run.benchmark.sha256)
-        return ReceiptFacts(
+        return DeclaredReceipt(
             published_receipt(submission) is not None, len(matrix_names), folder, not is_mini
         )
 

@@ -3,12 +3,13 @@
 import { base } from "./data/board.js";
 import { missingData } from "./data/parts.js";
 import { buildControls } from "./page/controls.js";
-import { fail, show } from "./page/draw.js";
+import { fail, refit, show } from "./page/draw.js";
 import { watch } from "./state/store.js";
 
 if (base) {
   buildControls();
   watch(show);
+  addEventListener("resize", refit);
 } else {
   missingData().then((error) => fail(error));
 }

@@ -42,9 +42,9 @@ def functions_of(file: str) -> set[str]:
 
 @each(("name", "use"), list(uses()))
 def test_each_function_and_each_attack_exists(name: str, use: DefenceUse) -> None:
-    module, _, function = use.by.partition(":")
+    module, _, function = use.function.partition(":")
     assert callable(operator.attrgetter(function)(importlib.import_module(module))), name
-    file, _, test = use.attack.partition("::")
+    file, _, test = use.test.partition("::")
     assert test in functions_of(file), name
 
 

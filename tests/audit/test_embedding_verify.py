@@ -51,12 +51,12 @@ from geneb_ci.audit.sampling.embedding_draw import (
 from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierEmbeddings,
-    EmbeddingCounts,
     EmbeddingPlan,
 )
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt import column_rule, first_rule
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
@@ -288,7 +288,7 @@ def test_few_shot_probes_decide_by_their_scores() -> None:
         ),
         (
             lambda result: result.update(few_shot=fitted(varied=None)),
-            "has fits on variants, unlike the draw, or lacks them",
+            "lacks fits on variants, unlike the draw",
         ),
         (lambda result: result.update(few_shot=fitted(others="0.1000")), "other numbers of fits"),
         (lambda result: result["few_shot"]["regimes"].pop("1shot"), "probes of 10shot were fitted"),

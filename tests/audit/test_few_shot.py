@@ -182,7 +182,7 @@ def benchmark_of(regimes: Sequence[str], smallest_class: int | None) -> Benchmar
         ),
         ({}, {"regimes": ["1shot", "10shot"]}, "probes of 1shot were fitted, expected 1shot, 10"),
         ({}, {"tasks": ["t0"]}, "1shot: its tasks are not those of the audit"),
-        ({"varied": None}, {}, "1shot: t1 has fits on variants, unlike the draw, or lacks them"),
+        ({"varied": None}, {}, "1shot: t1 lacks fits on variants, unlike the draw"),
         ({}, {"varied": ["t0"]}, "1shot: t1 has fits on variants, unlike the draw"),
         ({"others": [0.1] * 19}, {}, "1shot: t1 has other numbers of fits than 5 and 20"),
         ({"varied": [0.1] * 4}, {}, "1shot: t1 has other numbers of fits"),

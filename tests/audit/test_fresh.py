@@ -157,7 +157,9 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
         sequences=tuple(sequence._replace(task=task) for sequence in opened.sequences)
     )
     require_used_set(used(outcome, commitment.sha256, task, 3), moved)
-    with pytest.raises(AuditRefused, match=f"task {task}: the record scored 2 sequences of 3"):
+    with pytest.raises(
+        AuditRefused, match=f"{task}: the record scored 2 fresh sequences, the set has 3"
+    ):
         require_used_set(used(outcome, commitment.sha256, task, 2), moved)
     with pytest.raises(AuditRefused, match="the record used the set 0000"):
         require_used_set(used(outcome, "0" * 64, task, 3), moved)

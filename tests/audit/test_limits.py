@@ -17,7 +17,7 @@ JUDGING = {
     "geneb_ci.audit.compare.tolerance",
     "geneb_ci.receipt.raise_bound",
     *(
-        use.by.partition(":")[0]
+        use.function.partition(":")[0]
         for defence in DEFENCES
         for use in (defence.tasks, defence.embeddings)
         if isinstance(use, DefenceUse)
@@ -27,7 +27,7 @@ JUDGING = {
 NOT_DECIDING = {
     "sizes of files, texts and blocks": """
         verify_embeddings.RERUN_BYTES_MAX outcome.HEADS_MAX outcome.NAME_MAX statement.ID_DIGITS
-        receipt_variants.REFIT_BYTES_MAX plan.TEST_EMBEDDINGS_MAX direction.BATCH
+        receipt_variants.REFIT_BYTES_MAX draw.TEST_EMBEDDINGS_MAX direction.BATCH
         embeddings.BLOCK_BYTES influence.BLOCK influence.FEATURE_MAX
     """,
     "the format of a receipt": """

@@ -16,10 +16,10 @@ from geneb_ci.audit.compare.embeddings import DrawnTask, EmbeddedVariants, rerun
 from geneb_ci.audit.samples import EmbeddingSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, task_shares
-from geneb_ci.audit.sampling.plan import EarlierEmbeddings, EmbeddingCounts, EmbeddingPlan
+from geneb_ci.audit.sampling.plan import EarlierEmbeddings, EmbeddingPlan
 from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.common.config import find_layout
-from geneb_ci.receipt.draw import drawn_embeddings
+from geneb_ci.receipt.draw import EmbeddingCounts, drawn_embeddings
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded
@@ -124,8 +124,8 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
         repository_folder, change(ROWS), message, None if embedded else repository_folder / "others"
     )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
-    (line,) = (note for note in message if note.startswith("near "))
-    assert line.startswith(f"near {MODEL}: ")
+    (line,) = (note for note in message if note.startswith("this receipt is near "))
+    assert line.startswith(f"this receipt is near that of {MODEL}: ")
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(repository_folder / "copy", ROWS), BENCHMARK)[TASK]
@@ -139,7 +139,7 @@ def test_rows_of_another_model_inherit_nothing(repository_folder: Path) -> None:
     audited(repository_folder, embedded=True)
     notices = Said()
     assert planned(repository_folder, NOISE, notices).earlier == []
-    assert not [note for note in notices if note.startswith("near ")]
+    assert not [note for note in notices if note.startswith("this receipt is near ")]
 
 
 def test_what_cannot_be_compared_is_said(repository_folder: Path) -> None:

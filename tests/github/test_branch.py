@@ -82,7 +82,7 @@ def test_the_base_is_main_of_the_repository_that_a_fork_was_made_from(clone, boa
         git(clone, "remote", "remove", remote)
     assert facts().base == "main"
     git(clone, "branch", "--quiet", "--move", "main", "other")
-    with pytest.raises(NothingChecked, match="neither a main branch"):
+    with pytest.raises(NothingChecked, match="no main branch to compare with"):
         check_branch()
     assert facts("other").outcome == "passed"
     with pytest.raises(WrongRepository, match="'nothing' is not a commit"):
@@ -166,7 +166,7 @@ def test_a_clone_that_git_refuses_has_no_verdict(clone, tmp_path, monkeypatch):
         check_branch()
     git(tmp_path, "init", "--quiet", "empty")
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(NothingChecked, match="neither a main branch"):
+    with pytest.raises(NothingChecked, match="no main branch to compare with"):
         check_branch()
 
 

@@ -67,11 +67,11 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "a text for a number": ('schema_version = "1.0"\nparams = "1"', "params: Input should be"),
     "neither extractor nor missing": (
         'schema_version = "1.0"\n[run]\ndtype = "float32"',
-        "run: Value error, expected one of extractor and missing, found both or neither",
+        "run: Value error, expected either extractor or missing, found neither",
     ),
     "no revision": (
         source(kind="huggingface", location="org/model"),
-        "a revision belongs to kind 'huggingface'",
+        "kind 'huggingface' without a revision; kind 'huggingface' needs one",
     ),
     "a branch": (
         source(kind="huggingface", location="org/model", revision="main"),
@@ -88,7 +88,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     ),
     "a host of the Hub": (
         source(kind="huggingface", location="a/b", revision="1" * 40, host="https://x.org"),
-        "a host belongs to kinds zenodo, gdrive, dataverse",
+        "only kinds zenodo, gdrive, dataverse may have a host; found kind 'huggingface'",
     ),
     "out of the folder": (
         source(kind="url", location="https://x.org")
@@ -116,7 +116,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "numbers of Zenodo": (
         source(kind="zenodo", location="1")
         + f'\n[weights.files]\n"b.bin" = "{SHA}"\n[weights.ids]\n"b.bin" = "1"',
-        "ids belong to kinds gdrive, dataverse",
+        "only kinds gdrive, dataverse may have ids; found kind 'zenodo'",
     ),
     "an extractor of no kind": (
         'schema_version = "1.0"\n[run]\nextractor = "kmer"',

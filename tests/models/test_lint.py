@@ -46,7 +46,7 @@ def test_no_public_entry_contradicts_itself_or_its_row():
 
 
 CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
-    "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "whose tokenizer is kmer"),
+    "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "which needs tokenizer kmer"),
     "unknown licence": (
         ("GROVER", {"sources": {"licence": None}}),
         "where it was looked for",
@@ -58,7 +58,10 @@ CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
     "other pooling": (("DNABERT-S", {"published": {"pooling": "attention-mask-mean"}}), "'cls'"),
     "kernels": (("GROVER", {"loading": {"quirks": ["cuda_kernels"]}}), "gpu_only is false"),
     "windows": (("splicebert-1024nt", {"loading": {"quirks": ["not_on_hub"]}}), "truncation"),
-    "k-mers": (("GROVER", {"loading": {"quirks": ["kmer_tokens"]}}), "about k-mers"),
+    "k-mers": (
+        ("GROVER", {"loading": {"quirks": ["kmer_tokens"]}}),
+        "quirks has kmer_tokens, but tokenizer is 'bpe'",
+    ),
     "elsewhere": (("GROVER", {"loading": {"quirks": ["not_on_hub"]}}), "kind of the weights"),
     "code": (("GROVER", {"loading": {"remote_code": True}}), "no file of code"),
 }

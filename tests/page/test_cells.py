@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from geneb_ci.board.site.cells import FULL_SCALE, model_cells, score_cell, task_cells, text_of
+from geneb_ci.board.site.cells import FULL_SCALE, html_text, model_cells, score_cell, task_cells
 from geneb_ci.board.site.inputs import RankedScore, score_text, writable
 from geneb_ci.board.site.render import render_frame
 from tests.page.site import public_site
@@ -37,7 +37,7 @@ def test_a_cell_has_its_numbers_as_they_are_written_elsewhere(score, low, high):
 
 @given(st.text() | st.text("ab &<>\"'\x00\x7f\ud800é"))
 def test_a_text_is_escaped_as_templates_escape_it(text):
-    assert text_of(text) == str(escape(writable(text)))
+    assert html_text(text) == str(escape(writable(text)))
 
 
 def test_a_frame_has_markup_in_its_slots_in_order():

@@ -233,3 +233,18 @@ def test_strips_have_the_differences_of_the_relation(tab):
     assert page.locator("#chart-strips .mark:not(.hollow)").count() == 3 + filled
     tab.go("#/compare?m=space&m=GROVER")
     assert page.locator("#chart-strips .mark").count() == 2 * 2 + 100
+
+
+def test_a_chart_is_drawn_again_for_a_window_of_another_width(tab):
+    page = tab.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    tab.go("#/plots?m=space")
+    chart = page.locator("#chart-ranges svg")
+    for width, drawn_width, panels in ((390, 342, 1), (844, 796, 3), (1440, 860, 3), (390, 342, 1)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_selector(f"#chart-ranges svg[viewBox^='0 0 {drawn_width} ']")
+        assert chart.locator("> .name").count() == panels
+    page.locator("#chart-ranges .part").first.focus()
+    page.set_viewport_size({"width": 390, "height": 500})  # a keyboard opens: no other width
+    page.wait_for_function("innerHeight === 500")
+    assert page.evaluate("document.activeElement.classList.contains('part')")

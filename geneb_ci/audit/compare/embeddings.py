@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from geneb_ci.receipt.near import Sample
+    from geneb_ci.receipt.near import ReceiptSample
 
 
 ARRAYS_SUFFIX, SEQUENCES_SUFFIX = ".npz", ".txt"
@@ -282,7 +282,7 @@ class AuditedReceipt(NamedTuple):
             and not same_method_reason(identity_of(planned_commitment), identity_of(commitment))
         )
 
-    def sample(self, positions: set[tuple[str, int]], say: Say) -> "Sample":
+    def sample(self, positions: set[tuple[str, int]], say: Say) -> "ReceiptSample":
         """Return the embeddings at these positions that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
@@ -312,7 +312,7 @@ def near_roots(
     reported by `say` and left out. Raises what opening the files of `audited_receipt` raises.
     """
     reason_by_root: dict[str, str] = {}
-    samples: dict[str, tuple[str, Sample]] = {}
+    samples: dict[str, tuple[str, ReceiptSample]] = {}
     for plan in repository.inputs.plans:
         if not isinstance(plan, EmbeddingPlan):
             continue
@@ -351,7 +351,7 @@ def near_roots(
 
 def _earlier_sample(
     plan: EmbeddingPlan, repository: AuditRepository, receipts: Path | None, say: Say
-) -> "Sample | None":
+) -> "ReceiptSample | None":
     """Return embeddings of an earlier receipt, from its record's file or else its own files."""
     from geneb_ci.receipt.near import sample_of
 
@@ -379,9 +379,9 @@ def _earlier_sample(
     return recorded_sample
 
 
-def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
+def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[ReceiptSample]":
     """Yield up to `EMBEDDINGS` embeddings of each audit of a receipt, from its record's file."""
-    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, Sample
+    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, ReceiptSample
 
     for path in repository.files:
         record = repository.parsed(path)
@@ -401,7 +401,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
         order = sorted(range(len(places)), key=lambda index: _shuffle_key(*places[index]))
         order = order[:EMBEDDINGS]
         if len(order) >= EMBEDDINGS_MIN:
-            yield Sample(
+            yield ReceiptSample(
                 tuple(places[index] for index in order), embeddings.rerun[order].astype("f8")
             )
 

@@ -44,10 +44,10 @@ triangles contain at least four of them with probability 0.97; if half is, nearl
 FRESH = 16
 """Number of shuffled sequences, which hide how many sequences of the list are real."""
 JUMP = 10.0
-"""Largest allowed distance of a real sequence from its mutants, divided by their distance.
-Measured: at most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and one-token
-pooling), on four sets, one of them 200 variants of one sequence. No trained model was measured,
-hence the margin."""
+"""Largest allowed distance of a real sequence from its mutants, divided by that between the
+mutants. Measured: at most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and
+one-token pooling), on four sets, one of them 200 variants of one sequence. No trained model was
+measured, hence the margin."""
 SHARE_MEMORISED = 0.125
 """Smallest flagged share of triangles above `JUMP`: four of 32, so that one outlier is allowed."""
 ANSWERS_MAX = 8
@@ -65,7 +65,7 @@ float32 model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; floa
 bfloat16 3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
 
 NOISE_SHARE_MIN = 0.1
-"""Smallest distance between mutants that is used, as a share of that noise: three embeddings that
+"""Smallest distance between mutants that is used, as a share of `NOISE`: three embeddings that
 differ by noise alone are then not flagged, and a look-up under bfloat16 still is."""
 
 _LETTERS = "ACGT"
@@ -107,32 +107,31 @@ def with_decoys(
         msg = "there is no sequence to hide among decoys"
         raise ValueError(msg)
     # The order may differ on another machine, since nothing recomputes it.
-    draw = random.Random(seed)  # noqa: S311 (the seed is secret and long; nothing else is drawn)
-    present = set(sequences)
+    generator = random.Random(seed)  # noqa: S311 (the seed is secret and long)
+    existing_sequences = set(sequences)
     all_sequences = list(sequences)
     count = len(sequences)
     published_count = count if published is None else published
-    repeated_rows = draw.sample(range(count), min(TWICE, count))
+    repeated_rows = generator.sample(range(count), min(TWICE, count))
     repeat_pairs = [(row, len(all_sequences) + index) for index, row in enumerate(repeated_rows)]
     all_sequences += [sequences[row] for row in repeated_rows]
     triangles: list[tuple[int, int, int]] = []
-    for row in draw.sample(range(published_count), published_count):
+    for row in generator.sample(range(published_count), published_count):
         if len(triangles) == TRIANGLES:
             break
-        mutants = _mutants(sequences[row], present, draw)
+        mutants = _mutants(sequences[row], existing_sequences, generator)
         if mutants:
             triangles.append((row, len(all_sequences), len(all_sequences) + 1))
             all_sequences += mutants
-    all_sequences += [_shuffled(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
-    order = draw.sample(range(len(all_sequences)), len(all_sequences))
+    all_sequences += [
+        _shuffled(generator.choice(sequences), generator) for _ in range(min(FRESH, count))
+    ]
+    order = generator.sample(range(len(all_sequences)), len(all_sequences))
     new_position = {old: new for new, old in enumerate(order)}
     return SequencesWithDecoys(
         [all_sequences[old] for old in order],
         [new_position[row] for row in range(count)],
-        [
-            (new_position[first_place], new_position[second_place])
-            for first_place, second_place in repeat_pairs
-        ],
+        [(new_position[row], new_position[repeated_row]) for row, repeated_row in repeat_pairs],
         [(new_position[x], new_position[y], new_position[z]) for x, y, z in triangles],
         published_count,
     )
@@ -146,7 +145,7 @@ class TaskEmbeddings(NamedTuple):
     decoys: Decoys
     repeatability: Repeatability
     repeats: "list[tuple[int, np.ndarray]]"
-    """Number of a real sequence, and the embedding that it got in another place or batch."""
+    """Index of a real sequence, and its embedding from another position or batch."""
 
 
 def embed_among_decoys(
@@ -241,7 +240,7 @@ def _few_embedding_count(with_decoys: SequencesWithDecoys, embeddings: "np.ndarr
 
 
 def _are_alike(sequences: set[str]) -> bool:
-    """Whether sequences are variants of one another, whose embeddings may be equal."""
+    """Return whether most sequences are alike, so that their embeddings may be equal."""
     ordered = sorted(sequences)
     first = ordered[0]
     similar_count = sum(
@@ -251,27 +250,27 @@ def _are_alike(sequences: set[str]) -> bool:
     return 2 * similar_count > len(ordered)
 
 
-def _mutants(sequence: str, existing: set[str], draw: random.Random) -> list[str]:
-    """Return two mutants at one inner position; [] if there are none or one is in `existing`."""
+def _mutants(sequence: str, existing_sequences: set[str], generator: random.Random) -> list[str]:
+    """Return two mutants at one inner position; [] if there are none or one exists already."""
     upper = sequence.upper()
     positions = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
     if not positions:
         return []
-    position = draw.choice(positions)
+    position = generator.choice(positions)
     is_lower_case = sequence[position].islower()
-    letters = draw.sample([letter for letter in _LETTERS if letter != upper[position]], 2)
+    letters = generator.sample([letter for letter in _LETTERS if letter != upper[position]], 2)
     mutants = [
         sequence[:position]
         + (letter.lower() if is_lower_case else letter)
         + sequence[position + 1 :]
         for letter in letters
     ]
-    return [] if existing & set(mutants) else mutants
+    return [] if existing_sequences & set(mutants) else mutants
 
 
-def _shuffled(sequence: str, draw: random.Random) -> str:
+def _shuffled(sequence: str, generator: random.Random) -> str:
     """Return a sequence of the same letters in another order."""
-    return "".join(draw.sample(sequence, len(sequence)))
+    return "".join(generator.sample(sequence, len(sequence)))
 
 
 def _length(row: "np.ndarray") -> float:

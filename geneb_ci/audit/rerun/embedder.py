@@ -16,10 +16,9 @@ from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
-from geneb_ci.receipt.draw import SMALL_TASK
+from geneb_ci.receipt.draw import SMALL_TASK, EmbeddingCounts
 from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
@@ -51,7 +50,7 @@ class SampleEmbedder:
         self.part_facts: list[EmbeddedTask] = []
         """Facts of each finished part of the list of sequences."""
         self.repeats: list[tuple[str, npt.NDArray[np.float32]]] = []
-        """Some sequences, each with an embedding that it got in another place or batch."""
+        """Some sequences, each with its embedding from another position or batch."""
 
     def embed(
         self, sequences: Sequence[str], unpublished: Sequence[str] = ()
@@ -99,8 +98,8 @@ class SampleEmbedder:
                 and facts.sequences_sha256 == part_digest
                 and file_sha256(folder / _MATRIX_FILE) == facts.embeddings_sha256
             ):
-                kept_values = np.load(folder / _MATRIX_FILE, allow_pickle=False)
-                return self._noted_part(sequences, facts, self._as_receipt_width(kept_values))
+                saved_embeddings = np.load(folder / _MATRIX_FILE, allow_pickle=False)
+                return self._noted_part(sequences, facts, self._as_receipt_width(saved_embeddings))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         embeddings = runs.embed(sequences, published_count)
@@ -127,7 +126,7 @@ class SampleEmbedder:
     def _noted_part(
         self, sequences: Sequence[str], facts: EmbeddedTask, matrix: "npt.NDArray[np.float32]"
     ) -> "npt.NDArray[np.float32]":
-        """Note a finished part and its repeats; return the embeddings of its sequences.
+        """Add a finished part to `part_facts` and `repeats`; return its embeddings.
 
         `matrix` has the embeddings of `sequences`, followed by those of the repeats.
         """
@@ -146,7 +145,7 @@ class SampleEmbedder:
                 f"receipt have {self._width}",
                 "ask for a receipt of this extractor and these options",
             )
-        with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
+        with np.errstate(over="ignore"):  # a number that is too large becomes infinite
             return embeddings.astype(np.float32, copy=False)
 
     def embed_again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
@@ -181,8 +180,8 @@ OPERATIONS_PER_SECOND = 150e9
 LETTERS_PER_SEQUENCE = 300
 """Assumed letters of a sequence where the submission does not say how many were given."""
 GPU_AS_CPUS = 50
-"""Assumed speed of a GPU in CPUs, if the contributor's run used one and the rerun uses the other:
-7.5 TFLOP/s of float32, without TF32, beside `OPERATIONS_PER_SECOND`."""
+"""Assumed speed of a GPU as a multiple of that of a CPU, for a run on one and a rerun on the other:
+7.5 TFLOP/s in float32, without TF32, divided by `OPERATIONS_PER_SECOND`."""
 
 
 class Pace(NamedTuple):
@@ -190,7 +189,7 @@ class Pace(NamedTuple):
 
     seconds_per_sequence: float
     basis: str
-    """How the speed was estimated, as the end of a sentence."""
+    """The basis of the estimate, as the end of a sentence."""
 
 
 def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
@@ -246,7 +245,7 @@ class RerunCost(NamedTuple):
     embedding_seconds: float
     """Seconds in the sandbox."""
     basis: str
-    """How this time was estimated, as the end of a sentence."""
+    """The basis of the estimated time, as the end of a sentence."""
 
 
 def rerun_cost(

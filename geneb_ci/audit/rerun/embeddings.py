@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
-"""Folder of the files that the harness writes, and its files of all cells and the submission."""
+"""Folder for files of the harness, and the files in it with all cells and with the submission."""
 RERUN_EMBEDDINGS = "rerun.npz"
 """File of the work folder with the rerun embeddings, which the record needs."""
 REPEATS_AT_ONCE = 16
@@ -129,8 +129,8 @@ def committed_receipt(
 
     Raises AuditRefused if the submission has no receipt, StepMismatch if it has another one.
     """
-    read = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
-    submission, receipt = receipt_of(read, subject.benchmark)
+    parsed = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
+    submission, receipt = receipt_of(parsed, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(
             SAMPLE,
@@ -168,7 +168,7 @@ class _EmbeddingRun:
         self.embedder = SampleEmbedder(prepared, receipt.dim, say)
 
     def result(self) -> RerunResult:
-        """Return the outcome and the file of rerun embeddings."""
+        """Return the outcome, and the content of the file with the rerun embeddings."""
         from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
         stage: Literal["embedding", "scoring"] = "scoring"
@@ -346,10 +346,10 @@ class _EmbeddingRun:
         """Return the embeddings of variants, task by task."""
         by_task = [variants.get(task, TaskVariants()) for task in self.task_ids]
         return EmbeddedVariants(
-            [task_part.rows for task_part in by_task],
+            [task_variants.rows for task_variants in by_task],
             [
-                self._embeddings_of(embedding_by_sequence, task_part.sequences)
-                for task_part in by_task
+                self._embeddings_of(embedding_by_sequence, task_variants.sequences)
+                for task_variants in by_task
             ],
         )
 
@@ -397,7 +397,7 @@ class _EmbeddingRun:
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
         """Compute failed embeddings again, the worst first, until the verdict is certain.
 
-        Returns task to row of the file to the embedding that was computed again.
+        Returns, by task and by row of its file, the embedding that was computed again.
         """
         width = self.receipt.dim
         failed = [

@@ -50,8 +50,9 @@ HEADER_MAX = 1 << 16
 CHUNK_BYTES = 1 << 20
 GZIP = b"\x1f\x8b"
 OTHER_FORMATS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
-"""First bytes of other files that may be passed as an archive, and their name."""
+"""First bytes of files that are no tar archives, mapped to the name of their format."""
 _REGULAR = (b"0", b"\0", b"7")
+"""Type flags of regular files in a tar header."""
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
 _EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
 _EXTENDED_MAX = 8
@@ -63,7 +64,7 @@ class BrokenArchiveError(Exception):
 
 
 class NotTarError(BrokenArchiveError):
-    """The file is of another type."""
+    """The file is not a tar archive."""
 
 
 class ArchiveMember(NamedTuple):
@@ -88,13 +89,13 @@ class _CountingReader:
 
     def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
         self._stream = stream
-        self._left = limit
-        self.read = 0
+        self._limit = limit
+        self.bytes_read = 0
 
     def read_at_most(self, count: int) -> bytes:
         """Return `count` bytes, or fewer at the end of the stream."""
-        if count > self._left:
-            raise BrokenArchiveError("the archive is larger than any model")
+        if self.bytes_read + count > self._limit:
+            raise BrokenArchiveError(f"the archive unpacks to more than {self._limit:,} bytes")
         chunks, bytes_left = [], count
         while bytes_left:
             try:
@@ -106,8 +107,7 @@ class _CountingReader:
             chunks.append(chunk)
             bytes_left -= len(chunk)
         content = b"".join(chunks)
-        self._left -= len(content)
-        self.read += len(content)
+        self.bytes_read += len(content)
         return content
 
     def read_exactly(self, count: int) -> bytes:
@@ -132,7 +132,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
     header: dict[str, str] = {}
     header_count = 0
     while True:
-        is_first = reader.read == 0
+        is_first = reader.bytes_read == 0
         block = reader.read_at_most(BLOCK_BYTES)
         if not block or not block.strip(b"\0"):
             return
@@ -144,7 +144,9 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
         if type_flag in _EXTENDED:
             header_count += 1
             if size > HEADER_MAX or header_count > _EXTENDED_MAX:
-                raise BrokenArchiveError("an extended header is larger than any path")
+                raise BrokenArchiveError(
+                    "the extended headers of a file are longer than any path, or too many"
+                )
             content = reader.read_exactly(size)
             reader.skip(-size % BLOCK_BYTES)
             if type_flag != _PAX_GLOBAL:
@@ -153,9 +155,9 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
         if "size" in header:
             size = _decimal(header["size"])
         path = header.get("path") or _path_in(block)
-        content_start = reader.read
+        content_start = reader.bytes_read
         yield ArchiveMember(path.removeprefix("./"), size, type_flag in _REGULAR, reader)
-        reader.skip(content_start + size + (-size % BLOCK_BYTES) - reader.read)
+        reader.skip(content_start + size + (-size % BLOCK_BYTES) - reader.bytes_read)
         header, header_count = {}, 0
 
 
@@ -195,7 +197,7 @@ def _is_header(block: bytes) -> bool:
 
 def _other_format_text(block: bytes) -> str:
     """Return the type of a file that is no tar archive, as a sentence."""
-    formats = (kind for start, kind in OTHER_FORMATS.items() if block.startswith(start))
+    formats = (name for start, name in OTHER_FORMATS.items() if block.startswith(start))
     return f"the file is {next(formats, 'of another type')}, expected a tar archive, plain or gzip"
 
 
@@ -210,7 +212,7 @@ def _number_in(field: bytes) -> int:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ") or b"0"
     if not re.fullmatch(rb"[0-7]+", digits):
-        raise BrokenArchiveError("a number of a header is damaged")
+        raise BrokenArchiveError("a number in a header is damaged")
     return int(digits, 8)
 
 

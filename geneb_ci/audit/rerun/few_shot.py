@@ -111,7 +111,7 @@ class FewShotResult(StrictModel):
 
 
 class Gain(NamedTuple):
-    """By how much fits of a regime on training sequences score more than other fits."""
+    """The MCC that fits of a regime on training sequences gain over other fits."""
 
     regime: str
     other_fits: str
@@ -119,8 +119,11 @@ class Gain(NamedTuple):
     task: str
     """Name of a task, or "" for the mean over all `tasks`."""
     tasks: int
+    """Number of tasks in the comparison."""
     gain: float
+    """Mean MCC of the fits on training sequences, less that of the other fits."""
     limit: float
+    """Largest gain that is not flagged."""
 
     @property
     def is_flagged(self) -> bool:
@@ -140,8 +143,8 @@ def few_shot_result(
 ) -> FewShotResult | None:
     """Return the result of all tasks; None for a benchmark without few-shot regimes.
 
-    `scores` has the scores of each task by regime, `varied` those of fits on variants, for the
-    tasks that have them.
+    `scores` maps task to regime to the scores of the fits; `varied` does so for fits on variants,
+    for the tasks that have them.
     """
     regimes: dict[str, dict[str, FewShotTask]] = {}
     for task, by_regime in scores.items():
@@ -215,7 +218,7 @@ def _variance(scores: Sequence[float]) -> float:
 
 
 def _with_limits(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]) -> Iterator[Gain]:
-    """Yield the mean gain of all tasks with its limit, then, of several tasks, the gain of each.
+    """Yield the mean gain of the tasks with its limit, and, if there are several, that of each.
 
     `other_fits` is the kind of the other fits.
     """
@@ -273,7 +276,8 @@ def few_shot_contradiction(
                     f"{regime}: {task} has other numbers of fits than {fit_count} and {OTHER_DRAWS}"
                 )
             if (scores.varied is not None) != (task in varied_ids):
-                return f"{regime}: {task} has fits on variants, unlike the draw, or lacks them"
+                verb = "lacks" if scores.varied is None else "has"
+                return f"{regime}: {task} {verb} fits on variants, unlike the draw"
             counts = benchmark.by_id[task].test_class_counts if requires_tests else None
             class_size_min = TEST_TIMES * regimes[regime]
             if counts and (scores.tests is None) == (min(counts) >= class_size_min):

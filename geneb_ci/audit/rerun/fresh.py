@@ -30,11 +30,11 @@ from reference_harness.formats.text import plural, quoted
 
 COLUMNS = ("task", "label", "sequence")
 BYTES_MAX = 1 << 28
-"""Largest size of a set: 500,000 sequences of 500 letters."""
+"""Largest size of a set, in bytes: 500,000 sequences of 500 letters."""
 SEQUENCES_PER_TASK_MAX = 100_000
 """No task of the benchmark has more sequences."""
 LETTERS = frozenset("ACGTURYSWKMBDHVN")
-LABEL_DIGITS = 9
+LABEL_DIGITS_MAX = 9
 SALT_BYTES = 32
 SALT_SUFFIX = ".salt"
 _M = TypeVar("_M", bound=StrictModel)
@@ -50,7 +50,7 @@ class FreshSequence(NamedTuple):
 
 
 class FreshCommitment(StrictModel):
-    """The statement that is published before an audit."""
+    """The statement about a fresh set that is published before an audit."""
 
     schema_version: Literal["1.0"]
     benchmark: Hex64
@@ -62,7 +62,7 @@ class FreshCommitment(StrictModel):
 
 
 class FreshRelease(StrictModel):
-    """The statement that is published after an audit."""
+    """The statement with a fresh set and its salt that is published after an audit."""
 
     schema_version: Literal["1.0"]
     salt: Hex64
@@ -74,7 +74,7 @@ class FreshSet(NamedTuple):
     """The sequences of a set, and its commitment."""
 
     sha256: str
-    """The salted digest."""
+    """SHA-256 of the salt, followed by the bytes of the set."""
     sequences: tuple[FreshSequence, ...]
 
 
@@ -122,7 +122,7 @@ def _sequence_in(fields: list[str], benchmark: Benchmark) -> tuple[FreshSequence
     task, label, sequence = fields
     if task not in benchmark.by_id:
         return None, f"{benchmark.name} has no task {quoted(task)}"
-    if not label.isdigit() or len(label) > LABEL_DIGITS:
+    if not label.isdigit() or len(label) > LABEL_DIGITS_MAX:
         return None, f"label {quoted(label)}, expected a class number"
     if not sequence or set(sequence.upper()) - LETTERS:
         return None, f"sequence {quoted(sequence[:40])}, expected letters of nucleotides"
@@ -169,14 +169,16 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
 
 def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
     """Raise AuditRefused if a sequence, or its reverse complement, is in the task's public data."""
-    by_task: dict[str, list[FreshSequence]] = {}
+    sequences_by_task: dict[str, list[FreshSequence]] = {}
     for row in rows:
-        by_task.setdefault(row.task, []).append(row)
+        sequences_by_task.setdefault(row.task, []).append(row)
     with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:
-        file = sequences_of(list(by_task), source, Path(folder), harness)
-        public = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
-    for task, of_task in by_task.items():
-        public_rows = [row for row in of_task if _either_strand(row.sequence) & public]
+        file = sequences_of(list(sequences_by_task), source, Path(folder), harness)
+        public_sequences = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
+    for task, task_sequences in sequences_by_task.items():
+        public_rows = [
+            row for row in task_sequences if _either_strand(row.sequence) & public_sequences
+        ]
         if public_rows:
             raise AuditRefused(
                 f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
@@ -228,13 +230,14 @@ def check_release(
     counts = dict(Counter(row.task for row in rows))
     if counts != commitment.tasks:
         raise AuditRefused(
-            f"{file}: has {_text_of(counts)}, the commitment states {_text_of(commitment.tasks)}",
+            f"{file}: has {_counts_text(counts)}, the commitment states "
+            f"{_counts_text(commitment.tasks)}",
             "commit to the set again: this commitment states numbers that its set does not have",
         )
     return FreshSet(commitment.sha256, rows)
 
 
-def _text_of(counts: Mapping[str, int]) -> str:
+def _counts_text(counts: Mapping[str, int]) -> str:
     """Return numbers of sequences by task as text."""
     return ", ".join(f"{count} sequences of {task}" for task, count in counts.items())
 
@@ -251,8 +254,8 @@ def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
         scored_count = fresh.tasks[audited.task].fresh.rows if audited.task in fresh.tasks else 0
         if scored_count != counts[audited.task]:
             raise AuditRefused(
-                f"task {audited.task}: the record scored {scored_count} sequences of "
-                f"{counts[audited.task]}",
+                f"task {audited.task}: the record scored {scored_count} fresh sequences, the set "
+                f"has {counts[audited.task]}",
                 fix,
             )
 

@@ -56,7 +56,7 @@ SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
 
 
 class Repeatability(StrictModel):
-    """How much embeddings of the same sequences in other places and batches differ."""
+    """The difference between embeddings of one sequence that was embedded several times."""
 
     pairs: Count
     """Number of sequences that were embedded twice."""
@@ -113,7 +113,7 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
 
 
 def relative_difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
-    """Return the length of the difference of two embeddings, relative to the first.
+    """Return the length of the difference of two embeddings, relative to that of the first.
 
     It is infinite for embeddings of different widths, and for embeddings too long to measure.
     """
@@ -165,7 +165,7 @@ TRAINING_MARGIN = 0.03
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which differs a little."""
 TASK_MARGIN = 0.03
-"""What a single task may lose beyond the margin of all: it may depend on one motif, which a variant
+"""Addition to the margins for D of a single task: it may depend on one motif, which a variant
 breaks. docs/research/adversary.md has measured values."""
 VARIED_IN_ALL = 4000
 """Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
@@ -184,7 +184,9 @@ class VariantDecisions(StrictModel):
     """The decisions of another probe on the same variants, summed over its fits."""
 
     fits: Positive
+    """Number of fits of the probe."""
     kinds: dict[Name, ChangedDecisions]
+    """The changed decisions, by kind of variant."""
 
 
 class TaskVariantDecisions(StrictModel):
@@ -269,7 +271,10 @@ def difference_limit(
 
 
 def alarm_quantile_of_one(tasks: int) -> float:
-    """Return the normal quantile whose chance is that of `VARIANT_ALARM`, divided by the tasks."""
+    """Return the number of standard errors above the margin from which D of one task is flagged.
+
+    Chance exceeds it with the probability of `VARIANT_ALARM`, divided by the number of tasks.
+    """
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / tasks)
 
@@ -283,12 +288,12 @@ class JudgedDifference(NamedTuple):
 
     @property
     def is_flagged(self) -> bool:
-        """Whether more became wrong than chance explains."""
+        """Whether more decisions became wrong than chance explains."""
         return net_error_share(self.decisions) > self.limit
 
     @property
     def text(self) -> str:
-        """D beside its limit."""
+        """The name, D and its limit."""
         return f"{self.name} D {net_error_share(self.decisions):+.4f} of at most {self.limit:.4f}"
 
 
@@ -334,7 +339,7 @@ def is_flagged(
     other_probes: Mapping[str, VariantDecisions] | None = None,
     tasks: Mapping[str, TaskVariantDecisions] | None = None,
 ) -> bool:
-    """Whether variants of test sequences, by any probe, or of training sequences are flagged.
+    """Return whether the decisions on variants, of test or training sequences, are flagged.
 
     The decisions of all tasks together are judged, then those of each of `tasks`.
     """
@@ -434,18 +439,20 @@ def _pooled_kinds(
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
     """Return the decisions on fresh sequences; None if no rerun task has one."""
     tasks = {
-        task: FreshTask(public=decided.public, fresh=decided.fresh)
-        for task, decided in decisions.items()
-        if decided.fresh is not None
+        task: FreshTask(public=probe_decisions.public, fresh=probe_decisions.fresh)
+        for task, probe_decisions in decisions.items()
+        if probe_decisions.fresh is not None
     }
     if not tasks:
         return None
     other_probes: dict[str, dict[str, FreshTask]] = {}
-    for task, of_task in decisions.items():
-        for probe_name, decided in of_task.others.items():
-            if decided.fresh is not None:
+    for task, decisions_of_task in decisions.items():
+        for probe_name, probe_decisions in decisions_of_task.others.items():
+            if probe_decisions.fresh is not None:
                 fresh_task = FreshTask(
-                    public=decided.public, fresh=decided.fresh, fits=decided.fits
+                    public=probe_decisions.public,
+                    fresh=probe_decisions.fresh,
+                    fits=probe_decisions.fits,
                 )
                 other_probes.setdefault(probe_name, {})[task] = fresh_task
     return FreshResult(
@@ -475,7 +482,7 @@ def loses_accuracy(
     tasks: Mapping[str, FreshTask],
     other_probes: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
-    """Whether a probe is significantly less accurate on fresh sequences than on public ones."""
+    """Return whether a probe loses more accuracy on fresh sequences than chance explains."""
     losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(other_probes or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * standard_error for loss, standard_error in losses)
 
@@ -484,7 +491,7 @@ def fresh_contradiction(fresh: FreshResult) -> str:
     """Return why the numbers of a fresh set contradict each other; "" if they do not."""
     for tasks in (fresh.tasks, *fresh.others.values()):
         for task_id, task in tasks.items():
-            if any(decided.right > decided.rows for decided in (task.public, task.fresh)):
+            if any(decisions.right > decisions.rows for decisions in (task.public, task.fresh)):
                 return f"more decisions on sequences of {task_id} are right than were made"
     if fresh.dropped != loses_accuracy(fresh.tasks, fresh.others):
         return f"dropped is {fresh.dropped}, which contradicts the numbers"
@@ -520,9 +527,9 @@ def fresh_text(fresh: FreshResult) -> str:
     sequence_count = sum(task.fresh.rows for task in fresh.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in fresh.tasks.values())
     flagged_probes = {
-        name: accuracy_loss(of_probe)
-        for name, of_probe in fresh.others.items()
-        if loses_accuracy(of_probe)
+        name: accuracy_loss(fresh_tasks)
+        for name, fresh_tasks in fresh.others.items()
+        if loses_accuracy(fresh_tasks)
     }
     flagged_text = "".join(
         f"; by {name} {-loss:+.4f} ({error_of_probe:.4f})"

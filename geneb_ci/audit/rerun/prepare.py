@@ -66,13 +66,15 @@ class Machine:
     own_code: bool = False
     """Whether the user confirms that they wrote the code that runs."""
     data: Path | None = None
-    """Folder of task data; None: the usual one."""
+    """Folder of task data; None for the practice benchmark, whose data are generated."""
     weights: Path | None = None
     """Folder of weights; missing files are downloaded into it. None: below the work folder."""
     noise: str | None = None
     """Dtype in which the model computes, for a submission that does not declare one."""
     copies: int = COPIES_MIN
+    """Number of jittered copies of the embeddings, from which a tolerance is measured."""
     jobs: int | None = None
+    """Number of processes that score; None: one for each processor."""
     token_budget: int | None = TOKEN_BUDGET
     """Padded tokens per batch; None: as many as fit into memory, measured in the sandbox."""
     fresh: Path | None = None
@@ -118,8 +120,9 @@ class PreparedRerun:
     ) -> Rescored:
         """Return the scores of a task's embeddings by its probes.
 
-        `other_draws` is a text from which other draws of few-shot sequences follow. Raises what
-        `scoring.rescored` raises.
+        `noise` is the dtype of the jitter. `further_files` are the file of variants and fresh
+        sequences and that of their embeddings; `other_draws` is a text from which other draws of
+        few-shot sequences follow. Raises what `scoring.rescored` raises.
         """
         scoring = dataclasses.replace(
             self._scoring, noise=noise, further_files=further_files, other_draws=other_draws
@@ -130,7 +133,7 @@ class PreparedRerun:
         )
 
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
-        """Return the largest limits that scoring any task had, for the record."""
+        """Return the largest limits of scoring a task, by name, for the record."""
         shapes = {
             task: Shape(scores.distinct_sequences, rescoring.dim, self._classes(task))
             for task, scores in rescoring.tasks.items()
@@ -233,11 +236,11 @@ def prepared_rerun(
         )
         escape_count = len(sandbox_runner.escapes)
         say(f"sandbox level {sandbox.level}: {escape_count} escapes attempted, all refused")
-        model, digests = provided_weights(
+        weights_folder, digests = provided_weights(
             commitment.weights, machine, work_folder, sandbox.level, say
         )
         work_folder.pin_weights(digests)
-        spec = _extractor_spec(commitment, subject, sandbox, model, machine, packages)
+        spec = _extractor_spec(commitment, subject, sandbox, weights_folder, machine, packages)
         yield PreparedRerun(
             commitment,
             subject,
@@ -273,18 +276,18 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
 
 def _noise_dtype(subject: AuditSubject, machine: Machine) -> str:
     """Return the dtype in which the model computed, declared by the submission or by --noise."""
-    declared = subject.dtype
-    if declared is None and machine.noise is None:
+    declared_dtype = subject.dtype
+    if declared_dtype is None and machine.noise is None:
         raise UsageProblem(
             "format 1.0 does not say in which dtype the model computed",
             "pass --noise float32, float16, bfloat16 or float64",
         )
-    if declared is not None and machine.noise not in {None, declared}:
+    if declared_dtype is not None and machine.noise not in {None, declared_dtype}:
         raise UsageProblem(
-            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
+            f"--noise {machine.noise} contradicts the submission, which declares {declared_dtype}",
             "leave out --noise: the declared dtype is used",
         )
-    return declared or str(machine.noise)
+    return declared_dtype or str(machine.noise)
 
 
 def provided_weights(
@@ -307,7 +310,7 @@ def _extractor_spec(
     commitment: Commitment,
     subject: AuditSubject,
     sandbox: Sandbox,
-    model: Path | None,
+    weights_folder: Path | None,
     machine: Machine,
     packages: InstalledPackages | None,
 ) -> ExtractorSpec:
@@ -315,7 +318,7 @@ def _extractor_spec(
     spec_of = functools.partial(
         ExtractorSpec,
         name_model=commitment.weights.location,
-        weights=model,
+        weights=weights_folder,
         device=machine.device,
         options=code.options,
         token_budget=machine.token_budget,

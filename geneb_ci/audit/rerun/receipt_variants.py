@@ -64,11 +64,13 @@ if TYPE_CHECKING:
     from geneb_ci.receipt.direction import ProbeSet
 
 TEST, TRAIN, SUPPORT = "test", "train", "support"
+"""Splits of a task from which sequences are varied."""
 UNDECIDED = -1
 """The decision on an embedding that overflows float16."""
 MAIN_PROBE = "full, canonical"
-"""The probe whose decisions are in the main fields of a result."""
+"""The probe whose decisions are fields of a result; those of the other probes are in `others`."""
 REFIT_BYTES_MAX = 1 << 16
+"""Largest size of the answer of the harness about fits on variants, in bytes."""
 
 
 class TaskVariants(NamedTuple):
@@ -113,11 +115,11 @@ def sample_variants(
     folder: Path,
     version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> SampleVariants:
-    """Return the variants that plan and nonce decide for a record of a version.
+    """Return the variants of an audit, which the seed of the plan and `nonce` decide.
 
-    A file is written to `folder`. Records before version 2.1 have no variants of training
-    sequences, those before 2.3 none of the sequences of few-shot probes. Raises NothingChecked,
-    with the message of the harness, when it fails.
+    A file is written to `folder`. `version` is that of the record: before version 2.1, there are no
+    variants of training sequences, before 2.3 none of the sequences of few-shot probes. Raises
+    NothingChecked, with the message of the harness, when it fails.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
@@ -184,8 +186,8 @@ def decision_changes(
 ) -> Changes:
     """Return the decisions that changed from v test sequences to their (v, d) variants.
 
-    `labels` are those of all test sequences. A variant whose embedding overflows float16 counts as
-    decided wrong.
+    `labels` are those of all test sequences, `rows` the positions of the v sequences among them. A
+    variant whose embedding overflows float16 counts as decided wrong.
     """
     import numpy as np
 
@@ -214,14 +216,14 @@ def fresh_of_task(
 ) -> list[FreshSequence]:
     """Return the fresh sequences of a task. Raises NothingChecked for an unknown label."""
     task_labels = set(probe_sets[MAIN_PROBE].probes[0].classes.tolist())
-    of_task = [sequence for sequence in fresh if sequence.task == task]
-    if unknown := sorted({sequence.label for sequence in of_task} - task_labels):
+    task_sequences = [sequence for sequence in fresh if sequence.task == task]
+    if unknown_labels := sorted({sequence.label for sequence in task_sequences} - task_labels):
         raise NothingChecked(
-            f"the fresh set: label {unknown[0]} is not one of task {task}, which has "
+            f"the fresh set: label {unknown_labels[0]} is not one of task {task}, which has "
             f"{', '.join(map(str, sorted(task_labels)))}",
             "correct the set, and commit to it again",
         )
-    return of_task
+    return task_sequences
 
 
 def fresh_decisions(
@@ -243,9 +245,9 @@ def fresh_decisions(
     by_probe = {
         name: ProbeDecisions(
             fits=len(probe_set.probes),
-            public=_labelled(truth, list(probe_set.predicted)),
+            public=_labelled_decisions(truth, list(probe_set.predicted)),
             kinds={},
-            fresh=_labelled(
+            fresh=_labelled_decisions(
                 labels,
                 [
                     np.where(is_sound, probe.predict(features), UNDECIDED)
@@ -267,7 +269,7 @@ def fresh_decisions(
     )
 
 
-def _labelled(
+def _labelled_decisions(
     truth: "npt.NDArray[np.int64]", predictions_by_fit: "Sequence[npt.NDArray[np.int64]]"
 ) -> LabelledDecisions:
     """Return the summed decisions of one or more fits on the same sequences."""
@@ -316,10 +318,10 @@ def refit(
     """Return the results of the probes that are fitted on variants of a task's sequences.
 
     `training` and `support` are the variants of training and of few-shot sequences, `embeddings`
-    are theirs, (v, d). `submission` is the file with the receipt, `file` has the task's embeddings;
-    files are written to `folder`. An embedding that overflows float16 counts as zeros. Raises
-    LimitExceeded or ResultRefused for embeddings that cannot be scored within the limits, and
-    NothingChecked, with the message of the harness, for any other failure.
+    the (v, d) embeddings of both, in this order. `submission` is the file with the receipt, `file`
+    has the task's embeddings; files are written to `folder`. An embedding that overflows float16
+    counts as zeros. Raises LimitExceeded or ResultRefused for embeddings that cannot be scored
+    within the limits, and NothingChecked, with the message of the harness, for any other failure.
     """
     import numpy as np
 

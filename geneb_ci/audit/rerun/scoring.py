@@ -26,7 +26,7 @@ BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many cl
 
 
 def read_rescored(path: Path) -> Rescored:
-    """Read a rescoring.
+    """Return the scores in a file that `geneb-harness rescore` wrote.
 
     Raises NothingChecked, which names file and key, unless this version wrote the file.
     """
@@ -63,8 +63,8 @@ def variants_of(
 ) -> None:
     """Write variants of at most `rows` test sequences and as many training sequences of a task.
 
-    `with_support` adds one of each sequence that a few-shot probe is fitted on. Raises
-    NothingChecked, with the message of the harness, when it fails.
+    `reverse` adds reverse complements, `with_support` one variant of each sequence that a few-shot
+    probe is fitted on. Raises NothingChecked, with the message of the harness, when it fails.
     """
     harness.call([
         "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
@@ -84,6 +84,7 @@ class Scoring:
     copies: int
     """Number of jittered copies."""
     jobs: int | None
+    """Number of worker processes; None: one for each processor."""
     regimes: tuple[str, ...]
     """The regimes that are compared."""
     is_rounded: bool = True
@@ -146,7 +147,7 @@ def rescored(
 
 
 def merged_rescorings(rescorings: Sequence[Rescored]) -> Rescored:
-    """Return the rescorings of several tasks as one rescoring, with all libraries and seconds.
+    """Return one `Rescored` for the tasks of several, with all libraries and the sum of seconds.
 
     Raises NothingChecked when they are of another benchmark, harness, noise or packages.
     """

@@ -20,7 +20,7 @@ class DeclaredRun:
     """Facts of a run that format 1.0 does not describe, as the maintainer declares them."""
 
     extractor: str
-    """`PATH:CLASS`."""
+    """Path of the extractor's module and name of its class, as `PATH:CLASS`."""
     model: str | None
     """Repository of the weights on the Hub; None for a method without weights."""
     revision: str | None = None
@@ -45,7 +45,7 @@ def sources_of(
     folder: ExtractorFolder | None,
     read_entry: ReadEntry | None,
 ) -> RunSources:
-    """Return code and weights, from the submission, the declared run or the registry's entry.
+    """Return code and weights by the submission, the declared run or the model registry.
 
     Raises UsageProblem and AuditRefused where these contradict each other or are incomplete.
     """
@@ -86,7 +86,7 @@ def sources_of(
 def _check_entry(
     submission: SubmissionByEntry, declared: DeclaredRun | None, read_entry: ReadEntry | None
 ) -> None:
-    """Refuse options that describe the run of a file that names an entry, and another entry."""
+    """Refuse a run that options declare, too, and an entry other than that of the submission."""
     if declared is not None:
         raise UsageProblem(
             "the run is described twice: by options, and by the model registry's entry that the "
@@ -98,14 +98,14 @@ def _check_entry(
         raise AuditRefused(
             f"the submission names the entry {digest[:16]}... of the model registry, the one here "
             f"is {read_entry.sha256[:16]}...",
-            "upgrade the file again, by `geneb-ci upgrade FILE --output FILE`, and commit to that",
+            "upgrade the file again (`geneb-ci upgrade FILE --output FILE`), and audit the result",
         )
 
 
 def _entry_sources(
     model_id: str, read_entry: ReadEntry | None, folder: ExtractorFolder | None
 ) -> RunSources:
-    """Return code and weights as the model's entry in the registry describes them.
+    """Return code and weights as the entry of a model in the model registry describes them.
 
     Raises EntryMissing, EntryIncomplete, or AuditRefused for an entry that pins no file.
     """
@@ -141,7 +141,7 @@ def _entry_sources(
 
 
 def registered_weights(weights: WeightsSource) -> Weights:
-    """Return the weights of an entry, each file with its address."""
+    """Return the weights of an entry of the model registry, each file with its address."""
     return Weights(
         kind=weights.kind,
         location=weights.location,
@@ -175,8 +175,8 @@ def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     weights.
     """
     model = run.model
-    pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
-    if model.kind != "none" and not pinned:
+    is_pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
+    if model.kind != "none" and not is_pinned:
         raise _unpinned_error()
     if model.kind == "local":
         registered = read_entry.entry.weights if read_entry is not None else None

@@ -162,7 +162,7 @@ class TaskRuns:
 
     @property
     def repeatabilities(self) -> list[Repeatability]:
-        """How much embeddings in other batches differ, one for each task with decoys."""
+        """For each task with decoys, how much repeated embeddings of one sequence differ."""
         return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
     @property
@@ -255,16 +255,16 @@ class TaskRuns:
     def _score(self, task: str, label: str) -> Rescored:
         """Return the scores of a task, from the work folder or else computed."""
         folder, settings = self.prepared.work.task(task), self.prepared.settings
-        expected = self.embedded[task]
+        facts = self.embedded[task]
         work = self.prepared.work
         if work.has_result(folder / RESCORED_FILE):
             scores = read_rescored(folder / RESCORED_FILE)
-            is_same = scores.embeddings_sha256 == expected.embeddings_sha256
+            is_same = scores.embeddings_sha256 == facts.embeddings_sha256
             if is_same and scores.noise.dtype == self.noise:
                 return scores
         self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further_files = (
-            (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if expected.further else None
+            (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if facts.further else None
         )
         computed = self.prepared.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further_files, self.plan.seed
@@ -318,7 +318,7 @@ class SandboxRuns:
         )
 
     def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
-        """Return a function of the embedded letters that says, every minute, what is left."""
+        """Return the function that reports progress, given the number of embedded letters."""
         total = sum(map(len, sequences))
         remaining = RemainingTime(total, PROGRESS_SECONDS)
 

@@ -131,16 +131,16 @@ def check_outcome(
     fix = f"remove {path} and run the command again: only what is missing is computed"
     tasks = [choice.task for choice in plan.chosen]
     folders = {task: work.task(task) for task in tasks}
-    lacking = [
+    missing_results = [
         folder / name
         for folder in folders.values()
         for name in (EMBEDDED, RESCORED_FILE)
         if not work.has_result(folder / name)
     ]
-    if lacking:
+    if missing_results:
         raise AuditRefused(
-            f"{path}: this outcome was made from {lacking[0]}, which is missing or was changed "
-            "since",
+            f"{path}: this outcome was made from {missing_results[0]}, which is missing or was "
+            "changed since",
             fix,
         )
     rescoring = merged_rescorings(
@@ -163,13 +163,13 @@ def check_outcome(
     if wrong_parts:
         raise AuditRefused(
             f"{path}: the {wrong_parts[0]} of this outcome does not follow from the plan and the "
-            "scores beside it",
+            "scores in its folder",
             fix,
         )
 
 
 class MemorisationResults(NamedTuple):
-    """The results that show whether the extractor knows sequences of the benchmark."""
+    """The results that show whether the extractor memorised sequences of the benchmark."""
 
     variants: VariantResult | None
     fresh: FreshResult | None
@@ -214,7 +214,7 @@ def _task_comparisons(
 def _environment_notes(
     packages: InstalledPackages | None, scorer_packages: Mapping[str, str]
 ) -> list[str]:
-    """Return a note on the lock and its packages whose versions differ from those that scored."""
+    """Return a note on the lock, with its packages that the scorer has in other versions."""
     if packages is None:
         return []
     lock = f"environment: lock with sha256 {packages.lock_sha256}"

@@ -51,7 +51,7 @@ MANUAL_FETCH_FIX = (
 CONFIG_MAX = 1 << 20
 """Largest size of a JSON file that is parsed, in bytes: configurations have a few kB."""
 VALUES_MAX = 200_000
-"""Largest number of values in such a file: a third of what fits into that size."""
+"""Largest number of values in a parsed JSON file: a third of what fits into `CONFIG_MAX`."""
 JSON_MAX = 1 << 26
 """Largest size of any JSON file, in bytes: the largest vocabularies have half as many."""
 OTHER_BYTES_MAX = 1 << 28
@@ -152,18 +152,18 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
         if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
             raise WeightsRefused(
                 f"{quoted(name)} is not the name of a file below the folder of weights",
-                "commit again, with the names under which the files are published",
+                "make a new commitment, with the names under which the files are published",
             )
-    lacking = [name for name in weights.files if not (folder / name).is_file()]
-    without_address = [name for name in lacking if name not in weights.addresses]
-    if without_address or not weights.files:
+    missing_files = [name for name in weights.files if not (folder / name).is_file()]
+    files_without_address = [name for name in missing_files if name not in weights.addresses]
+    if files_without_address or not weights.files:
         raise UsageProblem(
-            f"{first_and_more(without_address) or 'the weights'}: no address to fetch from "
+            f"{first_and_more(files_without_address) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",
             MANUAL_FETCH_FIX,
         )
     archives: dict[str, dict[str, str]] = {}
-    for name in lacking:
+    for name in missing_files:
         address, _, member = weights.addresses[name].partition("#")
         if member:
             archives.setdefault(address, {})[member] = name
@@ -181,11 +181,12 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 
 
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
-    """Return the SHA-256 of every weight file, by name, after comparing it with the commitment.
+    """Verify a folder of weights by the commitment; return the SHA-256 of every file, by name.
 
-    Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
-    missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
-    safetensors header, and for a configuration that names code of another repository.
+    Raises WeightsRefused for a link, for too many or too
+    large files, for a weight file that is missing, changed or not in the commitment, for a pickle
+    below sandbox level 2, for a malformed safetensors header, and for a configuration that names
+    code of another repository.
     """
     files = _files(folder)
     _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
@@ -205,7 +206,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
             raise WeightsRefused(
                 f"{name} is a weight file that the commitment does not name",
-                "remove it, or name it in the submission and commit again",
+                "remove it, or name it in the submission and make a new commitment",
             )
         if file.suffix in PICKLE_ENDINGS and level < PICKLE_LEVEL:
             raise WeightsRefused(
@@ -241,9 +242,9 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
 
 
 def _disguise_fix(file: Path) -> str:
-    """Return a fix that names the actual kind of a file named like weights; "" if unknown.
+    """Return the fix for a small file that contains no weights, such as a pointer of git LFS.
 
-    Such a file is small, for example a pointer of git LFS.
+    Returns "" if the kind of the file is not recognised.
     """
     if file.stat().st_size > JSON_MAX:
         return ""
@@ -300,8 +301,8 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
         raise WeightsRefused(
             f"files that the commitment does not name have {total:,} bytes in all, the largest is "
             f"{largest_file}; expected at most {OTHER_BYTES_MAX:,}",
-            "remove files that the model does not need, or name them in the submission and commit "
-            "again",
+            "remove files that the model does not need, or name them in the submission and make "
+            "a new commitment",
         )
 
 
@@ -338,11 +339,11 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
         raise WeightsRefused(
             f"{name} cannot be read as JSON: {error}", "repair or remove it"
         ) from error
-    on_hub = weights.kind == "huggingface"
+    is_on_hub = weights.kind == "huggingface"
     for code in _auto_map_texts(configuration):
-        repository, separator, inside = code.partition("--")
-        has_module = f"{inside.partition('.')[0]}.py" in files
-        if separator and not (has_module and (repository == weights.location or not on_hub)):
+        repository, separator, module_path = code.partition("--")
+        has_module = f"{module_path.partition('.')[0]}.py" in files
+        if separator and not (has_module and (repository == weights.location or not is_on_hub)):
             raise WeightsRefused(
                 f"{name}: auto_map names {quoted(code)}, code of another repository whose revision "
                 "is not pinned",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 BYTES_MAX = 1 << 28
-"""Largest size of a JSON file of the folder; rescorings are the largest."""
+"""Largest size of a JSON file of the folder, in bytes; files of scores are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
@@ -59,7 +59,9 @@ class WorkSettings(StrictModel):
     device: Name
     """`cpu` or `cuda`: which of several GPUs does not matter."""
     noise: Name
+    """Dtype whose rounding errors the jittered copies have."""
     copies: Positive
+    """Number of jittered copies of the embeddings."""
     seed: Count
     """Random seed of the jitter."""
     nonce: Hex64
@@ -110,12 +112,13 @@ class EmbeddedTask(StrictModel):
     further: Count
     """Number of variants and fresh sequences that were embedded."""
     further_sha256: Hex64 | None
-    """Digest of their embeddings; None if there are none, or if the matrix contains them."""
+    """Digest of the embeddings of the variants and fresh sequences; None without these, or if the
+    matrix contains them."""
     repeated: Repeatability | None
-    """How much embeddings of one sequence in other batches differ; None without decoys."""
+    """The difference between embeddings of one sequence in several batches; None without decoys."""
     repeats: list[Count] = Field(default=[])
-    """Numbers of the sequences whose embeddings in other batches follow those of all in the matrix;
-    an audit of tasks keeps none."""
+    """Indices of the sequences that were embedded again, in other batches; these embeddings are the
+    last rows of the matrix. An audit of tasks keeps none."""
 
 
 class WorkFolder:
@@ -168,7 +171,7 @@ class WorkFolder:
         )
 
     def read(self, path: Path | str) -> bytes | None:
-        """Return the bytes of a file, or None if it is missing. Raises AuditRefused."""
+        """Return the bytes of a file; None if missing. Raises AuditRefused if it cannot be read."""
         file = self.folder / path
         try:
             return read_regular(file, BYTES_MAX)
@@ -178,7 +181,7 @@ class WorkFolder:
             raise AuditRefused(f"{file}: {error.reason}", _remove_fix(file)) from error
 
     def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
-        """Return the value in a file, or None if it is missing. Raises AuditRefused."""
+        """Return the object in a JSON file; None if missing. Raises AuditRefused if invalid."""
         raw = self.read(path)
         if raw is None:
             return None
@@ -202,7 +205,7 @@ class WorkFolder:
         self._note(path, file_sha256(self.folder / path))
 
     def has_result(self, path: Path | str) -> bool:
-        """Whether the folder has a result of this audit; a file without a digest does not count.
+        """Return whether the folder has a result whose digest this audit kept.
 
         Raises AuditRefused if the file was changed.
         """
@@ -270,7 +273,7 @@ class WorkFolder:
                 )
 
     def begin(self, now: str) -> str:
-        """Return the time at which the rerun began, which is `now` for the first call."""
+        """Return the time at which the rerun began; the first call keeps `now` as this time."""
         settings = self.settings()
         if settings.started_at is not None:
             return settings.started_at

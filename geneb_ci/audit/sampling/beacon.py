@@ -138,7 +138,7 @@ def _curve() -> ModuleType:
 _LIBRARY = "py_arkworks_bls12381"
 
 
-# For how long after its due time a round has to be unavailable before a fallback.
+# Time from the due time of a round until a fallback may replace it.
 OUTAGE_SECONDS = 3600  # seconds
 KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 
@@ -165,7 +165,7 @@ def fallback_value(
         raise UsageProblem(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
             "policy",
-            "use the key of this epoch; a new key is valid for commitments that are made after its "
+            "use a published key; a new key is valid for commitments that are made after its "
             "digest was added to leaderboard/policy/policy.toml of the main branch",
         )
     keyed_digest = _hmac_of(commitment, hex_key)

@@ -168,7 +168,7 @@ def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# By how much the clock of a maintainer may be wrong.
+# Largest error of a maintainer's clock that is accepted.
 CLOCK_SKEW_SECONDS = 60
 
 
@@ -179,9 +179,9 @@ class BeaconSource(NamedTuple):
     relay: tuple[str, ...] = ()
     fallback_key_file: Path | None = None
     why: str = ""
-    """Why the fallback is used."""
+    """The reason for the fallback."""
     reveal: bool = False
-    """Whether the fallback key is part of the plan."""
+    """Whether the fallback key is written into the plan."""
     practice: bool = False
     """Whether to draw at once by a value that anybody can foresee, on the practice benchmark."""
 

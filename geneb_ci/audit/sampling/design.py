@@ -50,8 +50,8 @@ class AuditPolicy(StrictModel):
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts."""
     scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False
-    """Whether only cells of runs that name the scorer of record count for `audited` and
-    `reproduced`; runs of format 1.0 do not. Earlier policies call this setting `canonical`."""
+    """Whether a cell counts for `audited` and `reproduced` only if its run names the scorer of
+    record, which runs of format 1.0 do not. Earlier policies call this setting `canonical`."""
     aborts: Positive = 3
     """Number of consecutive aborted runs of a method that dispute its row. A machine fails once or
     twice by chance; an extractor that fails whenever a raised task is drawn fails each time."""
@@ -63,7 +63,7 @@ class AuditPolicy(StrictModel):
     """Digests of revealed keys: earlier draws by them stay valid, and no new draw uses them."""
 
     @model_validator(mode="after")
-    def _can_be_met(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.minimum_drawn > self.drawn:
             raise ValueError(
                 f"minimum_drawn = {self.minimum_drawn} is more than drawn = {self.drawn}: "
@@ -114,7 +114,7 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> No
     """Raise BadConfiguration if a benchmark lacks tasks or regimes of the policy in a file."""
     tasks = len(benchmark.tasks)
     strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
-    unknown = [regime for regime in policy.regimes if regime not in benchmark.regimes]
+    unknown_regimes = [regime for regime in policy.regimes if regime not in benchmark.regimes]
     if policy.drawn > tasks:
         raise BadConfiguration(
             f"{file}: [audit] drawn = {policy.drawn} is more than the "
@@ -127,10 +127,10 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> No
             f"of the {len(strata)} larger categories of {benchmark.name}",
             f"write drawn = {len(strata)} or more, or stratified = false",
         )
-    if unknown:
+    if unknown_regimes:
         raise BadConfiguration(
-            f"{file}: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
-            f"has {', '.join(benchmark.regimes)}",
+            f"{file}: [audit] regimes names {first_and_more(unknown_regimes)}, and "
+            f"{benchmark.name} has {', '.join(benchmark.regimes)}",
             "name regimes of the benchmark",
         )
 
@@ -164,7 +164,7 @@ def policy_text(benchmark: Benchmark) -> str:
 
 
 def _detection_text(tasks: int, drawn: int) -> str:
-    """Return as text how many raised tasks a sample detects with probability `CONFIDENCE`."""
+    """Return as text the smallest number of raised tasks that is detected with `CONFIDENCE`."""
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
@@ -181,19 +181,22 @@ STRATUM_TASKS_MIN = 5
 
 def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
     """Return the tasks of each of the larger categories, in the order of the board."""
-    chosen = set(tasks)
-    strata = ([task for task in ids if task in chosen] for ids in benchmark.categories.values())
+    drawable_tasks = set(tasks)
+    strata = (
+        [task for task in category if task in drawable_tasks]
+        for category in benchmark.categories.values()
+    )
     return [stratum for stratum in strata if len(stratum) >= STRATUM_TASKS_MIN]
 
 
 def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
     """Return how many of `drawn` tasks come from each part.
 
-    `sizes` has the number of tasks of each part. Each of the first `guaranteed` parts gets one
-    place. Every further place goes to the part with the largest size / (2 places + 1), or the first
-    of equal ones (Webster, 1832). No part loses a place when `drawn` grows, so a larger sample only
-    adds tasks. Raises UsageProblem when there are fewer places than guaranteed ones, or more than
-    tasks.
+    `sizes` has the number of tasks of each part. One task comes from each of the first `guaranteed`
+    parts. Every further one comes from the part with the largest size / (2 count + 1), where count
+    is the number of its tasks so far, or from the first of equal ones (Webster, 1832). No count
+    falls when `drawn` grows, so a larger sample only adds tasks. Raises UsageProblem when `drawn`
+    is below `guaranteed` or above the number of tasks.
     """
     if not guaranteed <= drawn <= sum(sizes):
         raise UsageProblem(
@@ -201,18 +204,18 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
             "categories needs one",
             f"draw {guaranteed} to {sum(sizes)} tasks",
         )
-    places = [int(number < guaranteed) for number in range(len(sizes))]
+    counts = [int(number < guaranteed) for number in range(len(sizes))]
     queue = [
-        (-Fraction(n, 2 * a + 1), i) for i, (n, a) in enumerate(zip(sizes, places, strict=True))
+        (-Fraction(n, 2 * a + 1), i) for i, (n, a) in enumerate(zip(sizes, counts, strict=True))
     ]
     heapq.heapify(queue)
     for _ in range(drawn - guaranteed):
         _, part = heapq.heappop(queue)
-        while places[part] == sizes[part]:
+        while counts[part] == sizes[part]:
             _, part = heapq.heappop(queue)
-        places[part] += 1
-        heapq.heappush(queue, (-Fraction(sizes[part], 2 * places[part] + 1), part))
-    return places
+        counts[part] += 1
+        heapq.heappush(queue, (-Fraction(sizes[part], 2 * counts[part] + 1), part))
+    return counts
 
 
 def drawable_cells(
@@ -270,8 +273,8 @@ def sampled_tasks(
         return list(ordered_tasks[:drawn])
     parts = task_parts(ordered_tasks, strata)
     counts = allocation([len(part) for part in parts], len(strata), drawn)
-    chosen = {task for part, places in zip(parts, counts, strict=True) for task in part[:places]}
-    return [task for task in ordered_tasks if task in chosen]
+    drawn_tasks = {task for part, count in zip(parts, counts, strict=True) for task in part[:count]}
+    return [task for task in ordered_tasks if task in drawn_tasks]
 
 
 def task_parts(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -323,15 +326,15 @@ def detection_probability(
 ) -> Fraction:
     """Return the smallest probability to detect at least one of m fabricated tasks.
 
-    It is 1 - max over all splits m = m_1 + ... + m_p of the product of
-    miss_probability(N_i, m_i, k_i): the places k_i of each stratum are public, so a forger can
-    choose where to fabricate. Raises what `allocation` raises.
+    It is 1 - max over all splits m = m_1 + ... + m_p of the product of miss_probability(N_i, m_i,
+    k_i): the number k_i of tasks that are drawn from part i is public, so a forger can choose where
+    to fabricate. Raises what `allocation` raises.
     """
-    places = allocation(design.sizes, design.guaranteed, drawn)
+    drawn_counts = allocation(design.sizes, design.guaranteed, drawn)
     largest_miss = [CERTAINTY]  # by number of fabricated tasks so far
-    for size, seats in zip(design.sizes, places, strict=True):
+    for size, drawn_count in zip(design.sizes, drawn_counts, strict=True):
         miss_probabilities = [
-            miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)
+            miss_probability(size, m, drawn_count, power) for m in range(min(size, fabricated) + 1)
         ]
         top = min(fabricated, len(largest_miss) + len(miss_probabilities) - 2)
         largest_miss = [
@@ -383,7 +386,7 @@ class PowerLine(NamedTuple):
 
     drawn: int
     detection: tuple[Fraction, ...]
-    """One value for each number of fabricated tasks."""
+    """Probability of detection for each number of fabricated tasks."""
 
 
 def detection_table(
@@ -407,7 +410,7 @@ def probability_text(probability: Fraction) -> str:
 
 
 def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Return the design of a draw from these tasks."""
+    """Return the sizes of the parts from which these tasks are drawn."""
     if not strata:
         return Design((len(tasks),))
     return Design(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))

@@ -8,10 +8,8 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
-    TEST_EMBEDDINGS_MAX,
     Beacon,
     EarlierEmbeddings,
-    EmbeddingCounts,
     EmbeddingPlan,
     TaskPlan,
 )
@@ -23,9 +21,11 @@ from geneb_ci.audit.sampling.task_draw import (
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import (
+    STANDARD_COUNTS,
     STANDARD_TEST,
     STANDARD_TRAINING,
-    SampleSizes,
+    TEST_EMBEDDINGS_MAX,
+    EmbeddingCounts,
     TaskShare,
     draw_shares,
 )
@@ -38,7 +38,7 @@ from reference_harness.formats.submission import (
 )
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
-"""Prefix of the hashed bytes of the seed, so that it differs from that of a draw of tasks."""
+"""Prefix of the hashed bytes, so that the seed differs from that of a draw of tasks."""
 STANDARD, FULL = "standard", "full"
 COMPARABLE_DTYPES = ("float32", "float64")
 """Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
@@ -51,7 +51,7 @@ def embedding_counts(size: str) -> EmbeddingCounts:
     any other text.
     """
     if size in {STANDARD, FULL}:
-        return EmbeddingCounts(**SampleSizes(whole=size == FULL)._asdict())
+        return STANDARD_COUNTS.model_copy(update={"whole": size == FULL})
     number = int(size) if size.isascii() and size.isdigit() and len(size) < len("10000000") else 0
     if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
@@ -113,15 +113,13 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 def task_shares(
     rows: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
-    """Return the number of draws of each task of a receipt, in the order of the board."""
+    """Return, by task of a receipt, how many embeddings to draw, in the order of the board."""
     classes = {
         task.id: len(task.test_class_counts or (1, 1))
         for task in benchmark.tasks
         if task.id in receipt.tasks
     }
-    return draw_shares(
-        SampleSizes(**rows.model_dump()), classes, list(benchmark.categories.values())
-    )
+    return draw_shares(rows, classes, list(benchmark.categories.values()))
 
 
 def earlier_embedding_draws(
@@ -188,8 +186,8 @@ def draw_embeddings(
 def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     """Return the tasks of a receipt whose training sequences are varied.
 
-    A draw of tasks by the seed of the plan chooses them, with the number and the strata of the
-    commitment, then draws by the seeds of earlier draws.
+    They are drawn by the seed of the plan, with the number and the strata of the commitment, and
+    again by the seed of each earlier draw.
     """
     policy, candidates = plan.commitment.policy, set(tasks)
     strata = [
@@ -198,11 +196,11 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
         if (part := [task for task in stratum if task in candidates])
     ]
     count = min(max(policy.drawn, len(strata)), len(tasks))
-    chosen: dict[str, None] = {}
+    chosen_tasks: dict[str, None] = {}
     for seed in (plan.seed, *(draw.seed for draw in plan.earlier)):
-        ranked = [ticket.task for ticket in tickets_of(seed, tasks)]
-        chosen.update(dict.fromkeys(sampled_tasks(ranked, count, strata)))
-    return list(chosen)
+        ordered_tasks = [ticket.task for ticket in tickets_of(seed, tasks)]
+        chosen_tasks.update(dict.fromkeys(sampled_tasks(ordered_tasks, count, strata)))
+    return list(chosen_tasks)
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:

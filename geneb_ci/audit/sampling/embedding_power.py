@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.receipt.alteration_power import (
     ALTERED_SHARES,
     MEASURED_GAIN,
@@ -10,12 +9,14 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_test,
     hit_probability_in_training,
 )
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.receipt.raise_bound import cells_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.text import plural
 
 CHANCE_MAX = 0.999
+"""Largest probability that is written, since no detection is certain."""
 
 
 def power_lines(
@@ -24,9 +25,10 @@ def power_lines(
     benchmark: Benchmark,
     candidates: Collection[str],
 ) -> Iterator[str]:
-    """Yield lines on the altered embeddings that a draw of `rows` finds, by confusion matrices.
+    """Yield lines of text with the probability that a draw of `rows` finds altered embeddings.
 
-    `candidates` are the ids of the committed tasks.
+    It is computed from the confusion matrices of the submission. `candidates` are the ids of the
+    committed tasks.
     """
     tasks = [task for task in benchmark.task_ids if task in candidates]
     probabilities, task_count = {}, 0

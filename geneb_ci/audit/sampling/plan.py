@@ -12,12 +12,13 @@ from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
-"""Why a task is rerun: in the guaranteed sample, drawn for an earlier version of the submission, or
-named by the plausibility rules."""
+"""The reason for the rerun of a task: in the guaranteed sample, drawn for an earlier version of the
+submission, or named by the plausibility rules."""
 
 
 class DrandBeacon(StrictModel):
@@ -35,9 +36,9 @@ class FallbackBeacon(StrictModel):
 
     kind: Literal["hmac"]
     key_sha256: Hex64
-    """Digest of the key, published at the start of its epoch."""
+    """Digest of the key, published before the key is used."""
     key: Hex64 | None
-    """The key, revealed at the end of the epoch; null before."""
+    """The key, if it is revealed; null while it is secret."""
     value: Hex64
     """HMAC-SHA256 of the commitment."""
     why: Annotated[str, Field(min_length=1)]
@@ -105,26 +106,6 @@ class TaskPlan(BasePlan):
         return [choice.task for choice in self.chosen if choice.reason == "drawn"]
 
 
-TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
-"""Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
-task that `--size` draws with them. The limit exists since a verification repeats every draw."""
-DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
-
-
-class EmbeddingCounts(StrictModel):
-    """Numbers of drawn embeddings of a receipt."""
-
-    test: DrawCount
-    """Smallest number of test embeddings of each regime, in all tasks together."""
-    training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
-    """Number of training embeddings of each task."""
-    support: DrawCount
-    """Number of support embeddings of each further few-shot regime, in all tasks together."""
-    whole: bool
-    """Whether all support embeddings, and all training embeddings of the smaller tasks, are
-    drawn."""
-
-
 class EarlierEmbeddings(StrictModel):
     """An earlier draw of embeddings for the same method, which is repeated."""
 
@@ -152,12 +133,12 @@ class CommitmentFile(StrictModel):
 
 
 def encoded(model: BaseModel) -> str:
-    """Return indented JSON with a final newline."""
+    """Return a model as indented JSON with a final newline."""
     return json.dumps(model.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def commitment_text(commitment: Commitment) -> str:
-    """Return the file of a commitment: the commitment and its digest."""
+    """Return the text of the file with a commitment and its digest."""
     return encoded(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
 
 
@@ -174,7 +155,7 @@ def read_commitment(path: Path) -> Commitment:
             COMMITMENT,
             f"{path}: the commitment has the digest {file.commitment.sha256}, expected "
             f"{file.sha256}",
-            "use the file as it was published, or commit again",
+            "use the file as it was published, or make a new commitment",
         )
     check_commitment(file.commitment, file.sha256)
     return file.commitment
@@ -186,12 +167,12 @@ def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
     Raises NothingChecked when it cannot be read.
     """
     raw = _required_bytes(path, FileKind.PLAN)
-    if FileKind.EMBEDDING_PLAN.fits(_value(raw)):
+    if FileKind.EMBEDDING_PLAN.fits(_json_value(raw)):
         return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
     return _parsed(path, raw, TaskPlan, FileKind.PLAN)
 
 
-def _value(raw: bytes) -> object:
+def _json_value(raw: bytes) -> object:
     try:
         return pydantic_core.from_json(raw)
     except ValueError:

@@ -46,7 +46,7 @@ def require_one_draw(
 ) -> None:
     """Raise AuditRefused if a plan of this class draws for this commitment at another time.
 
-    Tasks may be drawn after embeddings and conversely, since each confirms something else.
+    Tasks may be drawn after embeddings, and embeddings after tasks: they confirm different facts.
     """
     digest = commitment.sha256
     for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_by_time):
@@ -139,11 +139,13 @@ def draw_tasks(
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
-    ranked = [ticket.task for ticket in tickets]
-    chosen = sampled_tasks(ranked, count, commitment.policy.strata)
-    earlier_chosen = earlier_tasks(ranked, chosen, earlier)
-    undrawn = set(commitment.tasks) - {*chosen, *earlier_chosen}
-    targeted_tasks = [task for task in dict.fromkeys(targeted) if task in undrawn][:targeted_max]
+    ordered_tasks = [ticket.task for ticket in tickets]
+    drawn_tasks = sampled_tasks(ordered_tasks, count, commitment.policy.strata)
+    earlier_drawn_tasks = earlier_tasks(ordered_tasks, drawn_tasks, earlier)
+    undrawn_tasks = set(commitment.tasks) - {*drawn_tasks, *earlier_drawn_tasks}
+    targeted_tasks = [task for task in dict.fromkeys(targeted) if task in undrawn_tasks][
+        :targeted_max
+    ]
     return TaskPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -154,8 +156,8 @@ def draw_tasks(
         tickets=tickets,
         earlier=list(earlier),
         chosen=[
-            *_chosen_tasks(chosen, "drawn"),
-            *_chosen_tasks(earlier_chosen, "earlier"),
+            *_chosen_tasks(drawn_tasks, "drawn"),
+            *_chosen_tasks(earlier_drawn_tasks, "earlier"),
             *_chosen_tasks(targeted_tasks, "targeted"),
         ],
     )
@@ -207,8 +209,8 @@ def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
     """Refuse a plan if a step from the commitment to the seed differs, like `check_task_plan`."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
-    # 2. Round: the one that the time of the commitment fixes, of the chain we know.
-    # 3. Signature: the beacon's own, or the committed key's.
+    # 2. Round: the one of drand quicknet that follows from the time of the commitment.
+    # 3. Signature: by the key of the beacon, or by the fallback key.
     if isinstance(plan.beacon, DrandBeacon):
         if plan.beacon.chain != beacon.QUICKNET.hash:
             _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
@@ -281,6 +283,7 @@ def _refuse(step: str, message: str) -> NoReturn:
 LED_TASKS_MAX = 3
 """Largest number of tasks that are added by default from categories that the model leads."""
 FAMILY = "plausibility"
+"""Family of the rules whose findings make a task suspicious."""
 _TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
 
 
@@ -316,8 +319,8 @@ def targets(
     """Return the suspicious candidates, the most suspicious first.
 
     The first are tasks with findings, by the sum of the findings' scores; then a task of each
-    category in which the row leads; then tasks with a gain above 0 over their neighbours, by that
-    gain. Equal tasks are in the order of the benchmark.
+    category in which the row leads; then tasks with a higher score than other rows predict, by the
+    difference. Equal tasks are in the order of the benchmark.
     """
     scores = suspicion(findings)
     gain_by_task = largest_gains(context.view)
@@ -339,15 +342,15 @@ def targets(
 
 def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
     """Return the most surprising candidate of each category that a row leads."""
-    surprising = []
+    surprising_tasks = []
     for lead in led_categories(view):
         tasks = [view.cell(cell)[1] for cell in lead.cells]
-        surprising += [task for task in tasks if task in candidates][:1]
-    return surprising
+        surprising_tasks += [task for task in tasks if task in candidates][:1]
+    return surprising_tasks
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
-    """Return the sum of the scores of the findings about each task."""
+    """Return, by task, the sum of the scores of the findings about it."""
     scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
         keys = finding.pointer.split("/")[1:]
@@ -359,7 +362,10 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return the largest gain of each task over its neighbours, in any regime."""
+    """Return, by task, the largest excess, in any regime, of a score over its prediction.
+
+    It is predicted from the other rows or, if that is impossible, by their median.
+    """
     prediction = view.prediction
     gains = prediction.distances if prediction is not None else _above_median(view)
     gain_by_task: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Tests whether a valid record still applies to file, benchmark, policy, harness and sandbox."""
+"""Tests whether a valid record still fits submission, benchmark, policy, harness and sandbox."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ HARNESS, SANDBOX = "harness", "sandbox"
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a record whose commitment contradicts the submission: its bytes, run or claims.
 
-    Raises StepMismatch where they differ, MissingInput when there is no such file.
+    Raises StepMismatch where they differ, MissingInput when the submission is missing.
     """
     commitment = outcome.plan.commitment
     current = submission_of(outcome, inputs)
@@ -120,7 +120,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         raise StepMismatch(
             SUBMISSION,
             f"the submission has no score in {quoted(commitment.regimes)}",
-            "commit again, and audit again",
+            "make a new commitment, and audit again",
         ) from error
     for subject, claimed_names, committed_names in (
         ("regimes", regimes, commitment.regimes),
@@ -132,13 +132,13 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
                 SUBMISSION,
                 f"the {subject} that may be drawn are not those that the submission claims: "
                 f"{first_and_more([quoted(name) for name in differing_names])}",
-                "commit again, and audit again",
+                "make a new commitment, and audit again",
             )
     if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
         raise StepMismatch(
             SUBMISSION,
             "the commitment has other claims than the submission",
-            "commit again, and audit again",
+            "make a new commitment, and audit again",
         )
     if isinstance(submission, SubmissionV11):
         _check_run(outcome, submission)
@@ -176,7 +176,7 @@ def _check_same(subject: str, committed_value: object, claimed_value: object) ->
             SUBMISSION,
             f"{subject}: the commitment has {quoted(committed_value)}, the submission "
             f"{quoted(claimed_value)}",
-            "commit again, and audit again",
+            "make a new commitment, and audit again",
         )
 
 
@@ -209,11 +209,12 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ("dataset", benchmark.dataset.repo_id, pin.dataset),
         ("dataset revision", benchmark.dataset.revision, pin.revision),
     )
-    for subject, present, recorded in pairs:
-        if present != recorded:
+    for subject, current_value, recorded_value in pairs:
+        if current_value != recorded_value:
             raise StepMismatch(
                 BENCHMARK,
-                f"the {subject} is now {quoted(present)}, and was {quoted(recorded)} in the audit",
+                f"the {subject} is now {quoted(current_value)}, and was "
+                f"{quoted(recorded_value)} in the audit",
                 "the evidence is stale: audit again",
             )
     commitment = outcome.plan.commitment
@@ -223,7 +224,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         raise StepMismatch(
             BENCHMARK,
             f"the benchmark has no {first_and_more([quoted(name) for name in unknown_names])}",
-            "commit again, and audit again",
+            "make a new commitment, and audit again",
         )
 
 
@@ -259,11 +260,11 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
             POLICY,
             f"the sample has other strata than the {len(strata)} categories that have at least "
             f"{STRATUM_TASKS_MIN} of its tasks",
-            "commit again, and audit again",
+            "make a new commitment, and audit again",
         )
-    if lacking := left_out_regimes(outcome, inputs):
+    if missing_regimes := left_out_regimes(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
+            POLICY, f"the audit leaves out the regimes {', '.join(missing_regimes)}", "audit again"
         )
     _check_limits(outcome)
 
@@ -307,7 +308,7 @@ def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
 
 
 def names_scorer(outcome: AnyOutcome, inputs: TrustInputs) -> bool:
-    """Whether the run of an audited submission names the scorer of record."""
+    """Return whether the run of an audited submission names the scorer of record."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     return current is not None and bool(scorer_of(current.submission))
 
@@ -336,9 +337,9 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if the sandbox is below the required level or was left.
+    """Raise StepMismatch if the sandbox is below the required level or may not have confined code.
 
-    It was left if an escape succeeded; if none was attempted, that is unknown and refused as well.
+    That is so if an escape from it succeeded, or if none was attempted.
     """
     sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < minimum_level:

@@ -1,7 +1,8 @@
-"""What attests each field of the board: an audit that compared it, or only its author.
+"""For each field of the board, who confirms it: an audit that compared it, or only its author.
 
 FIELD_GROUPS lists all published fields of a row and the checks of an audit that compare them;
-`attestation_of` returns what follows for one row. docs/maintainer/trust.md has the list as a table.
+`attestation_of` returns what attests the fields of one row. docs/maintainer/trust.md has the list
+as a table.
 """
 
 import enum
@@ -16,7 +17,7 @@ from reference_harness.formats.text import plural
 
 
 class Check(enum.StrEnum):
-    """How an audit compares a claim of a submission with its own result."""
+    """The ways in which an audit compares a claim of a submission with its own result."""
 
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
@@ -64,11 +65,11 @@ class EvidenceByRerun(NamedTuple):
     """The evidence for the scores of a row, by whether their task was rerun."""
 
     rerun: ScoreEvidence
-    """Of a task that was rerun."""
+    """Evidence for a task that was rerun."""
     sampled: ScoreEvidence
-    """Of a task that was not rerun, in a regime with a large enough sample."""
+    """Evidence for a task that was not rerun, in a regime with a large enough sample."""
     others: ScoreEvidence
-    """Of every other task."""
+    """Evidence for every other task."""
 
 
 _WITHOUT_AUDIT = EvidenceByRerun(
@@ -110,7 +111,7 @@ class FieldGroup(NamedTuple):
 
 
 def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
-    """Return the template once for each name, by default each metric, instead of its `{}`."""
+    """Return the template with its `{}` replaced by each name in turn, by default each metric."""
     return tuple(template.format(name) for name in names)
 
 
@@ -319,18 +320,18 @@ def column_author(column: str) -> Author:
     raise KeyError(f"the column {column} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
 
-class Statement(NamedTuple):
-    """What attests some fields of a row."""
+class FieldAttestation(NamedTuple):
+    """Some fields of a row, and what attests them."""
 
     fields: str
     """Name of the group of fields."""
     by: str
-    """What attests them, as text."""
+    """The audits or the author that attest these fields, as text."""
 
 
 @dataclass(frozen=True)
 class RowAttestation:
-    """What attests the scores of one row."""
+    """The audits that attest the scores of one row."""
 
     evidence: Evidence = Evidence.CHECKED
     rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -338,7 +339,7 @@ class RowAttestation:
     sampled: tuple[str, ...] = ()
     """Regimes in which one audit has a large enough sample by itself."""
     unaudited: tuple[str, ...] = ()
-    """The other regimes of the benchmark."""
+    """Regimes of the benchmark that are not in `sampled`."""
     tasks: int = 0
     """Number of distinct tasks that were rerun."""
     benchmark_tasks: int = 0
@@ -367,30 +368,30 @@ class RowAttestation:
         return self.unaudited if SCORE_EVIDENCE[self.evidence] is _WITH_AUDIT else ()
 
     def in_regime(self, regime: str) -> str:
-        """Return the evidence as the text beside scores of one regime."""
+        """Return the evidence for the scores of one regime, as text."""
         if regime in self.unconfirmed_regimes:
             return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
         return str(self.evidence)
 
     @property
-    def statements(self) -> tuple[Statement, ...]:
-        """What attests the scores beside the submitter's word."""
+    def statements(self) -> tuple[FieldAttestation, ...]:
+        """The statements about the scores; empty if only the submitter's word attests them."""
         return (*self._score_statements(), *self._canonical_statements())
 
     @property
-    def every_statement(self) -> tuple[Statement, ...]:
+    def every_statement(self) -> tuple[FieldAttestation, ...]:
         """One or more statements about each group of fields, in the order of FIELD_GROUPS."""
-        scores = tuple(self._score_statements()) or (Statement(SCORES, SUBMITTERS_WORD),)
+        scores = tuple(self._score_statements()) or (FieldAttestation(SCORES, SUBMITTERS_WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
             for group in FIELD_GROUPS
             for statement in statements.get(group.name)
-            or (Statement(group.name, self._text_of(group)),)
+            or (FieldAttestation(group.name, self._text_of(group)),)
         )
 
     def _text_of(self, group: FieldGroup) -> str:
-        """Return the statement about a group of fields that has none by task, as text."""
+        """Return the text that attests a group of fields as a whole, whatever the task."""
         if SCORE_EVIDENCE[self.evidence].others is ScoreEvidence.DISPUTED:
             return (
                 SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED] if group.checks else group.statement
@@ -413,33 +414,33 @@ class RowAttestation:
             group.statement,
         )
 
-    def _score_statements(self) -> Iterator[Statement]:
+    def _score_statements(self) -> Iterator[FieldAttestation]:
         standings = SCORE_EVIDENCE[self.evidence]
         if standings.others is ScoreEvidence.DISPUTED:
-            yield Statement(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
+            yield FieldAttestation(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
             return
         if not self.tasks:
             if self.recomputed is not None:
                 record = self.of_record
-                yield Statement(
+                yield FieldAttestation(
                     SCORES, _recomputed_text(record) if record is not None else SUBMITTERS_WORD
                 )
             return
-        yield Statement("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
+        yield FieldAttestation("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
         if self.of_record is not None:
-            yield Statement("scores of the other tasks", _recomputed_text(self.of_record))
+            yield FieldAttestation("scores of the other tasks", _recomputed_text(self.of_record))
             return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
             meaning = SCORE_EVIDENCE_MEANING[standings.sampled]
-            yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
+            yield FieldAttestation(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
             subject = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
-            yield Statement(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
+            yield FieldAttestation(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
 
-    def _canonical_statements(self) -> Iterator[Statement]:
+    def _canonical_statements(self) -> Iterator[FieldAttestation]:
         if self.recomputed is not None:
-            yield Statement(CANONICAL, _recomputed_text(self.recomputed))
+            yield FieldAttestation(CANONICAL, _recomputed_text(self.recomputed))
 
     def _rerun_text(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""

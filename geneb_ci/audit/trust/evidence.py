@@ -75,7 +75,7 @@ class RepositoryEvidence:
 
     audits: tuple[Audit, ...]
     broken: tuple[Verification, ...]
-    """Verifications of forged or damaged records, or of those with such a withdrawal."""
+    """Verifications of records that are forged or damaged, or whose withdrawal is."""
     official: Mapping[str, str]
     """Digest of the authors' file, by model id."""
     requirements: EvidenceRequirements
@@ -107,7 +107,7 @@ class RepositoryEvidence:
                     for record in self.broken
                     for step in record.broken[:1]
                 ),
-                "restore them from the main branch; `geneb-ci audit verify` shows every step",
+                "restore the files from the main branch; `geneb-ci audit verify` shows every step",
             )
 
 
@@ -151,7 +151,8 @@ def rated_submissions(
     """Return the evidence of each submission that verified records are about, in order of name.
 
     The evidence follows from all records of the repository; the checks of the submission are not
-    run. Raises BadConfiguration when the policy cannot be used.
+    run. `minimum` is the evidence that the caller requires. Raises BadConfiguration when the policy
+    cannot be used.
     """
     evidence = evidence_from(repository, list(repository.verifications()))
     commitments = [
@@ -175,7 +176,8 @@ class _EndedRun(NamedTuple):
     """A run that ended with a record or an abort."""
 
     order: tuple[int, int, str]
-    """Number of statements before it, its entry in an old log or 0, and when it ended."""
+    """Sort key: number of earlier statements, entry in an old log (0 without one), time of the
+    end."""
     audit_id: str
     is_abort: bool
     is_by_receipt: bool
@@ -185,12 +187,12 @@ class _EndedRun(NamedTuple):
 
 
 def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
-    """Return the ids of each method's last runs, if too many of them were aborted in a row.
+    """Return, by digest of a submission, the ids of its method's last runs.
 
-    The key is the digest of a submission of that method. A record of an audit of tasks ends the
-    sequence of aborted runs; a record of an audit by receipt ends only that of runs by receipt,
-    since it reruns no task. Statements of revoked keys do not count, nor statements without links
-    that are missing in the old log of a repository that kept one.
+    It contains only methods of which too many runs in a row were aborted. A record ends the
+    sequence of aborted runs, but a record of an audit by receipt, which reruns no task, only that
+    of other runs by receipt. Statements of revoked keys, and those that `History.counts` rejects,
+    are ignored.
     """
     runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
@@ -228,7 +230,7 @@ def _counted_run(
     statement: AuditEvent | Record,
     predicate: AuditAbort | AnyOutcome,
 ) -> Iterator[_EndedRun]:
-    """Yield the run that a signed file states to have ended, if the file counts."""
+    """Yield the run whose end a signed file states, if the file counts."""
     is_abort = isinstance(predicate, AuditAbort)
     kind = StatementKind.ABORT if is_abort else StatementKind.RESULT
     statement_name, history = f"{path.parent.name}/{path.name}", repository.history
@@ -334,7 +336,7 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
 
 
 def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
-    """Return, by regime, the tasks whose compared scores a scorer or the optimum defines."""
+    """Return, by regime, the tasks with scores of the scorer of record or canonical scores."""
     has_scorer = names_scorer(outcome, inputs)
     return {
         name: frozenset(
@@ -376,34 +378,35 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
         for name in ("harness", "benchmark", "dataset")
         if getattr(audit.versions, name) != getattr(requirements.versions, name)
     ]
-    why_not = {
+    objections = {
         f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
         "the file was changed after the audit": audit.submission_sha256 != sha256,
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
-    lacking = audit.by_receipt.unconfirmed_reason if audit.by_receipt is not None else ""
+    unconfirmed_reason = audit.by_receipt.unconfirmed_reason if audit.by_receipt is not None else ""
     if audit.agrees:
         level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
-        why_not |= {
+        objections |= {
             level: audit.sandbox < requirements.minimum_level,
             "an escape from the sandbox succeeded, or none was attempted": not audit.all_refused,
             f"the audit was for another version of {', '.join(other_versions)}": bool(
                 other_versions
             ),
             shortcoming(audit, requirements): bool(shortcoming(audit, requirements)),
-            f"{RECOMPUTED_TEXT}; {lacking}": bool(lacking),
+            f"{RECOMPUTED_TEXT}; {unconfirmed_reason}": bool(unconfirmed_reason),
         }
-    objection = next((reason for reason, is_true in why_not.items() if is_true), "")
+    objection = next((reason for reason, is_true in objections.items() if is_true), "")
     return f"does not count: {objection}" if objection else "counts"
 
 
 OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 
-def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
-    """Return why a row has its evidence, one line per fact."""
-    decision, sha256 = evidence.decide(file.sha256, file.origin, file.scorer), file.sha256
+def reasons(model_id: str, document: Document, evidence: RepositoryEvidence) -> list[str]:
+    """Return the reasons for the evidence of a row, one line per audit or other fact."""
+    sha256 = document.sha256
+    decision = evidence.decide(sha256, document.origin, document.scorer)
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
         lines.append(OFFICIAL_REASON)

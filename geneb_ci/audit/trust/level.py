@@ -69,9 +69,10 @@ class EmbeddingAuditFacts:
     rule_gap: str = ""
     """The alterations that the rule of an earlier version does not detect, or ""."""
     weakness: str = ""
-    """Why its embeddings cannot be compared within useful tolerances, or ""."""
+    """The reason why embeddings of the receipt cannot be compared within useful tolerances, or
+    ""."""
     receipt_gone_since: str = ""
-    """The day on which the receipt was last available, if that is too long ago, or ""."""
+    """The day on which the receipt was last available; "" if it is available or was recently."""
 
     @property
     def compares_board_scores(self) -> bool:
@@ -80,7 +81,7 @@ class EmbeddingAuditFacts:
 
     @property
     def unconfirmed_reason(self) -> str:
-        """Why the audit confirms no score that the board shows, or ""."""
+        """The reason why the audit confirms no score that the board shows, or ""."""
         if not self.compares_board_scores:
             return UNCOMPARED_TEXT
         return "" if self.varied else UNVARIED_TEXT
@@ -125,9 +126,9 @@ class Audit:
     """Whether the harness that scored had no local changes."""
     versions: Versions
     date: str
-    """Day on which it ended, as 2026-11-20."""
+    """Day on which the audit ended, such as 2026-11-20."""
     withdrawn: str = ""
-    """Why it was withdrawn; "" if it was not."""
+    """The reason why the audit was withdrawn; "" if it was not."""
     uninformative_regimes: tuple[str, ...] = ()
     """Regimes in which fewer than half of the cells of drawn tasks are informative."""
     hidden_raises: Mapping[str, float] = field(default_factory=dict)
@@ -137,14 +138,15 @@ class Audit:
     unclaimed_cells: tuple[str, ...] = ()
     """Cells of drawn tasks that the policy requires and the submission does not claim."""
     undefined: tuple[str, ...] = ()
-    """Cells of drawn tasks whose scores no definition determines."""
+    """Cells of drawn tasks that have neither scores of the scorer of record nor canonical
+    scores."""
     defined: Mapping[str, frozenset[str]] | None = None
-    """By regime, the tasks whose compared scores a definition determines: the scorer that the run
-    names, or in earlier records the canonical scores; None if unknown."""
+    """By regime, the tasks with scores of the scorer of record, or in earlier records with
+    canonical scores; None if unknown."""
     has_variants: bool = True
     """Whether variants of the sequences were embedded."""
     signer: str = ""
-    """Owner of the key that signed it."""
+    """Owner of the key that signed the record."""
     by_receipt: EmbeddingAuditFacts | None = None
     """The facts of an audit by receipt; None for an audit of tasks."""
     fresh_tasks: int = 0
@@ -152,7 +154,7 @@ class Audit:
     is_practice: bool = False
     """Whether anybody could foresee the draw, so that it says nothing about other tasks."""
     objections: tuple[str, ...] = ()
-    """Why it does not confirm the row, as in its record; empty if it agrees."""
+    """The reasons in the record why the audit differs; empty if it agrees."""
     differing: tuple[DifferingScore, ...] = ()
     """The claimed scores outside their tolerance."""
 
@@ -164,7 +166,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class EvidenceRequirements:
-    """What the policy requires of audits, for the current benchmark."""
+    """The requirements of the policy for audits, with the current benchmark."""
 
     minimum_drawn: int
     minimum_level: int
@@ -173,7 +175,7 @@ class EvidenceRequirements:
     """Every task of the benchmark."""
     versions: Versions
     defined: bool = False
-    """Whether only cells count whose scores a definition determines."""
+    """Whether a cell counts only with scores of the scorer of record or canonical scores."""
     minimum_rows: int = 1
     """Smallest number of test embeddings that an audit by receipt draws in each regime."""
     regimes: frozenset[str] = frozenset()
@@ -217,7 +219,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What an agreeing audit by receipt recomputed."""
+    """The result of an audit by receipt that agrees."""
 
     audit_id: str
     facts: EmbeddingAuditFacts
@@ -242,16 +244,16 @@ class Decision:
     evidence: Evidence = Evidence.CHECKED
     """What others did to confirm the scores."""
     is_official: bool = False
-    """Whether the file is that of the benchmark's authors."""
+    """Whether the benchmark's authors wrote the file."""
     audit: Summary | None = None
     basis: tuple[Audit, ...] = ()
     """The audits that the evidence rests on."""
     recomputed: Recomputation | None = None
     """The audit by receipt that confirms most; None if none counts or the row is disputed."""
     sampled: tuple[str, ...] = ()
-    """Regimes in which one of these audits verifies the row by itself."""
+    """Regimes in which a single audit of `basis` confirms the row."""
     unaudited: tuple[str, ...] = ()
-    """The other regimes of the benchmark."""
+    """Regimes of the benchmark that are not in `sampled`."""
 
     @property
     def signers(self) -> tuple[str, ...]:
@@ -263,7 +265,7 @@ class Decision:
 
     @property
     def authorship(self) -> Authorship:
-        """Whose file the row is."""
+        """The authorship of the row: official or contributed."""
         return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
 
 
@@ -317,17 +319,17 @@ def decide(
     differing_audits = [audit for audit in row_audits if not audit.agrees]
     # The sandbox prevents an extractor from faking agreement. A differing audit needs no such
     # protection: it counts at any level but 0, and for any version, since a dispute stays open.
-    agreeing = [
+    agreeing_audits = [
         audit
         for audit in row_audits
         if audit.agrees and audit.all_refused and audit.sandbox >= requirements.minimum_level
     ]
-    agreeing_by_receipt = [audit for audit in agreeing if audit.by_receipt is not None]
+    agreeing_by_receipt = [audit for audit in agreeing_audits if audit.by_receipt is not None]
     current_by_receipt = [
         audit for audit in agreeing_by_receipt if audit.versions == requirements.versions
     ]
-    agreeing = [audit for audit in agreeing if audit.by_receipt is None]
-    current = [audit for audit in agreeing if audit.versions == requirements.versions]
+    agreeing_audits = [audit for audit in agreeing_audits if audit.by_receipt is None]
+    current_audits = [audit for audit in agreeing_audits if audit.versions == requirements.versions]
     is_rescored = not scorer or scorer == (requirements.scorer or scorer)
     recomputed = None
     if is_rescored and not differing_audits and not aborted:
@@ -344,39 +346,41 @@ def decide(
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
     elif not is_rescored:
-        evidence, basis = Evidence.STALE, agreeing
+        evidence, basis = Evidence.STALE, agreeing_audits
         row_digest, board_digest = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
         reason = (
             f"its scores are those of the scorer {row_digest}..., that of the board is "
             f"{board_digest}...: `geneb-harness receipt-rescore` makes them again"
         )
-    elif regimes := _reproduced_text(current, requirements):
-        evidence, basis = Evidence.REPRODUCED, current
+    elif regimes := _reproduced_text(current_audits, requirements):
+        evidence, basis = Evidence.REPRODUCED, current_audits
         reason = (
             f"audits by {SIGNERS} signers or more cover each of the "
-            f"{len(requirements.tasks)} tasks of the {regimes}; {_fresh_set_text(current)}"
+            f"{len(requirements.tasks)} tasks of the {regimes}; {_fresh_set_text(current_audits)}"
         )
-    elif verifying := _verifying_audits(current, requirements):
-        evidence, basis = Evidence.AUDITED, current
+    elif verifying_audits := _verifying_audits(current_audits, requirements):
+        evidence, basis = Evidence.AUDITED, current_audits
         reason = (
-            f"{_audits_text(verifying)} agrees on at least {requirements.minimum_drawn} drawn "
-            f"tasks; {_fresh_set_text(verifying)}"
+            f"{_audits_text(verifying_audits)} agrees on at least {requirements.minimum_drawn} "
+            f"drawn tasks; {_fresh_set_text(verifying_audits)}"
         )
-    elif confirming := _confirming_receipt_audits(current_by_receipt, requirements):
-        evidence, basis = Evidence.AUDITED, confirming
+    elif confirming_audits := _confirming_receipt_audits(current_by_receipt, requirements):
+        evidence, basis = Evidence.AUDITED, confirming_audits
         reason = (
-            f"{_audits_text(confirming)} agrees on every cell of its receipt; "
-            f"{_fresh_set_text(confirming)}"
+            f"{_audits_text(confirming_audits)} agrees on every cell of its receipt; "
+            f"{_fresh_set_text(confirming_audits)}"
         )
-    elif once_verified := _verifying_in_own_version(agreeing, agreeing_by_receipt, requirements):
-        evidence, basis = Evidence.STALE, once_verified
+    elif outdated_audits := _verifying_in_own_version(
+        agreeing_audits, agreeing_by_receipt, requirements
+    ):
+        evidence, basis = Evidence.STALE, outdated_audits
         reason = (
-            f"{_audits_text(once_verified)} agrees, but for another version of harness, benchmark "
-            "or dataset"
+            f"{_audits_text(outdated_audits)} agrees, but for another version of harness, "
+            "benchmark or dataset"
         )
     else:
-        evidence, basis = Evidence.CHECKED, current
-        reason = _unconfirmed_reason(current or current_by_receipt, recomputed, requirements)
+        evidence, basis = Evidence.CHECKED, current_audits
+        reason = _unconfirmed_reason(current_audits or current_by_receipt, recomputed, requirements)
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
@@ -409,12 +413,12 @@ def _verifying_audits(audits: Iterable[Audit], requirements: EvidenceRequirement
 
 
 def _confirming_receipt_audits(
-    receipts: Iterable[Audit], requirements: EvidenceRequirements
+    receipt_audits: Iterable[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
     """Return the audits by receipt that verify a row, each by itself."""
     return [
         audit
-        for audit in receipts
+        for audit in receipt_audits
         if audit.by_receipt is not None
         and not shortcoming(audit, requirements)
         and not audit.by_receipt.unconfirmed_reason
@@ -422,12 +426,12 @@ def _confirming_receipt_audits(
 
 
 def _verifying_in_own_version(
-    agreeing: list[Audit], receipts: list[Audit], requirements: EvidenceRequirements
+    task_audits: list[Audit], receipt_audits: list[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
     """Return the audits that would confirm the row if their versions were still current."""
-    if _reproduced_text(agreeing, requirements) or _verifying_audits(agreeing, requirements):
-        return agreeing
-    return _confirming_receipt_audits(receipts, requirements)
+    if _reproduced_text(task_audits, requirements) or _verifying_audits(task_audits, requirements):
+        return task_audits
+    return _confirming_receipt_audits(receipt_audits, requirements)
 
 
 def _sampled_regimes(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
@@ -476,23 +480,23 @@ def _largest_recomputation(
 _NO_VARIANTS = "no variants of the sequences were embedded"
 
 
-def _embedding_shortcoming(rows: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
+def _embedding_shortcoming(facts: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
     shortcomings = {
-        rows.rule_gap: bool(rows.rule_gap),
-        f"the receipt is weak: {rows.weakness}": bool(rows.weakness),
-        f"nobody can repeat it: the receipt was last available on {rows.receipt_gone_since}": bool(
-            rows.receipt_gone_since
+        facts.rule_gap: bool(facts.rule_gap),
+        f"the receipt is weak: {facts.weakness}": bool(facts.weakness),
+        f"nobody can repeat it: the receipt was last available on {facts.receipt_gone_since}": bool(
+            facts.receipt_gone_since
         ),
-        f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
-        f"{requirements.minimum_rows}": rows.test < requirements.minimum_rows,
-        f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
-        f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
+        f"{plural(facts.test, 'test embedding')} of each regime drawn, the policy requires "
+        f"{requirements.minimum_rows}": facts.test < requirements.minimum_rows,
+        f"the receipt has no cells of {first_and_more(list(facts.missing))}": bool(facts.missing),
+        f"{plural(facts.cells - facts.equal, 'cell')} not claimed": facts.equal < facts.cells,
     }
     return next((reason for reason, is_true in shortcomings.items() if is_true), "")
 
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
-    """Return why an agreeing audit of the current file and versions is too small, or ""."""
+    """Return why an agreeing audit of the current file and versions does not suffice, or ""."""
     if audit.by_receipt is not None:
         return _embedding_shortcoming(audit.by_receipt, requirements) or (
             _NO_VARIANTS if not audit.has_variants else ""
@@ -528,7 +532,7 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
     have an audit that verifies the row by itself, so that invented numbers of one signer have to
     pass the draw of another.
     """
-    covered: dict[tuple[Versions, str], set[str]] = {}
+    covered_tasks: dict[tuple[Versions, str], set[str]] = {}
     signers: dict[tuple[Versions, str], set[str]] = {}
     for audit in audits:
         regimes_with_large_hidden_raise = {
@@ -543,11 +547,11 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
             tasks: AbstractSet[str] = audit.rerun[regime]
             if requirements.defined and audit.defined is not None:
                 tasks = audit.defined.get(regime, frozenset())
-            covered.setdefault(version_and_regime, set()).update(tasks)
+            covered_tasks.setdefault(version_and_regime, set()).update(tasks)
             if not shortcoming(audit, requirements):
                 signers.setdefault(version_and_regime, set()).add(comparable_owner(audit.signer))
     covered_regimes: dict[Versions, set[str]] = {}
-    for (versions, regime), tasks in covered.items():
+    for (versions, regime), tasks in covered_tasks.items():
         if tasks >= requirements.tasks and len(signers.get((versions, regime), ())) >= SIGNERS:
             covered_regimes.setdefault(versions, set()).add(regime)
     sufficient_regimes = [
@@ -600,17 +604,17 @@ def _summary(
 ) -> Summary | None:
     if not basis:
         return None
-    rows = max(
+    largest = max(
         (audit.by_receipt for audit in basis if audit.by_receipt),
         key=lambda facts: facts.embedded,
         default=None,
     )
     return Summary(
-        tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
+        tasks=len(frozenset().union(*(audit.tasks for audit in basis))),
         of=len(requirements.tasks),
-        date=max(counted.date for counted in basis),
-        sandbox=min(counted.sandbox for counted in basis),
+        date=max(audit.date for audit in basis),
+        sandbox=min(audit.sandbox for audit in basis),
         agrees=agrees,
-        cells=f"{rows.equal}/{rows.cells}" if rows else "",
-        rows=rows.embedded if rows else 0,
+        cells=f"{largest.equal}/{largest.cells}" if largest else "",
+        rows=largest.embedded if largest else 0,
     )

@@ -22,8 +22,8 @@ from geneb_ci.statistics.metrics import PackedNumbers
 
 Scope = Literal["paper", "board", "exclusions"]
 SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
-Value = float | int | str | list[str]
-Parameters = dict[str, Value]
+ParameterValue = float | int | str | list[str]
+Parameters = dict[str, ParameterValue]
 MODELS_MIN = 3
 """Minimum number of models for a correlation: two points always lie on a line."""
 SPREAD_MIN = 2
@@ -47,7 +47,9 @@ class FigureRow(NamedTuple):
     macro: dict[str, float]
     """Macro MCC by regime, without regimes in which the model is not ranked."""
     categories: dict[str, Mapping[str, float]]
+    """Mean MCC by regime and category."""
     tasks: dict[str, Mapping[str, float]]
+    """MCC by regime and task."""
 
 
 Rows = Sequence[FigureRow]
@@ -60,10 +62,10 @@ class FigureKind(NamedTuple):
     definition: str
     unit: str
     defaults: Parameters
-    """The parameters with which the paper computed it."""
+    """The parameters with which the paper computed the figure."""
     compute: Callable[[Rows, Mapping[str, Any]], FigureValue]
     exclude: tuple[str, ...] = ()
-    """Models that the paper excludes from it."""
+    """Models that the paper excludes from the figure."""
 
 
 def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
@@ -120,7 +122,7 @@ def figure_of(
     figure_kind: FigureKind,
     rows: Rows,
     scope: Scope,
-    parameters: Mapping[str, Value] | None = None,
+    parameters: Mapping[str, ParameterValue] | None = None,
     exclude: Sequence[str] = (),
 ) -> Figure:
     """Return one figure; `parameters` replace defaults, `exclude` excludes further models."""
@@ -141,7 +143,7 @@ def figure_of(
 
 
 def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]:
-    """Return every figure whose parameters name only models of a board.
+    """Return the definition of every figure whose parameters name only models of a board.
 
     Models of the paper have no meaning on the board of another benchmark.
     """
@@ -153,7 +155,7 @@ def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]
 
 
 def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
-    """Return every figure for the regimes of a benchmark, of which the first has all data."""
+    """Return the definition of every figure; the first regime of the benchmark has all data."""
     full, *few = regimes
     return (
         FigureKind(
@@ -265,7 +267,7 @@ def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
 
 
 def _centred_ranks(numbers: Sequence[float]) -> list[int]:
-    """Return twice the mid-rank of each value minus twice the mean rank, which are integers."""
+    """Return for each number twice the difference of its mid-rank from the mean rank: integers."""
     counts, rank_by_value, lower_count = Counter(numbers), {}, 0
     for number in sorted(counts):
         rank_by_value[number] = 2 * lower_count + counts[number] - len(numbers)

@@ -37,8 +37,9 @@ class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
     positions: Mapping[str, int]
-    """By model id: its index in each column."""
+    """By model id: the index of its score in each column."""
     columns: Mapping[str, Floats]
+    """Scores of these models, by "macro" or category."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _findings(
 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
-    """Return the number of models ranked in both regimes, and Kendall's tau of each score."""
+    """Return the number of models ranked in both regimes, and their Kendall's tau by score name."""
     row_pairs = [
         (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
     ]
@@ -135,18 +136,18 @@ def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
     )
 
 
-def rounded(value: float, decimals: int = DECIMALS) -> float:
-    """Return a rounded figure; -0.0 becomes 0.0."""
-    return round(float(value), decimals) + 0.0
+def rounded(number: float, decimals: int = DECIMALS) -> float:
+    """Return a number rounded to `decimals`; -0.0 becomes 0.0."""
+    return round(float(number), decimals) + 0.0
 
 
-def rounded_or_none(value: float) -> float | None:
-    """Return a rounded figure; None for NaN."""
-    return None if math.isnan(value) else rounded(value)
+def rounded_or_none(number: float) -> float | None:
+    """Return a number rounded to DECIMALS; None for NaN."""
+    return None if math.isnan(number) else rounded(number)
 
 
 def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
-    """Return macro scores against the board's parameter counts, by regime."""
+    """Return by regime the models that score higher by macro than all that are not larger."""
     return {
         regime: document.Size(pareto=pareto(_models_by_size(inputs, table)))
         for regime, table in inputs.scores.items()
@@ -156,7 +157,7 @@ def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
 def _models_by_size(
     inputs: DiagnosticInputs, table: RankedModels
 ) -> Iterator[tuple[str, int, float]]:
-    """Yield ranked models with params and macro, smallest first; of equal sizes, best first."""
+    """Yield id, parameter count and macro score of ranked models, by size, then best first."""
     macro = table.columns["macro"].tolist()
     order = [
         (model.params, -macro[table.positions[model.model]], number)
@@ -172,7 +173,7 @@ def _models_by_size(
 def pareto(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
     """Return the models that score higher than all that are not larger, smallest first.
 
-    `models_by_size` is the result of `_models_by_size`: models with params and macro score.
+    `models_by_size` are the results of `_models_by_size`.
     """
     front: list[document.ParetoModel] = []
     for model, params, macro in models_by_size:
@@ -190,7 +191,7 @@ class _ComparedModel(NamedTuple):
 
 
 def controlled_comparisons(inputs: DiagnosticInputs) -> dict[str, dict[str, document.Attribute]]:
-    """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
+    """Return by regime and attribute the comparisons of pairs that differ only in it."""
     facts = list(_facts(inputs))
     controlled_pairs = list(pairs_with_one_difference(facts))
     return {regime: _attributes_in(inputs, regime, controlled_pairs) for regime in inputs.scores}
@@ -213,10 +214,9 @@ def _facts(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
 def pairs_with_one_difference(
     facts: list[_ComparedModel],
 ) -> Iterator[tuple[str, _ComparedModel, _ComparedModel]]:
-    """Yield the pairs that differ in one attribute, with its name.
+    """Yield attribute, first and second model of each pair that differs only in this attribute.
 
-    The first of a pair is the larger model for size, else the one with the alphabetically later
-    value.
+    If it is the size, the first model is the larger one; else its value is alphabetically later.
     """
     for left, right in itertools.combinations(facts, 2):
         ratio = max(left.params, right.params) / min(left.params, right.params)
@@ -341,7 +341,7 @@ def _winner_changes(
     changes = []
     for category in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            inputs.intervals[r].categories[category] for r in (before, after)
+            inputs.intervals[regime].categories[category] for regime in (before, after)
         )
         if not standings_before or not standings_after:
             continue
@@ -368,9 +368,9 @@ def diagnostics(
     intervals: Mapping[str, RegimeIntervals],
     step_results: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the value of diagnostics.json.
+    """Return the content of diagnostics.json.
 
-    `intervals` and `step_results`, those of `diagnostic_steps`, are of the same rows.
+    `intervals` and `step_results`, the results of `diagnostic_steps` by name, are of the same rows.
     """
     inputs = inputs_of(rows, benchmark, intervals, step_results)
     document_value = document.Diagnostics(

@@ -30,7 +30,7 @@ _CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
 _CELL_ALONE = '<td class="heat %s">%.3f</td>'
 _NOT_RANKED = '<td class="none">not ranked</td>'
 _SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
-"""Characters other than the printable ones of ASCII that need no escaping in HTML."""
+"""Any character except those printable ones of ASCII that HTML need not escape."""
 
 
 def colour_class(score: float, score_range: tuple[float, float]) -> str:
@@ -47,7 +47,7 @@ def score_range(scores: Iterable[float | None]) -> tuple[float, float]:
 
 
 def score_cell(standing: RankedScore | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
-    """Return the cell of a score with its interval, coloured on a scale between two ends."""
+    """Return the cell of a score with its interval, coloured by its position in `score_range`."""
     if standing is None:
         return _NOT_RANKED
     score, low, high, *_ = standing
@@ -77,7 +77,10 @@ def mean_cells(rows: Sequence[Sequence[RankedScore | None]]) -> list[str]:
 
 
 def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> list[str]:
-    """Return the cells of tasks in an order: score and interval, with a column per regime."""
+    """Return the cells of each task: score and interval in each regime.
+
+    `columns` has the scores of each regime; `order` has the indices of the tasks to return.
+    """
     cells_by_column = [
         [_NOT_RANKED] * len(order) if column is None else _column_cells(column)
         for column in columns
@@ -89,7 +92,10 @@ def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> l
 def model_cells(
     models: Sequence[str], columns: Iterable[tuple[Sequence[str], TaskColumns]]
 ) -> list[str]:
-    """Return the cells of each model: score and interval, with a column per regime."""
+    """Return the cells of each model: score and interval in each regime.
+
+    `columns` has for each regime the ranked models and their scores.
+    """
     cells_by_column = [
         dict(zip(ranked_models, _column_cells(column), strict=True))
         for ranked_models, column in columns
@@ -106,7 +112,7 @@ def _column_cells(columns: TaskColumns) -> list[str]:
     return list(map(_with_minus_signs, map(cell.__mod__, zip(shades, *columns, strict=True))))
 
 
-def text_of(text: str) -> str:
+def html_text(text: str) -> str:
     """Return a text escaped for HTML; characters that no page may contain are replaced."""
     return str(escape(writable(text))) if _SPECIAL.search(text) else text
 
@@ -119,13 +125,13 @@ def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup
 def name_cell(model: str, root: str, site: Site) -> str:
     """Return the cell that names a model and links to its page."""
     marks = ", ".join(
-        f'<a href="{text_of(link.address)}">{text_of(link.text)}</a>'
+        f'<a href="{html_text(link.address)}">{html_text(link.text)}</a>'
         for link in mark_links(site.by_id[model], root)
     )
     marks_html = f'<small class="doubt">{marks}</small>' if marks else ""
     return (
-        f'<th scope="row" class="name"><a href="{root}models/{text_of(model)}.html">'
-        f"<bdi>{text_of(site.names[model])}</bdi></a>{marks_html}</th>"
+        f'<th scope="row" class="name"><a href="{root}models/{html_text(model)}.html">'
+        f"<bdi>{html_text(site.names[model])}</bdi></a>{marks_html}</th>"
     )
 
 
@@ -139,21 +145,23 @@ def plain_cells(
         else f'<td class="heat {colour_class(score, score_range)}">{score_text(score)}</td>'
         for score in scores
     ]
-    return f"{''.join(cells)}<td>{text_of(last_text)}</td>"
+    return f"{''.join(cells)}<td>{html_text(last_text)}</td>"
 
 
 def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
     """Return the facts of a model with their sources, one per line."""
     return _lines(
-        f"<div><dt>{text_of(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
-        f"<small>{text_of(fact.author)}</small></dd></div>"
+        f"<div><dt>{html_text(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
+        f"<small>{html_text(fact.author)}</small></dd></div>"
         for fact in facts
     )
 
 
 def _fact_value(fact: ModelFact, root: str) -> str:
-    fact_text = text_of(fact.value)
-    return f'<a href="{root}{text_of(fact.address)}">{fact_text}</a>' if fact.address else fact_text
+    fact_text = html_text(fact.value)
+    return (
+        f'<a href="{root}{html_text(fact.address)}">{fact_text}</a>' if fact.address else fact_text
+    )
 
 
 def link_rows(links: Iterable[Link]) -> Markup:
@@ -166,10 +174,10 @@ def link_rows(links: Iterable[Link]) -> Markup:
 
 def outward_link(address: str, text: str, *, rel: str = "noopener") -> Markup:
     """Return a link to another site; it opens a new tab, since the board may be in a frame."""
-    link = f'<a href="{text_of(address)}" target="_blank" rel="{rel}">{text_of(text)}</a>'
-    return Markup(link)  # noqa: S704 (both by text_of)
+    link = f'<a href="{html_text(address)}" target="_blank" rel="{rel}">{html_text(text)}</a>'
+    return Markup(link)  # noqa: S704 (both by html_text)
 
 
 def _lines(rows: Iterable[str]) -> Markup:
     """Return rows, whose texts are already escaped, each followed by a newline."""
-    return Markup("".join([f"{row}\n" for row in rows]))  # noqa: S704 (by text_of, or numbers)
+    return Markup("".join([f"{row}\n" for row in rows]))  # noqa: S704 (by html_text, or numbers)

@@ -55,7 +55,7 @@ def score_text(score: float | None, decimals: int = 3) -> str:
 
 
 def range_text(low: int, high: int) -> str:
-    """Return a range of ranks."""
+    """Return a range of ranks as text, such as "3" or "3 to 5" with a dash."""
     return str(low) if low == high else f"{low}{DASH}{high}"
 
 
@@ -166,7 +166,7 @@ class Site:
         return ModelRegistry(self.layout)
 
     def model_entry(self, model: str) -> ModelEntry | None:
-        """Return the registry's entry of a model; None if it has none."""
+        """Return the entry of a model in the registry; None if the registry has none."""
         registered = self.registry.entry(model)
         return None if registered is None else registered.entry
 
@@ -190,7 +190,7 @@ class Site:
 
     @functools.cached_property
     def by_id(self) -> dict[str, Row]:
-        """Entries by model id."""
+        """Rows by model id."""
         return {row.submission.model_id: row for row in self.rows}
 
     @functools.cached_property
@@ -282,7 +282,7 @@ class Site:
     def scores_in_task(
         self, task: str, models: Iterable[str], regime: str
     ) -> tuple[list[str], TaskColumns]:
-        """Return which of some models are ranked in a regime, and their scores in a task."""
+        """Return those of `models` that are ranked in a regime, and their scores in a task."""
         rows, (places, limits) = self._task_rows[regime], self._limits[regime]
         number, score_key = self.benchmark.task_ids.index(task), self._task_key
         ranked_models = [model for model in models if model in rows]
@@ -318,7 +318,7 @@ class Site:
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
-        """Audit records by the id of the model that their folder names."""
+        """Paths of audit records, by the model id after which their folder is named."""
         from geneb_ci.audit.record.statement import record_files  # 50 ms, and only this needs it
 
         paths_by_model: dict[str, list[Path]] = {}
@@ -366,5 +366,5 @@ def site_of(
     layout: Layout,
     built: Built,
 ) -> Site:
-    """Return the inputs of the pages of a board."""
+    """Return the inputs of the pages of a board; `parsed_files` are its JSON files by name."""
     return Site(tuple(in_board_order(rows)), parsed_files, benchmark, layout, built)

@@ -58,7 +58,7 @@ def safe_address(address: str) -> str:
 
 
 class RepositoryLinks:
-    """Links to the repository of submissions; methods yield nothing if no setting names it."""
+    """Links to the repository of submissions; without its address, methods yield nothing."""
 
     def __init__(self, site: Site) -> None:
         self._layout = site.layout
@@ -93,7 +93,7 @@ class RepositoryLinks:
 
 
 def mark_links(row: Row, root: str) -> list[Link]:
-    """Return a link for the defects and one for the warnings of a row, to their explanation."""
+    """Return at most two links: to the explanation of a row's defects, and of its warnings."""
     links = []
     if defects := row.marks.defects:
         label = plural(len(defects), "published defect")

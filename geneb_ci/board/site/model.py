@@ -37,7 +37,7 @@ OTHER_COLOUR = "#4f5d5a"
 
 
 class ModelFact(NamedTuple):
-    """One fact of a model."""
+    """One fact about a model, as its page shows it."""
 
     label: str
     value: str
@@ -48,7 +48,7 @@ class ModelFact(NamedTuple):
 
 
 def facts_of_model(row: Row, model_entry: ModelEntry | None) -> list[ModelFact]:
-    """Return the facts of a model; values that are missing are shown as unknown."""
+    """Return the facts of a model; a fact that is missing has a text such as "not known"."""
     return [*_submission_facts(row), *_registered(model_entry)]
 
 
@@ -56,13 +56,17 @@ def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
     comparison = baseline_comparison(row.submission.results, benchmark)
     if comparison is not None:
-        baselines = ", ".join(f"{name} {score:.3f}" for name, score in comparison.baselines.items())
+        baselines = ", ".join(
+            f"{name} {score:.3f}" for name, score in comparison.baseline_means.items()
+        )
         tasks = (
             "every task"
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        means = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row:.3f}; {baselines}"
+        means = (
+            f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
+        )
         yield ModelFact("Beside baselines", means, Author.BOARD)
 
 
@@ -172,12 +176,12 @@ class Snippet(NamedTuple):
     """Instructions for loading a model, in words and in Python."""
 
     code: str
-    """Empty if there is no extractor for the model yet."""
+    """A command or Python code; "" if there is no extractor for the model yet."""
     notes: tuple[str, ...]
 
 
 def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
-    """Return how the harness loads a model; None if the registry has no `run` for it."""
+    """Return instructions for loading a model by the harness; None if the registry has no `run`."""
     if model_entry is None or model_entry.run is None:
         return None
     run, weights = model_entry.run, model_entry.weights

@@ -53,7 +53,8 @@ EDITIONS = "v"
 PAGES_AT_ONCE = 100
 """Number of pages that a process makes in one go, which takes a tenth of a second."""
 SLOT = "\0"
-"""Placeholder in a frame for text that differs between pages; no page may contain it."""
+"""Placeholder in a template of `render_frame` for text that differs between pages; no page may
+contain it."""
 ENTRIES_MAX = 100
 """Maximum number of events in the feed, the newest ones; `ledger.json` has all."""
 _SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
@@ -72,7 +73,7 @@ def site_files(site: Site) -> dict[str, bytes]:
 
 
 def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
-    """Write the files of `site_files`, of a board without a ledger, into a folder.
+    """Write the files that `site_files` returns for a board without a ledger into a folder.
 
     `jobs` is the number of processes; None chooses it by the number of rows. A process has only
     PAGES_AT_ONCE pages in memory. Raises what `write_page` raises.
@@ -90,7 +91,7 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
 
 def completed_index(index: bytes, site: Site) -> bytes:
-    """Return index.html with its marks replaced by name, date, version, links, Space and scores.
+    """Return index.html with its marks replaced by facts about the board and by its scores.
 
     The scores are for readers without JavaScript. A page without these marks, such as one by a
     maintainer, is returned unchanged.
@@ -123,9 +124,9 @@ def _plain_scores(site: Site) -> bytes:
 def editions(
     site: Site, generation: str, files: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, bytes]:
-    """Return the pages that name a generation: the permanent page, and those that lead to it.
+    """Return the permanent page of a generation, and the pages that lead to it, by path.
 
-    `files` maps files of the manifest to their `bytes` and `sha256`.
+    `files` maps the names of files in the manifest to their `bytes` and `sha256`.
     """
     json_files = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, model_count = site.benchmark.primary_metric, len(site.names)
@@ -194,7 +195,7 @@ def _environment() -> jinja2.Environment:
 
 
 def render_frame(template: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
-    """Return a template that depends only on the site, with the markup `inner` in its slots.
+    """Return the HTML of a template that depends only on the site, with `inner` in its slots.
 
     The template is rendered once for all pages with the same root.
     """

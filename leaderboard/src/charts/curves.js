@@ -7,7 +7,7 @@ import { head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { byExamples, intervalText, metricName, overText, regimeExamples } from "../pure/words.js";
 import { scoreText } from "../pure/words.js";
-import { BELOW, WIDTH, axisBelow, axisLeft, comparedIn, drawing, framed } from "./frame.js";
+import { BELOW, area, axisBelow, axisLeft, comparedIn, drawing, framed } from "./frame.js";
 import { legend, legendHeight, stroke, symbol } from "./frame.js";
 
 const [LEFT, PLOT] = [46, 300];
@@ -57,11 +57,11 @@ function drawCurves(box, title, { metric, regimes, models, means }) {
   const ends = means
     .flat()
     .flatMap(({ score, low, high }) => (low === undefined ? [score] : [low, high]));
-  const x = d3.scalePoint(regimes, [LEFT, WIDTH - 12]).padding(0.4);
+  const x = d3.scalePoint(regimes, [LEFT, area.width - 12]).padding(0.4);
   const y = d3.scaleLinear(d3.extent(ends), [bottom, top]).nice();
   const says = "training examples per class, not to scale";
   axisBelow(drawn, x, { top, bottom, says, format: examplesText });
-  axisLeft(drawn, y, { left: LEFT, right: WIDTH - 12, says: `mean ${metricName(metric)}`, at: top - 14 });
+  axisLeft(drawn, y, { left: LEFT, right: area.width - 12, says: `mean ${metricName(metric)}`, at: top - 14 });
   models.forEach((index, order) => {
     const aside = (order - (models.length - 1) / 2) * APART;
     const points = regimes.map((name, k) => [x(name) + aside, y(means[k][order].score)]);

@@ -6,7 +6,7 @@ import { head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { heaped } from "../pure/heaps.js";
 import { intervalText, metricName, regimeWords, scoreText, shortened } from "../pure/words.js";
-import { BELOW, WIDTH, axisBelow, colourOf, comparedIn, drawing } from "./frame.js";
+import { BELOW, area, axisBelow, colourOf, comparedIn, drawing } from "./frame.js";
 import { framed, label, linked, stroke, symbol } from "./frame.js";
 
 const [LEFT, HEAP, STEP, BASELINE_STEP] = [12, 240, 20, 14];
@@ -47,7 +47,7 @@ function drawDots(box, title, { metric, order, chosen, scores, standing, baselin
     ...standings.flatMap((range) => (range ? [range.low, range.high] : [])),
     ...baselines.map(({ score }) => score),
   ];
-  const x = d3.scaleLinear(d3.extent(ends), [LEFT, WIDTH - LEFT]).nice();
+  const x = d3.scaleLinear(d3.extent(ends), [LEFT, area.width - LEFT]).nice();
   const at = order.map((index) => x(scores[index]));
   const { width, heights, highest } = heaped(at, WIDEST, NARROWEST, HEAP);
   const top = 8 + baselines.length * BASELINE_STEP;
@@ -79,7 +79,7 @@ function drawDots(box, title, { metric, order, chosen, scores, standing, baselin
 
 /** Write a name on that side of a mark where there is more room. */
 function writeBeside(drawn, text, [low, high], y) {
-  const isLeft = low > WIDTH - high;
+  const isLeft = low > area.width - high;
   label(drawn, text, isLeft ? low - 6 : high + 6, y, { anchor: isLeft ? "end" : "start", kind: "name" });
 }
 

@@ -6,18 +6,26 @@ import { shortened } from "../pure/words.js";
 import { change } from "../state/store.js";
 
 const [NARROWEST, WIDEST, MARGINS] = [300, 860, 48];
-export const IS_NARROW = matchMedia("(max-width: 45rem)").matches;
-/** Units that a drawing is wide: a pixel each, so that its texts are as large as others. */
-export const WIDTH = Math.max(NARROWEST, Math.min(WIDEST, innerWidth - MARGINS));
+const NARROW = matchMedia("(max-width: 45rem)");
+/** Whether the window is narrow, and the width of a drawing in units: a pixel each, so that its
+ * texts are as large as others. `fitWindow` measures both. */
+export const area = { isNarrow: false, width: WIDEST };
 /** Units below a drawing for the ticks of its axis, and what it measures. */
 export const BELOW = 42;
 
 const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
 const LEGEND_STEP = 18;
-const LEGEND_COLUMNS = IS_NARROW ? 1 : 2;
 const LETTER = 6.6; // units a letter at the size of names
 const TICK = 60; // units between ticks
 const POINT = "Point at one for its figures, or go from one to the next with the arrow keys; click it, or press Enter, for the model's page.";
+
+/** Measure the window for the charts that are drawn next; false where it is as wide as before. */
+export function fitWindow() {
+  const width = Math.max(NARROWEST, Math.min(WIDEST, innerWidth - MARGINS));
+  const isChanged = width !== area.width || NARROW.matches !== area.isNarrow;
+  Object.assign(area, { isNarrow: NARROW.matches, width });
+  return isChanged;
+}
 
 /** Frame a chart; what is drawn as an image to screen readers has its figures in the table. */
 export function framed({ name, title, caption, hasParts = false, draw, figures = null }) {
@@ -53,7 +61,7 @@ export function drawing(box, title, height, { parts = false } = {}) {
   return d3
     .select(box)
     .append("svg")
-    .attr("viewBox", `0 0 ${WIDTH} ${height}`)
+    .attr("viewBox", `0 0 ${area.width} ${height}`)
     .attr("role", parts ? "group" : "img")
     .attr("aria-label", `${title}: the figures stand in a table below${keys}`);
 }
@@ -144,19 +152,22 @@ export function symbol(drawn, x, y, order, kind = "mark") {
     .attr("d", d3.symbol(d3[SYMBOLS[order]], 55)());
 }
 
+const legendColumns = () => (area.isNarrow ? 1 : 2);
+
 /** Return the height of a legend. */
-export const legendHeight = (places) => LEGEND_STEP * Math.ceil(places.length / LEGEND_COLUMNS);
+export const legendHeight = (places) => LEGEND_STEP * Math.ceil(places.length / legendColumns());
 
 /** Name the models with a colour of their own; `told` is what else is said of each. */
 export function legend(drawn, places, left, noteOf = () => "") {
-  const width = (WIDTH - left) / LEGEND_COLUMNS;
+  const columns = legendColumns();
+  const width = (area.width - left) / columns;
   places.forEach((index, order) => {
-    const x = left + (order % LEGEND_COLUMNS) * width + 6;
-    const y = 16 + LEGEND_STEP * Math.floor(order / LEGEND_COLUMNS);
+    const x = left + (order % columns) * width + 6;
+    const y = 16 + LEGEND_STEP * Math.floor(order / columns);
     const more = noteOf(index, order);
     symbol(drawn, x, y - 4, order);
-    const room = Math.floor((width - 24) / LETTER) - more.length;
-    label(drawn, `${shortened(models[index].name, room)}${more}`, x + 12, y, { kind: "name" });
+    const letters = Math.floor((width - 24) / LETTER) - more.length;
+    label(drawn, `${shortened(models[index].name, letters)}${more}`, x + 12, y, { kind: "name" });
   });
 }
 

@@ -3,11 +3,10 @@
 import { hasIntervals, meanColumns } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { metricName, regimeWords, shortened } from "../pure/words.js";
-import { BELOW, IS_NARROW, WIDTH, axisBelow, drawing, framed } from "./frame.js";
+import { BELOW, area, axisBelow, drawing, framed } from "./frame.js";
 import { label, legend, legendHeight, stroke, symbol } from "./frame.js";
 
-const [LEFT, STEP] = [IS_NARROW ? 124 : 150, 34];
-const LABEL_MAX = IS_NARROW ? 16 : 20; // letters, what fits into LEFT
+const STEP = 34;
 const APART = 7; // units between the models of one category
 
 /** Draw the chart of some models. */
@@ -23,6 +22,7 @@ export function profileChart(state, places) {
 }
 
 function drawProfile(box, title, { regime, metric }, places) {
+  const [left, lettersMax] = area.isNarrow ? [124, 16] : [150, 20];
   const top = 14 + legendHeight(places);
   const bottom = top + meanColumns.length * STEP;
   const drawn = drawing(box, title, bottom + BELOW);
@@ -36,16 +36,16 @@ function drawProfile(box, title, { regime, metric }, places) {
   const values = rows
     .flat()
     .flatMap(({ score, standing }) => (standing ? [standing.low, standing.high, score] : [score]));
-  const x = d3.scaleLinear(d3.extent([...values, 0]), [LEFT, WIDTH - 24]).nice();
+  const x = d3.scaleLinear(d3.extent([...values, 0]), [left, area.width - 24]).nice();
   axisBelow(drawn, x, { top, bottom, says: metricName(metric) });
   meanColumns.forEach((column, position) => {
     const y = top + (position + 0.5) * STEP;
-    label(drawn, shortened(column.label, LABEL_MAX), LEFT - 10, y + 4, { anchor: "end" });
+    label(drawn, shortened(column.label, lettersMax), left - 10, y + 4, { anchor: "end" });
     rows[position].forEach(({ score, standing }, order) => {
       const at = y + (order - (places.length - 1) / 2) * APART;
       if (standing) stroke(drawn, `bar s${order}`, [x(standing.low), at], [x(standing.high), at]);
       symbol(drawn, x(score), at, order);
     });
   });
-  legend(drawn, places, LEFT);
+  legend(drawn, places, left);
 }

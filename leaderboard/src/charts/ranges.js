@@ -6,13 +6,11 @@ import { head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { paged } from "../pure/rows.js";
 import { byExamples, metricName, rangeText, regimeWords, shortened } from "../pure/words.js";
-import { BELOW, IS_NARROW, WIDTH, axisBelow, colourOf, comparedIn } from "./frame.js";
-import { drawing, framed, label, linked, stroke } from "./frame.js";
+import { BELOW, axisBelow, colourOf, comparedIn } from "./frame.js";
+import { area, drawing, framed, label, linked, stroke } from "./frame.js";
 
 const ROWS = 50; // more would be drawn in more than a tenth of a second
 const [TOP, STEP, GAP] = [42, 18, 22];
-const LEFT = IS_NARROW ? 172 : 226;
-const NAME_MAX = IS_NARROW ? 25 : 32; // letters, what fits into LEFT
 
 /** Return the models that a page of the chart has, by rank, as `paged` does. */
 export function rangePage({ regime, metric, page }, places, column) {
@@ -31,7 +29,7 @@ export function rangeChart(state, { pageItems }, column) {
     chosen: comparedIn(state),
     panels: regimes
       .map((name, k) => ({ name, ranks: ranks[k], count: rankedCount(name) }))
-      .filter(({ name }) => !IS_NARROW || name === regime),
+      .filter(({ name }) => !area.isNarrow || name === regime),
   };
   const range = hasIntervals(metric)
     ? "A line spans the ranks that a model may have, a dot is its rank by score; where a line begins " +
@@ -51,11 +49,12 @@ export function rangeChart(state, { pageItems }, column) {
 }
 
 function drawRanges(box, title, { pageItems, chosen, panels }) {
+  const [start, lettersMax] = area.isNarrow ? [172, 25] : [226, 32];
   const bottom = TOP + pageItems.length * STEP + 4;
   const drawn = drawing(box, title, bottom + BELOW, { parts: true });
-  const width = (WIDTH - LEFT - GAP * panels.length) / panels.length;
+  const width = (area.width - start - GAP * panels.length) / panels.length;
   for (const [k, panel] of panels.entries()) {
-    const left = LEFT + k * (width + GAP);
+    const left = start + k * (width + GAP);
     panel.x = d3.scaleLinear([1, Math.max(panel.count, 2)], [left, left + width]);
     label(drawn, panel.name, left, 14, { kind: "name" });
     axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank", isTall: true });
@@ -68,10 +67,10 @@ function drawRanges(box, title, { pageItems, chosen, panels }) {
       .attr("class", "reach")
       .attr("x", 0)
       .attr("y", y - STEP / 2)
-      .attr("width", WIDTH)
+      .attr("width", area.width)
       .attr("height", STEP);
-    const name = shortened(models[index].name, NAME_MAX);
-    label(group, name, LEFT - 12, y + 4, { anchor: "end", kind: "name" });
+    const name = shortened(models[index].name, lettersMax);
+    label(group, name, start - 12, y + 4, { anchor: "end", kind: "name" });
     for (const { x, ranks } of panels) drawRange(group, x, y, ranks[position]);
     return [group.node(), index];
   });

@@ -8,7 +8,7 @@ import { placed } from "../pure/labels.js";
 import { frontOf, unbeatenOf } from "../pure/ranks.js";
 import { intervalText, metricName, regimeWords, scoreText } from "../pure/words.js";
 import { shortened, sizeText } from "../pure/words.js";
-import { BELOW, WIDTH, axisBelow, axisLeft, colourOf, comparedIn } from "./frame.js";
+import { BELOW, area, axisBelow, axisLeft, colourOf, comparedIn } from "./frame.js";
 import { drawing, framed, label, linked, stroke } from "./frame.js";
 
 const [BOTTOM, TOP, LEFT] = [374, 30, 46];
@@ -57,13 +57,13 @@ function drawSizes(box, title, plot) {
   });
   ends.push(...plot.baselines.map(({ score }) => score));
   const sizes = d3.extent(sized, (index) => params[index]);
-  const x = d3.scaleLog(sizes, [LEFT + 16, WIDTH - 30]).nice();
+  const x = d3.scaleLog(sizes, [LEFT + 16, area.width - 30]).nice();
   const y = d3.scaleLinear(d3.extent(ends), [BOTTOM, TOP]).nice();
   axisBelow(drawn, x, { top: TOP, bottom: BOTTOM, says: "parameters", format: sizeText });
-  axisLeft(drawn, y, { left: LEFT, right: WIDTH, says: `${metricName(state.metric)}, ${column.label}` });
+  axisLeft(drawn, y, { left: LEFT, right: area.width, says: `${metricName(state.metric)}, ${column.label}` });
   for (const { name, score } of plot.baselines) {
-    stroke(drawn, "baseline", [LEFT, y(score)], [WIDTH, y(score)]);
-    label(drawn, `${name} ${scoreText(score)}`, WIDTH - 4, y(score) - 4, { anchor: "end" });
+    stroke(drawn, "baseline", [LEFT, y(score)], [area.width, y(score)]);
+    label(drawn, `${name} ${scoreText(score)}`, area.width - 4, y(score) - 4, { anchor: "end" });
   }
   const position = (index) => [x(params[index]), y(scores[index])];
   const step = d3.line().curve(d3.curveStepAfter);
@@ -117,7 +117,7 @@ function drawNames(drawn, { state, sized, steps }, position) {
     at: position(index),
     isNeeded: compared.includes(index),
   }));
-  const room = { left: LEFT + 4, right: WIDTH, top: 14 };
+  const room = { left: LEFT + 4, right: area.width, top: 14 };
   const covered = [...sized.map(position), ...pointsOn(steps.map(position))];
   for (const [x, y, text] of placed(names, covered, room)) {
     label(drawn, text, x, y, { kind: "name" });

@@ -6,13 +6,11 @@ import { h, head, number, row, table } from "../page/dom.js";
 import { modelLink } from "../page/marks.js";
 import { compared } from "../pure/decide.js";
 import { counted, intervalText, metricName, regimeWords, scoreText, shortened } from "../pure/words.js";
-import { BELOW, IS_NARROW, WIDTH, axisBelow, drawing, framed } from "./frame.js";
-import { label, legend, legendHeight, stroke, symbol } from "./frame.js";
+import { BELOW, axisBelow, drawing, framed } from "./frame.js";
+import { area, label, legend, legendHeight, stroke, symbol } from "./frame.js";
 
 const [STEP, APART] = [17, 8]; // units a task, and more for each model beyond the second
 const TALLEST = 860; // units of the tasks of a part
-const LEFT = IS_NARROW ? 160 : 226;
-const NAME_MAX = IS_NARROW ? 22 : 32; // letters, what fits into LEFT
 
 /** Draw what the models after the first score beyond it in each task, the most first. */
 export function stripChart(state, places, tasks) {
@@ -58,7 +56,8 @@ function drawStrips(box, title, { metric, places, rows }) {
   const ends = rows.flatMap(({ apart }) =>
     apart.flatMap(({ difference, low, high }) => (low === undefined ? [difference] : [low, high])),
   );
-  const x = d3.scaleLinear(d3.extent([...ends, 0]), [LEFT, WIDTH - 16]).nice();
+  const left = area.isNarrow ? 160 : 226;
+  const x = d3.scaleLinear(d3.extent([...ends, 0]), [left, area.width - 16]).nice();
   const most = Math.floor(TALLEST / step);
   for (let first = 0; first < rows.length; first += most) {
     const part = rows.slice(first, first + most);
@@ -68,6 +67,8 @@ function drawStrips(box, title, { metric, places, rows }) {
 }
 
 function drawPart(box, title, { metric, places, rows, x, step }) {
+  const [left] = x.range();
+  const lettersMax = area.isNarrow ? 22 : 32;
   const top = 34 + legendHeight(places);
   const bottom = top + rows.length * step;
   const drawn = drawing(box, title, bottom + BELOW);
@@ -75,8 +76,8 @@ function drawPart(box, title, { metric, places, rows, x, step }) {
   stroke(drawn, "rule", [x(0), top], [x(0), bottom]);
   rows.forEach(({ column, apart }, position) => {
     const middle = top + (position + 0.5) * step;
-    const name = shortened(column.label, NAME_MAX);
-    label(drawn, name, LEFT - 10, middle + 4, { anchor: "end", kind: "name" });
+    const name = shortened(column.label, lettersMax);
+    label(drawn, name, left - 10, middle + 4, { anchor: "end", kind: "name" });
     apart.forEach(({ difference, low, high, isSignificant = true }, k) => {
       const y = middle + (k - (apart.length - 1) / 2) * APART;
       if (low !== undefined) stroke(drawn, `bar s${k + 1}`, [x(low), y], [x(high), y]);

@@ -1,5 +1,6 @@
 // Draw the view that a state names, once the parts of the data that it shows are there.
 
+import { fitWindow } from "../charts/frame.js";
 import { bench, byId, models } from "../data/board.js";
 import { UNANSWERED, UPDATED, load, missingParts } from "../data/parts.js";
 import { aboutView } from "../views/about.js";
@@ -10,7 +11,7 @@ import { modelView } from "../views/model.js";
 import { overview } from "../views/overview.js";
 import { plotsView } from "../views/plots.js";
 import { tableView } from "../views/table.js";
-import { reload } from "../state/store.js";
+import { redraw, reload } from "../state/store.js";
 import { syncControls } from "./controls.js";
 import { byName, h, say } from "./dom.js";
 
@@ -32,6 +33,7 @@ let drawn = null;
 export function show(state) {
   // Asked before anything changes: afterwards the browser would lay out the whole page to answer.
   const scrolled = byName("main").querySelector(".scroller")?.scrollLeft ?? 0;
+  fitWindow();
   syncControls(state);
   requests += 1;
   const request = requests;
@@ -45,6 +47,11 @@ export function show(state) {
     () => request === requests && draw(state, scrolled),
     (error) => request === requests && fail(error, () => show(state)),
   );
+}
+
+/** Draw the charts of the view again if the window is not as wide as when they were drawn. */
+export function refit() {
+  if (fitWindow() && byName("main").querySelector(".chart")) redraw();
 }
 
 function draw(state, scrolled) {

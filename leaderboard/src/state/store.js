@@ -56,6 +56,11 @@ export function reload() {
   location.reload();
 }
 
+/** Draw the present state again. */
+export function redraw() {
+  listener(state);
+}
+
 /** Start: `draw` is called with every state from now on. */
 export function watch(draw) {
   listener = draw;
