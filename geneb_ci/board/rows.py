@@ -185,8 +185,8 @@ def leaderboards(
     """
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
-    places = {task: index for index, task in enumerate(benchmark.task_ids)}
-    categories, task_count = tuple(benchmark.categories), len(places)
+    position_by_task = {task: index for index, task in enumerate(benchmark.task_ids)}
+    categories, task_count = tuple(benchmark.categories), len(position_by_task)
     keys_by_metric = [
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
         for metric in benchmark.metrics
@@ -206,7 +206,7 @@ def leaderboards(
                 category_row[macro] = task_row[macro] = next(means)
                 category_row[category] = dict(zip(categories, means, strict=False))
                 task_scores = scores[number * task_count : (number + 1) * task_count]
-                task_row[task] = PackedNumbers(places, task_scores)
+                task_row[task] = PackedNumbers(position_by_task, task_scores)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     return {"data": by_category}, {"tasks": published_tasks(benchmark, notes), "data": by_task}
