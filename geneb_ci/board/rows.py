@@ -34,7 +34,7 @@ DIAGNOSTICS = "diagnostics.json"
 DIAGNOSTICS_DEPTH = 4
 """Depth in diagnostics.json at which each member is a column, with one number for each model."""
 METRICS = ("MCC", "Acc", "F1")
-_PARTS = {
+_SCORE_DESCRIPTIONS = {
     "cat": "Mean score of the tasks of each category.",
     "task": "Score by id of the task.",
 }
@@ -63,7 +63,7 @@ def _row_type(
 ) -> type[StrictModel]:
     """Return the type of a row: a field for each column, then the scores by every metric.
 
-    `scores` is a key of _PARTS: whether the row has scores of categories or of tasks.
+    `scores` is a key of _SCORE_DESCRIPTIONS: the row has scores of categories, or of tasks.
     """
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
@@ -74,7 +74,10 @@ def _row_type(
     for metric in METRICS:
         fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
         fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
-        fields[f"{scores}_{metric}"] = dict[str, Signed], Field(description=_PARTS[scores])
+        fields[f"{scores}_{metric}"] = (
+            dict[str, Signed],
+            Field(description=_SCORE_DESCRIPTIONS[scores]),
+        )
     return create_model(type_name, __base__=StrictModel, __doc__=about, **fields)
 
 

@@ -279,10 +279,10 @@ def with_shared(
     shared = np.zeros((len(positions), len(positions)))
     for n, i in enumerate(known_rows):
         for m, j in enumerate(known_rows[:n]):
-            low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
+            column, row = sorted((int(positions[i] or 0), int(positions[j] or 0)))
             triangle_error = math.sqrt(covariances[n][-1] * covariances[m][-1])
             correlation = (
-                max(-1.0, min(1.0, triangle[high][low] / triangle_error))
+                max(-1.0, min(1.0, triangle[row][column] / triangle_error))
                 if triangle_error > 0
                 else 0.0
             )
