@@ -151,8 +151,8 @@ def push(
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
         changed_files = state.differing(generation.published)
-        if (size := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
-            say(f"{plural(len(changed_files), 'file')}, {network_text(size, 'send')}")
+        if (changed_bytes := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
+            say(f"{plural(len(changed_files), 'file')}, {network_text(changed_bytes, 'send')}")
         manifest = generation.manifest
         dropped_names = dropped_files(state, generation)
         message = intent.message(generation)
