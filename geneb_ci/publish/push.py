@@ -1,4 +1,4 @@
-"""Publishes a generation on the Space in one commit: a new one, or as a rollback an earlier one."""
+"""Publish the newest generation, or as a rollback an earlier one, as one commit on the Space."""
 
 import enum
 import hashlib
@@ -42,7 +42,7 @@ _STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.
 
 
 class PublishOutcome(enum.StrEnum):
-    """Result of publishing."""
+    """Result of publishing: a new commit was made, or the Space had the generation already."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"
@@ -50,7 +50,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """Result of publishing, with the commit of the Space and its manifest."""
+    """What publishing did, the commit of the Space with the generation, and its manifest."""
 
     outcome: PublishOutcome
     commit: str
@@ -58,7 +58,7 @@ class Published:
 
 
 class Intent(Protocol):
-    """The generation to publish: a new one or, as a rollback, an earlier one."""
+    """Which generation to publish: that of main or, as a rollback, an earlier one."""
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether the Space already has this generation."""
@@ -74,7 +74,7 @@ class Intent(Protocol):
 
 
 def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
-    """Return the manifest of the Space if every byte of it is from this generation; else None."""
+    """Return the manifest of the Space if all its files are those of this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
     return live if is_same and not state.differing(built.files | built.editions) else None
@@ -156,8 +156,8 @@ def push(
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
         changed_files = state.differing(generation.published)
-        if (size := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
-            say(f"{plural(len(changed_files), 'file')}, {network_text(size, 'send')}")
+        if (changed_bytes := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
+            say(f"{plural(len(changed_files), 'file')}, {network_text(changed_bytes, 'send')}")
         manifest = generation.manifest
         dropped_names = dropped_files(state, generation)
         message = intent.message(generation)
@@ -240,9 +240,9 @@ def _message(action: str, generation: Generation, *lines: str) -> str:
     board, commit = generation.manifest.generation, generation.manifest.source_commit
     raw = generation.files.get(STATEMENTS_PATH)
     statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
-    head = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
+    subject_lines = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
     facts = [f"Generation: {board}", f"Source-commit: {commit}"]
-    return "\n".join([*head, *facts, *lines, f"Statements: {statements}"])
+    return "\n".join([*subject_lines, *facts, *lines, f"Statements: {statements}"])
 
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
@@ -273,18 +273,20 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
     """
     published = state.manifest.files if state.manifest else {}
     return sorted(
-        n for n in published if n in state.files and n not in generation.files and n != NAME
+        name
+        for name in published
+        if name in state.files and name not in generation.files and name != NAME
     )
 
 
 AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
-"""Fix if a generation cannot be rebuilt."""
+"""The advice in the error that a generation cannot be rebuilt."""
 
 _NAME = re.compile(r"[0-9a-f]{7,64}")
 
 
 class PastGeneration(NamedTuple):
-    """A generation in the Space's history."""
+    """A generation that the Space had, and the commit of the Space that published it."""
 
     commit: str
     manifest: Manifest

@@ -39,7 +39,7 @@ from geneb_ci.receipt.column_rule import (
     tolerances,
     unfit_reason,
 )
-from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, direction_test, directions_of
+from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, direction_test, label_strata
 from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata, unforeseen_rows
 from geneb_ci.receipt.embeddings import pooled_mismatch_limit, rescued_limit
 from geneb_ci.receipt.influence import (
@@ -456,7 +456,7 @@ def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(committed, task.entry.scale_log2)
-    return directions_of(task.task, difference, features, task.labels[rows], task.full_probe)
+    return label_strata(task.task, difference, features, task.labels[rows], task.full_probe)
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
