@@ -63,7 +63,7 @@ class Row:
     attestation: RowAttestation = NO_AUDIT
     """Whose word the scores rest on: auditors' or only the submitter's."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """The model registry's facts about the model; empty if it has no entry."""
+    """The model registry's facts about the model; empty if the registry has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of the checks of the row, and published defects of its extractor."""
     receipt: Published | None = None
@@ -213,7 +213,10 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
 
 
 def _defects(row: Row) -> list[dict[str, Any]] | None:
-    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in row.marks.defects]
+    defects = [
+        {"id": defect.id, "what": defect.what, "explained": defect.explained}
+        for defect in row.marks.defects
+    ]
     return defects or None
 
 

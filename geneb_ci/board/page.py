@@ -124,8 +124,8 @@ def _exports(code: str) -> list[str]:
 
 
 def _style(main: str, files: Mapping[str, bytes]) -> str:
-    text = _text(main, files)
-    part_texts = (_text(_resolved_path(main, path), files) for path in _STYLE_IMPORT.findall(text))
+    imports = _STYLE_IMPORT.findall(_text(main, files))
+    part_texts = (_text(_resolved_path(main, path), files) for path in imports)
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 

@@ -23,7 +23,7 @@ class HubTokenRefused(PublishFault):
 
 
 class NoWriteRight(PublishFault):
-    """The Hub answered 403: the token lacks a right."""
+    """The Hub answered 403: the token lacks a right that the request needs."""
 
 
 class RepoMissing(PublishFault):

@@ -142,11 +142,13 @@ def refusal_of(stderr: str) -> GitRefusal:
     """Return the refusal in git's standard error, without git's advice on further lines."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
-    words = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
+    message = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
     for pattern, fix in _REFUSALS:
         if re.search(pattern, stderr):
-            return GitRefusal(words, fix, is_known=True)
-    return GitRefusal(words, "fix the error that git reports, then run this again", is_known=False)
+            return GitRefusal(message, fix, is_known=True)
+    return GitRefusal(
+        message, "fix the error that git reports, then run this again", is_known=False
+    )
 
 
 class TreeFile(NamedTuple):
@@ -220,8 +222,8 @@ class GitRepository:
 
     def _ids(self, command: tuple[str, ...], revision: str) -> list[str]:
         """Return the ids that a git command prints for a commit; empty if the command fails."""
-        words = (*command, "--end-of-options", f"{revision}^{{commit}}")
-        process = self._run(words, b"", (0, 1, 128))
+        arguments = (*command, "--end-of-options", f"{revision}^{{commit}}")
+        process = self._run(arguments, b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
         return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 
@@ -348,7 +350,9 @@ def known_base(repository: GitRepository) -> str:
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
-    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
+    remote_names = [
+        f"refs/remotes/{remote}/{branch}" for remote in REMOTES for branch in (HEAD, *MAIN_NAMES)
+    ]
     for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
         if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
             return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
@@ -385,5 +389,5 @@ def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
     """Return the given paths that are inside the repository, sorted and relative to its root."""
-    inner_paths = (p for p in places if p is not None and p.is_relative_to(layout.root))
+    inner_paths = (path for path in places if path is not None and path.is_relative_to(layout.root))
     return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

@@ -59,7 +59,7 @@ class HistoryStep:
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *names: str) -> str:
-        """Return the joined values of the first of `names` that is among the trailers, or ""."""
+        """Return the joined values of the first of `names` that is a trailer, or "" without one."""
         for name in names:
             if matching := [value for key, value in self.trailers if key == name]:
                 return ", ".join(matching)

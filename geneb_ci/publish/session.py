@@ -183,7 +183,8 @@ def _token(resource: str) -> str | None:
         status = error.response.status_code
         raise retryable_fault(status, error.response.headers) or HubTokenRefused(
             f"the Hub rejected this job as a publisher of {resource} (status {status})",
-            "add the repository, branch and workflow as a trusted publisher in its settings",
+            "add the repository, branch and workflow as a trusted publisher in the settings of "
+            f"{resource}",
         ) from error
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise UnknownOutcome(f"no token from the Hub ({type(error).__name__})") from error

@@ -99,7 +99,7 @@ class Remote:
         self._api = HfApi(endpoint=endpoint, token=token or False)
 
     def state(self, revision: str | None = None) -> RemoteState:
-        """Return the files of the head, or of a commit."""
+        """Return the files of the newest commit, or of the commit `revision`."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             request_info = self._api.space_info if self._kind == "space" else self._api.dataset_info
@@ -226,7 +226,7 @@ class Space(Remote):
         super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
     def state(self, revision: str | None = None) -> SpaceState:
-        """Return the files and the manifest of the head, or of a commit."""
+        """Return the files and the manifest of the newest commit, or of the commit `revision`."""
         state = super().state(revision)
         published_manifest = None
         if manifest.NAME in state.files:
