@@ -36,7 +36,7 @@ def theirs(raw: bytes) -> Envelope:
 def test_the_signed_bytes_are_the_same(payload):
     assert (
         pre_authentication_encoding(PAYLOAD_TYPE, payload)
-        == Envelope(payload, PAYLOAD_TYPE, {}).pre_authentication_encoding()
+        == Envelope(payload, PAYLOAD_TYPE, {}).pae()
     )
 
 

@@ -209,9 +209,9 @@ def drawn_task(
 ) -> DrawnTask:
     """Return the drawn embeddings of the verified file of a task, with their proofs.
 
-    The strongest training embeddings are added: those that this function computes, or `recorded_rows`.
-    `as_before` uses the rules of records before version 2.2. Raises AuditRefused when the file was
-    changed, or when float16 represents its embeddings badly.
+    The strongest training embeddings are added: those that this function computes, or
+    `recorded_rows`. `as_before` uses the rules of records before version 2.2. Raises AuditRefused
+    when the file was changed, or when float16 represents its embeddings badly.
     """
     import numpy as np
 

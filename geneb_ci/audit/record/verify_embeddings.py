@@ -190,8 +190,8 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
         return
     if few_shot is None:
         _refuse(
-            "the record has no few-shot probes fitted on other sequences, unlike records of version "
-            f"{outcome.schema_version}"
+            "the record has no few-shot probes fitted on other sequences, unlike records of "
+            f"version {outcome.schema_version}"
         )
         return
     varied_tasks = [refitted.task for refitted in outcome.refits]
