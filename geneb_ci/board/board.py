@@ -375,7 +375,9 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in parsed_files.items()}
+    makers: dict[str, Text] = {
+        name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
+    }
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
     makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy

@@ -19,7 +19,7 @@ REPEATING_FACTS = frozenset({"official", "submitted"})
 
 
 class RegimePlace(NamedTuple):
-    """Score and rank of a row in one regime."""
+    """Score, rank and rank range of a row in one regime."""
 
     regime: str
     score: float
@@ -55,7 +55,7 @@ class MacroScores:
         return ranks(self.column, self.critical)
 
     def rank(self, model: str) -> int:
-        """Return the rank of a row."""
+        """Return the rank of a row by macro MCC; 1 is best."""
         return int(self._rank_ranges.rank[self._index_by_model[model]])
 
     def is_significant(self, model: str, other_model: str) -> bool:
@@ -226,7 +226,8 @@ def _models(side: BoardSide) -> dict[str, None]:
 
 def _one_sided_row(model: str, regimes: dict[str, MacroScores]) -> OneSidedRow:
     return OneSidedRow(
-        model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores)
+        model,
+        tuple(regime.place_of(model) for regime in regimes.values() if model in regime.scores),
     )
 
 
@@ -295,8 +296,12 @@ def _moves(
         compared_models = [
             rival for rival in kept_models if rival != model and changed_models & {model, rival}
         ]
-        passed = tuple(o for o in compared_models if _passes(model, o, old_regime, new_regime))
-        passed_by = tuple(o for o in compared_models if _passes(o, model, old_regime, new_regime))
+        passed = tuple(
+            rival for rival in compared_models if _passes(model, rival, old_regime, new_regime)
+        )
+        passed_by = tuple(
+            rival for rival in compared_models if _passes(rival, model, old_regime, new_regime)
+        )
         if passed or passed_by:
             is_inside_noise = not any(
                 new_regime.is_significant(model, rival) for rival in (*passed, *passed_by)

@@ -271,7 +271,7 @@ def _deliver(
         folder, root = audits_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
         signing = Signing(audited.layout, signer, folder, say, shown_on)
-        signing.start(order.plan, order.number)
+        signing.sign_start(order.plan, order.number)
         path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
         verification = _verify(find_layout(root), path, open_again(order))
         paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]
