@@ -28,7 +28,7 @@ from benchmarks.bench_embedding_power import (
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
 from geneb_ci.receipt.alteration_power import hit_lower_bound
-from geneb_ci.receipt.draw import SampleSizes, TaskShare, draw_shares, drawn_embeddings
+from geneb_ci.receipt.draw import EmbeddingCounts, TaskShare, draw_shares, drawn_embeddings
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
@@ -253,8 +253,9 @@ def attack_line(
     )
 
 
-def sample_of(embedded: EmbeddedTasks) -> SampleSizes:
-    return SampleSizes(test=45 * len(embedded.rows), training=30, support=15 * len(embedded.rows))
+def sample_of(embedded: EmbeddedTasks) -> EmbeddingCounts:
+    models = len(embedded.rows)
+    return EmbeddingCounts(test=45 * models, training=30, support=15 * models, whole=False)
 
 
 def _scored(embedded: EmbeddedTasks, folder: Path, task: str, rows: Rows) -> Scored:

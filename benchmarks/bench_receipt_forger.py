@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.bench_adversary import CutSource
 from benchmarks.bench_embedding_power import published_rows
 from benchmarks.tolerance_sets import GUE, MINI
-from geneb_ci.receipt.draw import SampleSizes
+from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness import benchmark, data, probe
 from reference_harness.data import MiniSource, Source
 from reference_harness.extractors.kmer import KmerExtractor
@@ -56,7 +56,7 @@ PRACTICE_TASKS = 5
 SHOTS, SEEDS = 10, 5
 DRAWS = 2
 """Audits of each forgery; one that does not find it is enough."""
-SAMPLE = SampleSizes(test=240, training=30, support=120)
+SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
 EXTRACTORS: dict[str, Callable[[], Any]] = {
     "4-mers": KmerExtractor,
     "random convolution": lambda: NetworkExtractor(random_convolution()),

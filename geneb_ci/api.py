@@ -590,7 +590,7 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
     from geneb_ci.check.runner import Checker, FileResult, files_of
     from geneb_ci.common.finding import Severity
     from geneb_ci.render.results import RowTrust
-    from geneb_ci.render.rows import LabelRow, row_of
+    from geneb_ci.render.rows import RowEvidence, row_of
 
     path = None if folder is None else Path(folder)
     layout = layout_of(path, "geneb-ci trust FOLDER")
@@ -604,7 +604,7 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
             errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
             rows.append(row_of(file.stem, result.document, errors, evidence))
         else:
-            rows.append(LabelRow(file.stem, None, (result.message,)))
+            rows.append(RowEvidence(file.stem, None, (result.message,)))
     return rows
 
 

@@ -39,7 +39,7 @@ class TaskAudit:
     overlap: int
     """Number of test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
-    """Number of these test sequences whose label they never have in training."""
+    """Number of these test sequences that never have their test label in training."""
     overlap_reverse: int
     """Number of test sequences of which only the reverse complement is a training sequence."""
 
@@ -66,7 +66,7 @@ def audit(data: TaskData) -> TaskAudit:
     """Return sizes, lengths, overlaps and other statistics of one task's data."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
-    train_labels = _labels(train, data.train)
+    train_labels = _labels_by_sequence(train, data.train)
     is_in_training = [s in train_labels for s in test]
     is_relabelled = [
         label not in train_labels[s]
@@ -79,23 +79,23 @@ def audit(data: TaskData) -> TaskAudit:
     )
     return TaskAudit(
         task=data.id,
-        train=_split(train, data.train),
-        test=_split(test, data.test),
+        train=_split_audit(train, data.train),
+        test=_split_audit(test, data.test),
         overlap=sum(is_in_training),
         overlap_other_label=sum(is_relabelled),
         overlap_reverse=reverse_count,
     )
 
 
-def _labels(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
+def _labels_by_sequence(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
     labels_by_sequence: dict[str, set[int]] = {}
     for sequence, label in zip(sequences, split.labels.tolist(), strict=True):
         labels_by_sequence.setdefault(sequence, set()).add(label)
     return labels_by_sequence
 
 
-def _split(sequences: Sequence[str], split: Split) -> SplitAudit:
-    labels = _labels(sequences, split)
+def _split_audit(sequences: Sequence[str], split: Split) -> SplitAudit:
+    labels = _labels_by_sequence(sequences, split)
     lengths = [len(s) for s in sequences]
     counts = split.class_counts
     return SplitAudit(

@@ -59,6 +59,10 @@ def serve(run: Callable[[list[str], Workers], object]) -> None:
 def _answer(
     arguments: list[str], run: Callable[[list[str], Workers], object], workers: Workers
 ) -> tuple[str | None, str]:
+    """Run a command; return the name of its exception's class, None if it succeeds, and a message.
+
+    The message is "" if it succeeds.
+    """
     try:
         run(arguments, workers)
     except HarnessError as error:

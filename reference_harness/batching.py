@@ -25,7 +25,7 @@ batch of one, and none of 13 or more tokens did."""
 
 
 class RowLimit(NamedTuple):
-    """The largest batch of rows of one length in which each has the bits that it has alone."""
+    """The largest batch of rows of one length whose embeddings have the same bits as alone."""
 
     tokens: int
     """Number of tokens of each row."""

@@ -30,7 +30,7 @@ def load(path: Path) -> Benchmark:
 
 
 def parsed(raw: bytes, file: str) -> Benchmark:
-    """Return the definition in `raw`; messages contain `file`. Raise OptionError."""
+    """Return the definition in `raw`. Raise OptionError, in which each line begins with `file`."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:

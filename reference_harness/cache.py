@@ -80,7 +80,7 @@ class EmbeddingPositions(NamedTuple):
 
 
 def key(key_parts: Mapping[str, Any]) -> str:
-    """Return the key: 64 hex digits, the digest of everything an embedding depends on."""
+    """Return the digest, 64 hex digits, of all that an embedding depends on except its sequence."""
     parts_json = json.dumps(key_parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(parts_json.encode()).hexdigest()
 
@@ -188,7 +188,10 @@ class Cache:
         )
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
-        """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
+        """Write a shard of the (n, d) embeddings of n digests.
+
+        `token_budget` is the limit of padded tokens of their batches; 0 for no limit.
+        """
         if len(digests) != len(embeddings) or not digests:
             msg = (
                 f"{len(embeddings)} embeddings for {len(digests)} sequences, expected one for each"
@@ -247,16 +250,15 @@ class Cache:
         shard: Path,
         shard_rows: npt.NDArray[np.int64],
         out: Embeddings | int,
-        places: npt.NDArray[np.int64],
+        out_rows: npt.NDArray[np.int64],
     ) -> Embeddings | None:
-        """Return `out` after copying row `shard_rows[i]` of a shard to its row `places[i]`.
+        """Copy row `shard_rows[i]` of a shard to row `out_rows[i]` of `out`, and return `out`.
 
-        If `out` is a number, it is the number of embeddings of the array that is created. Return
-        None if the shard is damaged or gone. Raise StateError if its embeddings have another width
-        or type.
+        If `out` is a number, an array of so many embeddings is created. Return None if the shard is
+        damaged or missing. Raise StateError if its embeddings have another width or type.
         """
         order = np.argsort(shard_rows)
-        shard_rows, places = shard_rows[order], places[order]
+        shard_rows, out_rows = shard_rows[order], out_rows[order]
         try:
             header = header_of(shard)
             if isinstance(out, int):
@@ -271,7 +273,7 @@ class Cache:
                 raise StateError(msg)
             for start, block in blocks_in(shard, header):
                 begin, end = np.searchsorted(shard_rows, (start, start + len(block)))
-                out[places[begin:end]] = block[shard_rows[begin:end] - start]
+                out[out_rows[begin:end]] = block[shard_rows[begin:end] - start]
         except FileNotFoundError:  # another run has renamed it
             return None
         except DamagedShardError as damage:
@@ -285,10 +287,9 @@ class Cache:
 
 
 class ShardWriter:
-    """A buffer of embeddings that writes shards by size and time, and the rest when it is closed.
+    """A buffer of embeddings, written as a shard if it is large or old, and when it is closed.
 
-    Shards are written by a thread, so that a device need not wait; one at a time, which limits
-    memory.
+    A thread writes the shards, so that a device need not wait; one at a time, which limits memory.
     """
 
     def __init__(self, cache: Cache) -> None:

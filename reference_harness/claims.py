@@ -14,12 +14,12 @@ Digests = npt.NDArray[np.void]
 
 
 class EmbeddingClaim(NamedTuple):
-    """The sequences that one task embeds, and the tasks that embed the rest of its sequences."""
+    """The sequences that one task is to embed, and the earlier tasks that embed its others."""
 
     missing: Digests
     """Digests of the sequences that the task is to embed."""
     source_tasks: frozenset[str]
-    """Ids of the tasks that embed others of its sequences."""
+    """Ids of the earlier tasks that embed other sequences of this task."""
 
 
 def distinct(task_data: TaskData) -> dict[bytes, str]:
@@ -35,7 +35,7 @@ def packed_digests(digests: Iterable[bytes]) -> Digests:
 
 
 def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
-    """Return the claim of each task, in the given order; cached sequences are in no claim."""
+    """Return the claims by task id, in the given order; cached sequences are in no claim."""
     tasks = list(digests_by_task)
     missing_by_task = {}
     for task_id, digests in digests_by_task.items():

@@ -139,13 +139,13 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
         click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
     for task_audit in audits:
-        echo(_line(task_audit))
+        echo(_task_lines(task_audit))
     unclean = sum(not task_audit.clean for task_audit in audits)
     verb = "has" if len(audits) == 1 else "have"
     echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
 
 
-def _line(audit: "TaskAudit") -> str:
+def _task_lines(audit: "TaskAudit") -> str:
     splits = (audit.train, audit.test)
     lengths = f"{min(s.length_min for s in splits)} to {max(s.length_max for s in splits)} bp"
     return (

@@ -86,7 +86,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         locate(options["extractor"])
     except ExtractorError as error:
         raise OptionError(str(error)) from error
-    spec = _spec(options, option_texts)
+    spec = _embedder_spec(options, option_texts)
     probe_device = _probe_device(options)
     requested_ids = set(tasks) or source.available()
     planned_count = sum(task.id in requested_ids & source.available() for task in bench.tasks)
@@ -164,7 +164,7 @@ def _engine(
 def _embedding(
     options: dict[str, Any], spec: EmbedderSpec, listener: progress.Listener
 ) -> Embedding:
-    """Load the extractor in this process, or in as many others as `--embedders` says."""
+    """Return the extractor, loaded in this process, or in several others with `--embedders`."""
     count = options["embedders"] or 1
     if count == 1:
         return InProcess(spec)
@@ -217,7 +217,7 @@ def _refuse_without_effect(options: dict[str, Any], builtin: str) -> None:
             raise OptionError(msg)
 
 
-def _spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec:
+def _embedder_spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec:
     if options["receipt"] and is_compiled(options["extractor"], option_texts):
         msg = "--receipt and --option compile=true exclude each other, as an audit compares "
         msg += "embeddings with those of the uncompiled model: leave one out"
@@ -350,7 +350,7 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
     name = options["probe_device"]
     if name == "cpu":
         return probe.CPU
-    device, fault = _named_by_torch(name.removeprefix("torch-"))
+    device, fault = _torch_device(name.removeprefix("torch-"))
     if fault:
         msg = f"--probe-device {name}: {fault}: pass a device of torch, or leave --probe-device out"
         raise OptionError(msg)
@@ -367,11 +367,11 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
     return probe_device
 
 
-def _named_by_torch(device_name: str) -> tuple[str, str]:
+def _torch_device(device_name: str) -> tuple[str, str]:
     """Return torch's name of a device, and why it cannot compute in float64, or "".
 
-    Another process finds out: this one would keep memory on the device, and the modules that torch
-    imports would count as used by the extractor.
+    Torch is imported in another process: this one would keep memory on the device, and the modules
+    that torch imports would count as used by the extractor.
     """
     if importlib.util.find_spec("torch") is None:
         msg = "No module named 'torch'"

@@ -81,6 +81,7 @@ class Folder:
         ids = {task.id for task in benchmark.tasks}
         self._files: dict[str, tuple[Path, ...]] = {}
         self.ignored: list[str] = []
+        """Files and folders of tasks that the benchmark does not have."""
         faults: list[str] = []
         for task_id, files in layout(path, faults):
             if task_id not in ids:

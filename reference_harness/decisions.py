@@ -48,12 +48,13 @@ class FurtherEmbeddings:
     """(n,) further sequences with their (n, d) embeddings."""
 
     splits: Sequence[str]
+    """Split of each sequence, such as "test"; `FRESH` for new sequences."""
     kinds: Sequence[str]
     rows: npt.NDArray[np.int64]
-    """Index, in its split, of the sequence that this is a variant of; a running number if fresh."""
+    """Index in its split of the original of each variant; a running number of a fresh sequence."""
     labels: Labels
     """Labels of the fresh sequences; meaningless for variants."""
-    values: Features
+    embeddings: Features
 
     def indices_of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
         """Return the indices of the sequences of a split, and of a kind unless it is None."""
@@ -107,7 +108,7 @@ def decide(
     `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
     has them for the few-shot regimes, whose probes are also fitted on other sequences.
     """
-    embeddings = np.concatenate([problem.test, further_embeddings.values])
+    embeddings = np.concatenate([problem.test, further_embeddings.embeddings])
     labels = predictions(problem.train, problem.train_labels, embeddings)
     record_counts = _decision_counts(problem, further_embeddings, [labels])
     return Decisions(
@@ -119,7 +120,7 @@ def decide(
             f"{regime}, {RECORD}": _decision_counts(
                 problem,
                 further_embeddings,
-                [_labels_by(problem, rows, embeddings) for rows in rows_by_fit],
+                [_predicted_labels(problem, rows, embeddings) for rows in rows_by_fit],
             )
             for regime, rows_by_fit in (fit_rows or {}).items()
             if rows_by_fit[0] is not None
@@ -129,15 +130,21 @@ def decide(
     )
 
 
-def _labels_by(problem: probe.Problem, rows: FitRows, all_features: Features) -> Labels:
-    """Return the labels of features by a probe fitted on rows of the training split."""
+def _predicted_labels(problem: probe.Problem, rows: FitRows, all_features: Features) -> Labels:
+    """Return the labels of all features by a probe fitted on some training sequences.
+
+    `rows` are the indices of these sequences, or None for all.
+    """
     return predictions(*problem.training(rows), all_features)
 
 
 def _decision_counts(
     problem: probe.Problem, further_embeddings: FurtherEmbeddings, labels_by_fit: Sequence[Labels]
 ) -> ProbeDecisions:
-    """Count the decisions of fits, whose labels are of the test, then the further sequences."""
+    """Count the right decisions of several fits.
+
+    The labels of each fit are those of the test sequences, followed by the further sequences.
+    """
     truth, test_count = problem.test_labels, len(problem.test_labels)
     changes_by_kind = {}
     for kind in dict.fromkeys(
@@ -180,7 +187,7 @@ def _decision_counts(
 
 
 def _summed(decisions_by_fit: Sequence[LabelledDecisions]) -> LabelledDecisions:
-    """Return the sums of the counts, and the mean MCC."""
+    """Return the counts added over the fits, with the mean of the fits' MCC."""
     return LabelledDecisions(
         rows=sum(decisions.rows for decisions in decisions_by_fit),
         right=sum(decisions.right for decisions in decisions_by_fit),
@@ -191,7 +198,7 @@ def _summed(decisions_by_fit: Sequence[LabelledDecisions]) -> LabelledDecisions:
 def training_changes(
     problem: probe.Problem, further_embeddings: FurtherEmbeddings
 ) -> ChangedDecisions | None:
-    """Return how decisions on the test sequences change if the training sequences are variants.
+    """Count the decisions on test sequences that change when the probe is fitted on variants.
 
     One probe is fitted on the originals of all training variants, one on the variants. Return None
     if a class has no variant. Raise ProbeError.
@@ -203,12 +210,12 @@ def training_changes(
         return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
     was_right = predictions(problem.train[rows], labels, problem.test) == truth
-    is_right = predictions(further_embeddings.values[indices], labels, problem.test) == truth
+    is_right = predictions(further_embeddings.embeddings[indices], labels, problem.test) == truth
     return count_changes(was_right, is_right)
 
 
 class FewShotDraws(NamedTuple):
-    """Indices of the training sequences of each fit of a few-shot regime."""
+    """The training sequences drawn for each fit of one few-shot regime, as indices."""
 
     published: Sequence[npt.NDArray[np.int64]]
     """Draws of the benchmark's seeds."""
@@ -223,7 +230,7 @@ class FewShotDraws(NamedTuple):
 def few_shot_draws(
     labels: Labels, few_shot_k: Mapping[str, int], seeds: Sequence[int], other_draws: str
 ) -> dict[str, FewShotDraws]:
-    """Return the draws of each few-shot regime; the text `other_draws` determines other seeds."""
+    """Return the draws by few-shot regime; other seeds are derived from the text `other_draws`."""
     other_seeds = [
         int.from_bytes(hashlib.sha256(f"{other_draws}\n{number}".encode()).digest()[:4], "little")
         for number in range(OTHER_DRAWS)
@@ -302,7 +309,7 @@ def varied_scores(
             features = features.copy()
             for index, row in enumerate(rows.tolist()):
                 if row in index_of:
-                    features[index] = further_embeddings.values[index_of[row]]
+                    features[index] = further_embeddings.embeddings[index_of[row]]
             scores_by_regime[regime].append(_correlation(problem, features, labels))
     return scores_by_regime
 

@@ -17,7 +17,7 @@ from .text import echo
 NOTHING_DONE = 3
 """Exit code if the command could not be run."""
 PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
-"""Beginnings of the names of environment variables passed to the command; tokens are not."""
+"""Beginnings of the names of environment variables that the command gets; it gets no token."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)

@@ -37,7 +37,7 @@ _FLOATS = ("float16", "float32", "float64")
 
 @dataclass(frozen=True)
 class Batching:
-    """How sequences are grouped into batches.
+    """The grouping of sequences into batches.
 
     "budget": sorted by length, up to `token_budget` padded tokens; "exact": equal lengths only, so
     that nothing is padded and an embedding has the same bits in any batch; "file": batches of
@@ -87,7 +87,7 @@ def plan(
     sequences: Sequence[str],
     sizes: Sequence[int] | None = None,
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the indices of the sequences of each call of the extractor: every sequence once.
+    """Return the calls of the extractor, each as indices of sequences; every sequence occurs once.
 
     A built-in gets several batches per call and plans them by its tokens. For any other extractor a
     call is one batch. `sizes` are the results of `sizes_of`. In mode "exact",
@@ -332,7 +332,7 @@ def embed_sequences(
         embeddings[rows] = embedded
         progress(sum(len(sequences[row]) for row in rows))
     if embeddings is None:
-        msg = "sandbox: no sequence to embed"
+        msg = "sandbox: no sequence to embed, expected at least one"
         raise EmbeddingError(msg)
     return embeddings
 

@@ -48,7 +48,7 @@ class EmbedJob:
     part, neither letters nor drift are measured."""
 
     def parts(self, count: int, *, by_calls: bool) -> "list[EmbedJob]":
-        """Return parts of the job, each with work, for different processes.
+        """Return at most `count` parts of the job for different processes, none of them empty.
 
         With `by_calls`, each part makes some calls of the plan for the whole job, so that every
         embedding has the same bits as without parts, if all processes make the same plan. Otherwise
@@ -86,13 +86,13 @@ class EmbedResult:
     budget: int | None = None
     """Measured limit of padded tokens per batch; None if it was not measured."""
     letters_read: Letters = NOT_MEASURED
-    """How many letters of the task's sequences the model reads."""
+    """The letters of the task's sequences that the model reads, or why they are unknown."""
     notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
     failure: str = ""
     """Why some sequences could not be embedded; "" if all were."""
     drift: Drift | None = None
-    """How far the first sequences' embeddings, repeated at the end, were from the cached ones."""
+    """Distance of the first sequences' embeddings, repeated at the end, from the cached ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class Embedder:
         try:
             cache = Cache(job.cache, job.key_parts)
             notes = cache.damage_notes
-            for step in self._fill(cache, job):
+            for step in self._fill_cache(cache, job):
                 letters += step.letters
                 yield step
         except HarnessError as error:
@@ -223,7 +223,8 @@ class Embedder:
         )
         return difference, [note]
 
-    def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
+    def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
+        """Embed and store the sequences of a job that the cache lacks; yield a step per call."""
         digests, sequences = sequence_digests(job.sequences), job.sequences
         cached = cache.find(digests)
         lacking = np.array([digest not in cached for digest in digests], dtype=np.bool_)

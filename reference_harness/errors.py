@@ -15,7 +15,7 @@ class HarnessError(Exception):
 
 
 class OptionError(HarnessError):
-    """Contradictory options, or an option that names something that does not exist."""
+    """Contradictory options, or one that is invalid or refers to something that does not exist."""
 
 
 def known_name(lead: str, name: str, known_names: Sequence[str]) -> str:
@@ -114,12 +114,12 @@ class FailedTasksError(HarnessError):
 class FailedRunsError(HarnessError):
     """Some runs of one command failed; the others have written their records."""
 
-    def __init__(self, failed: dict[str, str], finished: int, *, others_began: bool) -> None:
+    def __init__(self, failed: dict[str, str], finished: int, *, has_partial_runs: bool) -> None:
         """Make the message; `failed` has messages by output file.
 
-        `others_began` says whether a failed run has finished tasks, so that `--resume` helps.
+        `has_partial_runs` is whether a failed run has finished tasks, so that `--resume` helps.
         """
-        self.finished = finished + others_began
+        self.finished = finished + has_partial_runs
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]
         lines += [f"  {output}: {message}" for output, message in failed.items()]

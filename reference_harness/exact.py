@@ -22,8 +22,8 @@ from .memory import DEVICE_TOKENS, HOST_TOKENS, attempt, release_memory
 
 Embedded = npt.NDArray[np.generic]
 EmbedEqual = Callable[[int, Sequence[int]], Embedded]
-"""Function of a number of tokens and the indices of sequences of that length: returns the
-embeddings of these sequences as one batch."""
+"""Function that embeds sequences of one length as one batch; its arguments are the number of tokens
+of each, and the indices of the sequences."""
 
 DEVICE_ROWS = 4 * EXACT_ROWS
 """Sequences of the largest batch tried on an accelerator; on a CPU, these are `EXACT_ROWS`. The
@@ -37,7 +37,7 @@ SECONDS = 3.0
 
 
 def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Batching:
-    """Return the batching, in mode "exact" with the measured limits of this extractor.
+    """Return the batching; in mode "exact", with the limits measured with this extractor.
 
     The limits are also set on a built-in that makes its own batches. Return `batching` unchanged if
     nothing can be measured.
@@ -67,7 +67,7 @@ def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowL
         return measured_limits(extractor.equal_batch, tokens, rows_max, tokens_max)
     if is_builtin or getattr(extractor, "count_tokens", None) is None:
         return ()
-    return _of_letters(extractor, rows_max, tokens_max)
+    return _limits_of_sequences(extractor, rows_max, tokens_max)
 
 
 def lengths(tokens_max: int | None) -> list[int]:
@@ -111,8 +111,8 @@ def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
     return True
 
 
-def _of_letters(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimit, ...]:
-    """Return the limits, by tokens, of an extractor that is measured with sequences."""
+def _limits_of_sequences(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimit, ...]:
+    """Return the limits of an extractor, measured with random sequences of equally many tokens."""
     random_letters = random.Random(0).choices("ACGT", k=LENGTH_MAX + rows_max)  # noqa: S311 - no secret
 
     def sequences(letters: int, rows: Sequence[int]) -> list[str]:

@@ -37,7 +37,7 @@ class ExtractorFacts:
     note: str = ""
     """A warning about the weights for the user; "" if there is none."""
     exact_limits: tuple[RowLimit, ...] = field(default=(), compare=False)
-    """Measured rows that a batch of equal lengths may have without changing a bit.
+    """Measured limits of rows in a batch of equal lengths, up to which no bit changes.
 
     Empty unless batching is exact. They may differ between machines, as no bit depends on them.
     """

@@ -48,7 +48,10 @@ class FileWatch:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, str]]:
-        """Yield a mapping like `opened` of the files read within the block, even written ones."""
+        """Yield a mapping like `opened` of the files read within the block.
+
+        Unlike `opened`, it includes files that this process wrote.
+        """
         self._add_hook()
         scope: dict[str, str] = {}
         self._scopes.append(scope)

@@ -35,7 +35,7 @@ def write_variants(path: Path, variants: list[VariantSequence]) -> None:
 
 
 def read_further(path: Path) -> list[FurtherSequence]:
-    """Return further sequences. Raise DataError, which names file and member."""
+    """Return the further sequences in a file. Raise DataError, which names file and member."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes()).rows
     except ValidationError as error:
@@ -65,7 +65,10 @@ def read_further_embeddings(
         if row.split == FRESH and row.label not in known_labels:
             raise DataError([f"{files.rows}: sequence {number}: the task has no label {row.label}"])
         if row.split != FRESH and row.row >= sizes[row.split]:
-            fault = f"index {row.row} in {row.split}, which has {sizes[row.split]} sequences"
+            fault = (
+                f"found the index {row.row} in {row.split}, expected less than "
+                f"{sizes[row.split]}, its number of sequences"
+            )
             raise DataError([f"{files.rows}: sequence {number}: {fault}"])
     return FurtherEmbeddings(
         [row.split for row in rows],

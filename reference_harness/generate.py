@@ -36,7 +36,10 @@ def contents() -> dict[Path, bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files that differ, and return 0; with --check print them, and return 1 if any."""
+    """Write and name the files that differ, and return 0.
+
+    With --check, only name them, and return 1 if there are any.
+    """
     stale = [p for p, b in contents().items() if not p.is_file() or p.read_bytes() != b]
     for path in stale:
         if "--check" not in arguments:

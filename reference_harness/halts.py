@@ -43,7 +43,7 @@ def predictions_at_halts(
     steps. Raise ProbeError if a fit fails.
     """
     return [
-        _FitSteps(problem, rows).stops() if fit.iterations <= STEPS_MAX else []
+        _FitSteps(problem, rows).labels_at_stops() if fit.iterations <= STEPS_MAX else []
         for rows, fit in zip(rows_by_fit, fits, strict=True)
     ]
 
@@ -60,7 +60,8 @@ class _FitSteps:
         is_float32 = problem.train.dtype == np.float32
         self.roundoff = float(np.finfo(np.float32 if is_float32 else np.float64).eps) / 2
 
-    def stops(self) -> list[Labels]:
+    def labels_at_stops(self) -> list[Labels]:
+        """Return the labels of the test sequences at the float64 stop, then at each other stop."""
         stop = self._fit(max_iter=MAX_ITER)
         stop_step, loss = int(np.max(stop.n_iter_)), self._loss(stop)
         unnoticed_change = UNNOTICED_UNITS * self.roundoff * loss

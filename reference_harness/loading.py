@@ -32,8 +32,8 @@ from .formats.packages import lock_beside
 from .formats.recognition import disguise_of
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
-"""Folders in which a dotted `module:Class` is searched: that of this repository, that of
-upstream's, and the current one."""
+"""Folders in which a dotted `module:Class` is searched: those for extractors in this repository and
+in upstream's, and the current folder."""
 
 _PACKAGE = Path(__file__).parent
 

@@ -72,10 +72,14 @@ class Manifest(StrictModel):
             if listed_file is None:
                 faults.append(f"{file}: not listed in {NAME}: {_DOWNLOAD_FIX}")
             elif (size := file.stat().st_size) != listed_file.bytes:
-                faults.append(f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}")
+                faults.append(
+                    f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}: "
+                    f"{_DOWNLOAD_FIX}"
+                )
             elif (digest := file_sha256(file)) != listed_file.sha256:
                 faults.append(
-                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}"
+                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}: "
+                    f"{_DOWNLOAD_FIX}"
                 )
         if faults:
             raise DataError(faults)

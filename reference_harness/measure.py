@@ -71,13 +71,13 @@ def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> Le
         one_call = Batching("file", rows=len(changed))
         return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
 
-    reaches = [LetterChanger(embed, sequence).reach() for sequence in sampled(sequences)]
+    spans = [LetterChanger(embed, sequence).read_span() for sequence in sampled(sequences)]
     return LettersRead(
         method="changed letters",
-        sequences=len(reaches),
-        given=sum(reach.given for reach in reaches),
-        read=sum(reach.letters for reach in reaches),
-        cut=sum(reach.side != "none" for reach in reaches),
+        sequences=len(spans),
+        given=sum(span.given for span in spans),
+        read=sum(span.letters for span in spans),
+        cut=sum(span.side != "none" for span in spans),
     )
 
 

@@ -86,8 +86,8 @@ class MemoryLimit:
 
     def __init__(self, room: "Room | None" = None) -> None:
         self.room = room
-        """Memory for which the size of a batch is measured before the first one; None if it is
-        given."""
+        """Memory for which the size of a batch is measured before the first one; None if the size
+        is given."""
         self.tokens: int | None = None
         """Most padded tokens per batch; None until memory ran out."""
         self.budget: int | None = None
@@ -130,7 +130,7 @@ class MemoryLimit:
                 batches.appendleft(planned[len(rows) :])
             computed, cause = attempt(compute, rows)
             if cause is None:
-                # `value` is a list, as None may be a result.
+                # `computed` is a list, as None may be a result.
                 yield rows, computed[0]
                 continue
             # Not in an except clause, whose traceback would keep the failed tensors alive.
@@ -302,7 +302,7 @@ class _Cuda:
 
 
 def _limits() -> Iterator[tuple[str, int]]:
-    """Yield the line of the process's status that each soft limit bounds, and the limit."""
+    """Yield each soft limit: the name of the line in /proc/self/status it bounds, and its bytes."""
     yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]
 

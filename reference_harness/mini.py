@@ -78,7 +78,10 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
 
 
 def periodic_letter(period: int, letter: str, chance: float) -> Plant:
-    """Return a function that writes `letter`, by chance, at every `period`-th place of class 1."""
+    """Return a function that writes `letter` with probability `chance` at some places of class 1.
+
+    These are every `period`-th letter, from a random one on.
+    """
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         phase = _random_position(rng, 0, period)
@@ -103,7 +106,10 @@ def order(first_word: str, second_word: str) -> Plant:
 
 
 def no_cpg(chance: float) -> Plant:
-    """Return a function that changes each CG to TG in class 1 by chance, as in methylated DNA."""
+    """Return a function that changes each CG of class 1 to TG with probability `chance`.
+
+    This is a frequent mutation of methylated DNA.
+    """
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         sites = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
@@ -115,7 +121,7 @@ def no_cpg(chance: float) -> Plant:
 
 
 def all_of(*plants: Plant) -> Plant:
-    """Return a function that applies several of these functions in order."""
+    """Return a function that writes the signals of several such functions, in order."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for plant_ in plants:

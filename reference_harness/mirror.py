@@ -19,7 +19,7 @@ SCHEME = "://"
 
 
 class Mirror:
-    """A folder of shards, and the address at which it shares them."""
+    """A folder of shards, and the address of the object store to which they are copied."""
 
     def __init__(self, address: str, folder: Path) -> None:
         """Raise OptionError for an unknown kind of address, or if its package is missing."""

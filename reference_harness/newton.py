@@ -45,15 +45,15 @@ CHANGE_ACCEPTED = 1e-9
 """Largest accepted difference between decision values of a solution and of the optimum, divided by
 the largest decision value: far below 1e-6, within which `optimum` takes classes to be tied."""
 EXPECTED_SAFETY = 100.0
-"""Safety factor on the change expected of a further step: the residual share of the last step, plus
-its square, which is the error of Newton's method."""
+"""Safety factor on the change expected of a further step. It is estimated from the last step: the
+part of its residual that was left, and its square, the error of Newton's method."""
 STEPS_MAX = 100
 """Most Newton steps; measured data sets took 3 to 18."""
 INNER_STEPS_MAX = 2000
 """Most conjugate gradient steps per Newton step; measured data sets took up to 160."""
 FORCING_MAX = 0.1
-"""Largest relative residual of a Newton system. It shrinks with the expected change of decision
-values, to which the error of Newton's method is proportional."""
+"""Largest relative residual up to which a Newton system is solved. The residual is smaller if the
+expected change of decision values is, to which the error of Newton's method is proportional."""
 FORCING_MIN = 1e-5
 ARMIJO = 1e-4
 """Armijo's constant: share of the expected decrease that a step must reach."""
@@ -114,6 +114,8 @@ def minimise(
 
 
 class _Problem:
+    """The minimisation for one set of features and targets."""
+
     def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]
@@ -215,6 +217,7 @@ class _Problem:
         return differences
 
     def solved(self) -> Optimum:
+        """Return the optimum. Raise NotSolvedError if it is not reached."""
         solution = np.zeros((self.width + 1, self.columns))
         last_change = expected = np.inf
         preconditioner: _Preconditioner | None = None
@@ -389,7 +392,10 @@ class _Problem:
     def _factored_in(
         self, dtype: type, sample: npt.NDArray[Any], weights: Matrix, centre: Matrix
     ) -> tuple[Any, npt.NDArray[Any] | None] | None:
-        """Return a Cholesky factor, and the embeddings if it is (n, n); None if there is none."""
+        """Return a Cholesky factor of the Hessian, and the embeddings if it is (n, n), else None.
+
+        Return None alone if the Hessian cannot be factored.
+        """
         from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
 
         embeddings = None

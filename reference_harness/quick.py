@@ -26,9 +26,9 @@ class QuickTasks(NamedTuple):
     slope: float
     intercept: float
     error: float
-    """Root mean square error, in MCC, of predictions for rows that had no part in the choice."""
+    """Root mean square error of predictions, in MCC, each for a row left out of the fit."""
     rows: int
-    """Number of rows by which tasks and line were chosen."""
+    """Number of rows from which the tasks were chosen and the line fitted."""
 
 
 @functools.cache
@@ -44,8 +44,8 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
     """
     if any(name.casefold() == QUICK for name in names) and bench.sha256 != quick().benchmark:
         msg = (
-            f"--tasks {QUICK} stands for tasks of GENEB, but the benchmark is {bench.name}: name "
-            "its tasks, which `geneb-harness tasks` lists"
+            f"--tasks {QUICK} means ten tasks of GENEB, but the benchmark is {bench.name}: pass "
+            "ids of its tasks, which `geneb-harness tasks` lists"
         )
         raise OptionError(msg)
     return [

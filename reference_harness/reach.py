@@ -66,11 +66,12 @@ class LetterChanger:
         self._embed = embed
         self._sequence = sequence
 
-    def moved(self, start: int, stop: int) -> float:
-        """Return the largest difference that changes of these letters make; 0 if none.
+    def largest_change(self, start: int, stop: int) -> float:
+        """Return the largest change of the embedding by a change of the letters `start` to `stop`.
 
-        A maximum over tokens may hide one change, so each letter is changed to every other one. All
-        variants are in one call, with the sequence itself twice, whose difference is noise.
+        Return 0 if it is not above the noise. A maximum over tokens may hide one change, so each
+        letter is changed to every other one. All variants are in one call, with the sequence itself
+        twice, whose difference is noise.
         """
         variants = [
             changed_letters(self._sequence, start, stop, shift)
@@ -80,7 +81,7 @@ class LetterChanger:
         difference_max = max(difference(row, original) for row in changed)
         return difference_max if difference_max > 2 * difference(repeated, original) else 0.0
 
-    def unread(self) -> list[int]:
+    def unread_indices(self) -> list[int]:
         """Return the indices of the letters whose change does not change the embedding.
 
         All are changed once, in one call; those without an effect are then changed to every other
@@ -93,22 +94,22 @@ class LetterChanger:
         unchanged_indices = [
             i for i, row in enumerate(changed_rows) if difference(row, original) <= noise
         ]
-        return [i for i in unchanged_indices if not self.moved(i, i + 1)]
+        return [i for i in unchanged_indices if not self.largest_change(i, i + 1)]
 
-    def reach(self) -> ReadSpan:
+    def read_span(self) -> ReadSpan:
         """Return the span of the letters that are read."""
         end = len(self._sequence)
         stop = end
-        if not self.moved(end - 1, end):
-            stop = _bisect(end, lambda n: self.moved(n, end) > 0)
+        if not self.largest_change(end - 1, end):
+            stop = _bisect(end, lambda n: self.largest_change(n, end) > 0)
         start = 0
-        if stop and not self.moved(0, 1):
-            start = stop - _bisect(stop, lambda n: self.moved(0, stop - n) > 0)
+        if stop and not self.largest_change(0, 1):
+            start = stop - _bisect(stop, lambda n: self.largest_change(0, stop - n) > 0)
         return ReadSpan(start, stop, end)
 
 
 def _bisect(end: int, has_effect_beyond: Callable[[int], bool]) -> int:
-    """Return the fewest letters beyond which a change has no effect."""
+    """Return the smallest n, at most `end`, for which a change beyond n letters has no effect."""
     low, high = 0, end  # a change beyond `low` has an effect, one beyond `high` has none
     if not has_effect_beyond(0):
         return 0

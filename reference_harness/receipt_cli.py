@@ -245,7 +245,7 @@ def _has_canonical(document: "dict[str, Any]") -> bool:
 def _read(
     path: Path, task_names: tuple[str, ...]
 ) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
-    """Return a submission, and its receipt's entries of these tasks. Raise OptionError."""
+    """Return a submission, and the receipts of these tasks by id. Raise OptionError."""
     from .errors import known_name  # see cli.py
     from .receipt.scoring import receipt_in
 

@@ -22,7 +22,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     A file that is neither a run record nor a submission is ignored.
     """
     document = _read(path)
-    regimes = _regimes(document)
+    regimes = _tasks_by_regime(document)
     tasks = list(dict.fromkeys(task for task_ids in regimes.values() for task in task_ids))
     running = {task.id for task in tasks_to_run(settings)}
     other_tasks = [task for task in tasks if task not in running]
@@ -62,8 +62,8 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the tasks of each regime of a run record or a submission."""
+def _tasks_by_regime(document: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the ids of the tasks in a run record or a submission, by regime."""
     tasks_by_regime: dict[str, list[str]] = {}
     cells_by_regime, tasks = document.get("results"), document.get("tasks")
     if isinstance(cells_by_regime, dict):

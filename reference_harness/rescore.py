@@ -98,7 +98,7 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
 
 
 WorkerLender = Callable[[int], AbstractContextManager[Pool[Any]]]
-"""Function of a number of workers: returns a context with a pool of them for one computation."""
+"""Function that lends a pool of a number of workers for one computation, as a context manager."""
 
 
 def rescore(
@@ -114,6 +114,8 @@ def rescore(
 
 
 class _Rescoring:
+    """One rescoring: the jobs that were submitted, and the results so far."""
+
     def __init__(self, request: RescoreRequest, listener: Listener) -> None:
         self.request = request
         self.listener = listener

@@ -70,7 +70,7 @@ def batch() -> None:
 
 
 def run_in_batch(arguments: list[str], workers: object) -> None:
-    """Run one of these commands; `workers` is a `batch.Workers`, which lends it a pool.
+    """Run one command of an audit; `workers` is a `batch.Workers`, which lends it a pool.
 
     Raise click.UsageError for another command, and the errors of the command.
     """
@@ -282,7 +282,7 @@ def fresh(**options: Any) -> None:
 
 
 def benchmark_and_source(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
-    """Return the benchmark and the source of its tasks that options name.
+    """Return the benchmark to which the options refer, and the source of its tasks.
 
     Raise OptionError for a definition without data.
     """
@@ -300,7 +300,10 @@ def benchmark_and_source(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
 
 
 def task_ids_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the distinct ids in the given order. Raise OptionError if there is none."""
+    """Return the distinct task ids in lists separated by commas, in the given order.
+
+    Raise OptionError if there is none.
+    """
     from .errors import OptionError
 
     ids = tuple(dict.fromkeys(n for word in arguments for n in word.split(",") if n.strip()))

@@ -16,7 +16,7 @@ LETTERS_MAX = 60  # letters of a sequence shown in an error
 
 
 class EmbeddingFile(NamedTuple):
-    """Two files with one sequence a line and its embedding, and the index of each sequence."""
+    """A file of sequences, one per line, a file of their embeddings, and the sequences' indices."""
 
     sequences: Path
     embeddings: Path
@@ -48,7 +48,7 @@ def task_part_of(
     *,
     is_rounded: bool = True,
 ) -> TaskPart:
-    """Return the embeddings of a task. Raise DataError, which names the first missing one."""
+    """Return the embeddings of a task. Raise DataError, which quotes the first missing sequence."""
     protocol = benchmark.protocol
     sequences = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(sequences)
@@ -60,7 +60,8 @@ def task_part_of(
         msg = (
             f"task {data.id}: {len(lacking_sequences)} of its sequences are not in "
             f"{embedding_file.sequences}, "
-            f"the first being {lacking_sequences[0][:LETTERS_MAX]!r}"
+            f"the first being {lacking_sequences[0][:LETTERS_MAX]!r}: write them with "
+            "`geneb-harness sequences`, from the same task data"
         )
         raise DataError([msg])
     row_indices = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)

@@ -76,7 +76,7 @@ class TaskPart:
     def few_shot_problem(
         self, embeddings: noise.Embeddings, fit_rows: list[FitRows], scale: int | None
     ) -> tuple[probe.Problem, list[FitRows]]:
-        """Return the problem with only the drawn training sequences, and the draws within it."""
+        """Return the problem with only the drawn training sequences, and their indices per fit."""
         embeddings = features(embeddings, scale)
         used_rows = np.unique(np.concatenate([rows for rows in fit_rows if rows is not None]))
         small_problem = probe.Problem(
@@ -115,7 +115,7 @@ class BaseJob:
 
     part: TaskPart
     regimes: tuple[str, ...]
-    """Regimes to score; the probes of all regimes decide on further sequences."""
+    """Regimes to score; decisions on further sequences are those of the probes of all regimes."""
     further: FurtherFiles | None = None
     """Further sequences and their embeddings; None if there are none."""
     other_draws: str | None = None

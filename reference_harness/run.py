@@ -34,11 +34,11 @@ digests, for sequences of 70 letters. Other tasks are read again."""
 
 
 class _CheckedTask(NamedTuple):
-    """What is kept of a task's data for the whole run."""
+    """The facts of a task's data that are kept for the whole run."""
 
     sha256: str
     digests: Digests
-    """Digests of its distinct sequences."""
+    """Digests of the distinct sequences of both splits."""
     letters: int
     """Letters of these sequences, to which the cost of embedding is proportional."""
     rows: int
@@ -47,7 +47,7 @@ class _CheckedTask(NamedTuple):
 
 @dataclass
 class _OpenTask:
-    """A task between its embedding and its scores."""
+    """A task whose embedding has begun, and which has no scores yet."""
 
     data_facts: dict[str, Any]
     """Digest of the task's data, and class counts of both splits."""
@@ -91,13 +91,13 @@ class _Run:
         self.claims: dict[str, EmbeddingClaim] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
         self.source_tasks: dict[str, frozenset[str]] = {}
-        """The other tasks that embed a part of the sequences of a task."""
+        """Ids of the other tasks that embed some sequences of a task, by the task's id."""
         self.embedding_ids: set[str] = set()
         self.embedded_ids: set[str] = set()
-        """Tasks whose own part of the sequences is embedded, and whose probe has not begun."""
+        """Tasks that have embedded the sequences they claimed, and whose probe has not begun."""
         self.open_tasks: dict[str, _OpenTask] = {}
         self.failures: dict[str, str] = {}
-        self.round_counts: Counter[str] = Counter()
+        self.attempt_counts: Counter[str] = Counter()
         self.waiting_tasks: deque[Task] = deque()
         self.measured_budgets: set[int] = set()
         self.key_parts = key_parts(settings)
@@ -108,12 +108,12 @@ class _Run:
         refusal = "" if self.harness.commit else environment.git_refusal()
         if refusal:
             self.listener.say(
-                f"the record names no commit of the harness, as git failed: {refusal}"
+                f"the record contains no commit of the harness, as git failed: {refusal}"
             )
         self._check(tasks)
         resumed = self.state.begin(self._identity(), resume=self.settings.resume)
         self.waiting_tasks.extend(
-            task for task in tasks if not self._restored(task, resumed=resumed)
+            task for task in tasks if not self._restore(task, resumed=resumed)
         )
         self.claims = claims(
             {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
@@ -124,7 +124,7 @@ class _Run:
             self.waiting_tasks = deque(
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
             )
-        while self.waiting_tasks or self.embedded_ids or self.engine.open:
+        while self.waiting_tasks or self.embedded_ids or self.engine.open_jobs:
             while self.waiting_tasks and self.engine.has_room:
                 self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):
@@ -226,8 +226,8 @@ class _Run:
     def _probe(self) -> None:
         """Probe each task whose embeddings are all in the cache.
 
-        If another task failed to embed a part that a task needs, its probe fails, and it begins
-        again.
+        If another task failed to embed sequences that both have, the probe fails, and the task
+        begins again.
         """
         unembedded_task_ids = self.embedding_ids | {task.id for task in self.waiting_tasks}
         ready_task_ids = [
@@ -241,8 +241,8 @@ class _Run:
 
     def _may_try_again(self, task_id: str) -> bool:
         """Count an attempt at a task; return whether another one is allowed."""
-        self.round_counts[task_id] += 1
-        return self.round_counts[task_id] < ATTEMPTS
+        self.attempt_counts[task_id] += 1
+        return self.attempt_counts[task_id] < ATTEMPTS
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Record and print that a task failed; raise its error if `fail_fast` is set."""
@@ -296,7 +296,8 @@ class _Run:
             **self.key_parts,
         }
 
-    def _restored(self, task: Task, *, resumed: bool) -> bool:
+    def _restore(self, task: Task, *, resumed: bool) -> bool:
+        """Restore a task that the stopped run has finished; return False for any other task."""
         finished = self.state.load(task.id) if resumed else None
         if finished is None or not self._has_receipt(task.id, finished):
             return False
@@ -314,7 +315,7 @@ class _Run:
         return is_written(folder, task_id, expected)
 
     def _prepared(self, task: Task) -> EmbedJob:
-        """Return the sequences of a task to embed, and keep what its probe needs."""
+        """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(task_data)
         claim = self.claims.pop(task.id, None)

@@ -37,7 +37,7 @@ class Scorer:
     """The scorer of record, as defined by this version of the harness."""
 
     ref: ScorerRef = field(default_factory=defined.of_record)
-    """The scorer as records name it."""
+    """The scorer as it is written into records."""
 
     @property
     def digest(self) -> str:
@@ -154,7 +154,10 @@ def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def _owner(library: str) -> str:
-    """Return the package whose wheel contains a library, by the folder auditwheel puts it in."""
+    """Return the package whose wheel contains a library, by the folder of the library; "" if none.
+
+    auditwheel puts the libraries of a wheel into the folder `<package>.libs`.
+    """
     folder = Path(library).parent.name
     return folder.removesuffix(".libs") if folder.endswith(".libs") else ""
 

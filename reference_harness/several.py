@@ -113,7 +113,9 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
     if message_by_output:
         has_finished_tasks = any(isinstance(e, FailedTasksError) and e.finished for e in run_errors)
         raise FailedRunsError(
-            message_by_output, len(runs) - len(message_by_output), others_began=has_finished_tasks
+            message_by_output,
+            len(runs) - len(message_by_output),
+            has_partial_runs=has_finished_tasks,
         )
 
 

@@ -179,7 +179,7 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
 
 
 def _gaps(record: RunRecord, benchmark: Benchmark) -> dict[str, dict[str, str]]:
-    """Return the reasons for missing cells; a regime without any has no entry."""
+    """Return the reasons for missing cells by regime and task; a complete regime is left out."""
     reason_by_task = {cell.task: cell.reason for cell in record.missing}
     reasons_of_regime = {
         task.id: reason_by_task.get(task.id, "regime not asked for") for task in benchmark.tasks

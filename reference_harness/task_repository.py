@@ -36,7 +36,7 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
         for name, split in splits.items():
             write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, is_flat=False))
         write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, is_flat=True))
-        lines.append(_line(task, data))
+        lines.append(_table_row(task, data))
     write_bytes(out / CARD, _card(benchmark, lines).encode())
     return [task.id for task in benchmark.tasks]
 
@@ -51,7 +51,7 @@ def _csv(splits: dict[str, Split], *, is_flat: bool) -> bytes:
     return stream.getvalue().encode()
 
 
-def _line(task: Task, task_data: TaskData) -> str:
+def _table_row(task: Task, task_data: TaskData) -> str:
     counts = [sum(split.class_counts.values()) for split in (task_data.train, task_data.test)]
     return (
         f"| `{task.id}` | {task.category} | {counts[0]:,} | {counts[1]:,} "

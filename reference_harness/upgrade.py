@@ -32,7 +32,7 @@ MISSING_FACTS = {
     "of its predictions, its classes and its confusion matrices",
     "1.1": "for each of {cells} its classes and its confusion matrices",
 }
-"""What a file of an earlier format lacks for format 1.2."""
+"""The facts that a file lacks for format 1.2, by its own format."""
 
 
 def read_submission(path: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Variants of sequences that keep the label, and that an honest extractor treats alike.
 
-An extractor that looks up published sequences knows no variant. The choice of sequences and
+An extractor that looks up published sequences finds no variant. The choice of sequences and
 variants follows from a seed; only `RandomState.random_sample` is used, whose stream is fixed by
 NumPy's policy, so everyone with the seed makes the same variants.
 """
@@ -61,7 +61,7 @@ def variants_of(
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    random_number = _stream(f"{seed}\n{task_data.id}")
+    random_number = _random_numbers(f"{seed}\n{task_data.id}")
     variants = []
     for row in _sample(len(task_data.test.sequences), count, random_number):
         for kind in kinds:
@@ -85,7 +85,7 @@ def support_variants(
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
-    random_number = _stream(f"{seed}\n{task_data.id}\n{SUPPORT}")
+    random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT}")
     variants = []
     for row in rows:
         kind = kinds[int(random_number() * len(kinds))]
@@ -95,7 +95,8 @@ def support_variants(
     return variants
 
 
-def _stream(seed_text: str) -> Uniform:
+def _random_numbers(seed_text: str) -> Uniform:
+    """Return a function whose random numbers are determined by a text."""
     words = np.frombuffer(hashlib.sha256(seed_text.encode()).digest(), dtype="<u4")
     generator = np.random.RandomState(words)
     return lambda: float(generator.random_sample())
@@ -120,7 +121,7 @@ def _variant(sequence: str, kind: str, published: set[str], uniform: Uniform) ->
 
 
 def substituted(sequence: str, uniform: Uniform) -> str:
-    """Return the sequence with letters substituted at random distinct places."""
+    """Return the sequence with letters substituted at distinct random positions."""
     letters = list(sequence)
     letter_indices = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
     substitution_count = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
@@ -135,7 +136,7 @@ def substituted(sequence: str, uniform: Uniform) -> str:
 
 
 def cropped(sequence: str, uniform: Uniform) -> str:
-    """Return the sequence without a share of its letters, at random ends."""
+    """Return the sequence without a share of its letters, taken at random from the two ends."""
     removed_count = max(1, round(CROP_SHARE * len(sequence)))
     removed_before = int(uniform() * (removed_count + 1))
     return sequence[removed_before : len(sequence) - (removed_count - removed_before)]

@@ -107,7 +107,7 @@ def limit_process(options: WorkerOptions) -> None:
 
 
 def note_attempts() -> None:
-    """Print a line when foreign code first causes each of the noted events."""
+    """Print a line the first time that foreign code causes each event of `NOTED_EVENTS`."""
     noted: set[str] = set()
 
     def hook(event: str, _: tuple[object, ...]) -> None:
@@ -158,7 +158,7 @@ def _letters_printer() -> Callable[[int], None]:
 
 
 def write(stream: int, embeddings: np.ndarray) -> None:
-    """Write header and matrix to a file descriptor."""
+    """Write header and matrix to a file descriptor, and close it."""
     header = HEADER.pack(MAGIC, VERSION, embeddings.dtype.itemsize, 0, *embeddings.shape)
     for block in (memoryview(header), embeddings.data.cast("B")):
         written = 0

@@ -59,8 +59,8 @@ def make_inputs(folder: Path) -> None:
                 built(fixture, folder / "rules" / f"{rule}-{case}")
 
 
-def add_own(source: Path, inputs: Path) -> None:
-    """Replace the files of the inputs that each version must bring itself by those of `source`."""
+def copy_own_files(source: Path, inputs: Path) -> None:
+    """Copy the files of `OWN_FILES` from the checkout `source` over those of the inputs."""
     for board, files in OWN_FILES.items():
         for file in files:
             copy = inputs / board / file
@@ -99,7 +99,7 @@ def collect(inputs: Path, outputs: Path) -> None:
 
 
 def run_first(spellings: Sequence[list[str]]) -> tuple[int, bytes]:
-    """Run the first spelling of a command that this version knows; return exit code and output."""
+    """Run the first spelling of a command that this version has; return exit code and output."""
     from geneb_ci.cli.main import main
     from geneb_ci.common.errors import Exit
 
@@ -156,7 +156,7 @@ def compare(base: str) -> int:
         subprocess.run([*git, "worktree", "add", "-q", "--detach", base_checkout, base], check=True)
         try:
             for version, checkout in (("before", base_checkout), ("after", ROOT)):
-                add_own(checkout, inputs)
+                copy_own_files(checkout, inputs)
                 subprocess.run(
                     [sys.executable, "-P", __file__, "--collect", inputs, folder / version],
                     check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(checkout)},

@@ -48,7 +48,10 @@ class MiniRepository:
     """A repository of submissions to GENEB-mini, with an installed copy of the toolkit."""
 
     def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
-        """Create both. A copy is installed because an audit rejects a checkout with changes."""
+        """Create the repository and the copy, as an audit rejects a checkout with changes.
+
+        `drawn` is the number of tasks that an audit draws.
+        """
         self.root = folder / "repository"
         self.environment = os.environ | {"PYTHONPATH": str(self._copy_site(folder / "site"))}
         (self.root / "submissions").mkdir(parents=True)
@@ -116,7 +119,7 @@ class MiniRepository:
         shown(*arguments, folder=self.root, environment=self.environment, expected=expected)
 
     def audit(self, model_id: str, *sample: str, expected: int = 0) -> None:
-        """Audit a row: commit, draw, rerun and sign."""
+        """Audit a row: commit, draw, rerun and sign; `sample` are options of `audit plan`."""
         commitment_file, plan_file = f"{model_id}.commitment.json", f"{model_id}.plan.json"
         self.geneb_ci(
             "audit", "commit", f"submissions/{model_id}.json", "--output", commitment_file

@@ -52,7 +52,7 @@ class InstallHome:
             raise RuntimeError(message + process.stderr)
         return process
 
-    def install_kept(self, page_text: str, tool: str) -> None:
+    def install_and_uninstall(self, page_text: str, tool: str) -> None:
         """Install with the command in the page's table, run the program, and uninstall it."""
         (command,) = re.findall(rf"^\| {tool} \| `(.*)` \|$", page_text, re.MULTILINE)
         self.run(*shlex.split(command))
@@ -88,8 +88,8 @@ class InstallHome:
 
 WAYS: dict[str, Callable[[InstallHome, str], None]] = {
     "uvx": InstallHome.run_uninstalled,
-    "uv": lambda home, text: home.install_kept(text, "uv"),
-    "pipx": lambda home, text: home.install_kept(text, "pipx"),
+    "uv": lambda home, text: home.install_and_uninstall(text, "uv"),
+    "pipx": lambda home, text: home.install_and_uninstall(text, "pipx"),
     "pre-commit": lambda home, text: home.hook(text, "pre-commit"),
     "prek": lambda home, text: home.hook(text, "prek"),
 }

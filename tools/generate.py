@@ -41,12 +41,12 @@ from tools.generated_pages import (
     SETUP,
     TRUST,
     between,
+    board_files_page,
     evidence_script,
-    lists,
     models_page,
-    situations,
-    with_attestation,
-    with_columns,
+    pages_with_lists,
+    situations_page,
+    trust_page,
 )
 from tools.man_page import PAGE, man_page
 from tools.rules_md import rules_markdown
@@ -60,7 +60,7 @@ FORMATS = (base, run_record, rescored, receipt_cells)
 
 
 def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """Return the docstrings of attributes. Pydantic could read them, but at every start."""
+    """Return docstrings by class and attribute. Pydantic could read them, but at every start."""
     docstrings: dict[str, dict[str, str]] = {}
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if isinstance(node, ast.ClassDef):
@@ -164,7 +164,7 @@ class Described(NamedTuple):
 
     model: type[Any]
     modules: tuple[ModuleType, ...]
-    """Modules that define its types; the docstrings of their attributes are its descriptions."""
+    """Modules that define its types; docstrings of attributes are the schema's descriptions."""
     title: str
 
 
@@ -253,15 +253,15 @@ def generated() -> dict[str, str]:
         | by_harness
         | {
             "RULES.md": rules_markdown(),
-            **lists(),
-            **situations(),
+            **pages_with_lists(),
+            **situations_page(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
-            BOARD_FILES: with_columns(),
-            TRUST: with_attestation(),
+            BOARD_FILES: board_files_page(),
+            TRUST: trust_page(),
             MODELS: models_page(),
             PAGE: man_page(),
             SETUP: between(SETUP, "settings", f"\n{required.table()}\n"),
@@ -328,7 +328,7 @@ def known_files() -> str:
 
 
 def main() -> int:
-    """Write the files that differ, or with --check only name them; return the exit code."""
+    """Write and name the files that differ, with --check only name them; return the exit code."""
     stale = []
     for file, content in generated().items():
         path = ROOT / file

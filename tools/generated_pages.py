@@ -25,7 +25,7 @@ from reference_harness.extractors import BUILTINS
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def lists() -> dict[str, str]:
+def pages_with_lists() -> dict[str, str]:
     """Return the pages with lists from tables in the code: formats and built-in extractors."""
     formats = r"\|".join(FORMATS)
     extractors = "\n".join(
@@ -41,7 +41,7 @@ def lists() -> dict[str, str]:
     }
 
 
-def situations() -> dict[str, str]:
+def situations_page() -> dict[str, str]:
     """Return the page that lists the situations of `geneb-ci next`, by role."""
     tables: dict[Role, tuple[Situation[Any], ...]] = {
         Role.CONTRIBUTOR: contributor.TABLE,
@@ -91,7 +91,7 @@ def evidence_script() -> str:
 TRUST = "docs/maintainer/trust.md"
 
 
-def with_attestation() -> str:
+def trust_page() -> str:
     """Return docs/maintainer/trust.md with its tables of who vouches for each field."""
     fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
     fields_by_author: dict[tuple[str, str], list[str]] = {}
@@ -120,7 +120,7 @@ def with_attestation() -> str:
 BOARD_FILES = "docs/reference/board-files.md"
 
 
-def with_columns() -> str:
+def board_files_page() -> str:
     """Return docs/reference/board-files.md with its table of the columns of the board's rows."""
     rows = ["| key | meaning | in | on the page |", "|---|---|---|---|"]
     for column in columns.COLUMNS:

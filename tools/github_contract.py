@@ -103,6 +103,7 @@ OPERATIONS = {
 }
 """The endpoints of a repository that the tests' server imitates: path to methods."""
 ELSEWHERE = {"/app-manifests/{code}/conversions": "POST", "/users/{username}": "GET"}
+"""The other endpoints that the server imitates: path to methods."""
 FIELDS = {
     "Query": "repository",
     "Repository": "object pullRequest pullRequests",
@@ -136,7 +137,7 @@ PROSE = frozenset(
 
 
 def main() -> None:
-    """Write the two files."""
+    """Write rest.json and schema.graphql."""
     rest_text = by_line(pruned_rest(json.loads(REST_PACKAGE.fetched())))
     (FOLDER / "rest.json").write_text(rest_text, encoding="utf-8")
     graphql_text = pruned_graphql(GRAPHQL_PACKAGE.fetched().decode())
@@ -144,7 +145,7 @@ def main() -> None:
 
 
 def pruned_rest(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the operations listed above with the schemas that they refer to, as JSON Schema."""
+    """Return the operations of `OPERATIONS` and `ELSEWHERE`, and the schemas they refer to."""
     operations: dict[str, dict[str, Any]] = {}
     paths = {BOARD + below: methods for below, methods in OPERATIONS.items()}
     for path, methods in (paths | ELSEWHERE).items():
@@ -191,7 +192,7 @@ def by_line(description: dict[str, Any]) -> str:
 
 
 def references(value: Any) -> set[str]:
-    """Return the references in a value, at any depth."""
+    """Return the values of `$ref` in a JSON value, at any depth."""
     if isinstance(value, list):
         return set().union(*map(references, value))
     if not isinstance(value, dict):
@@ -220,7 +221,7 @@ def json_schema(value: Any, *, is_names: bool = False) -> Any:
 
 
 def pruned_graphql(schema_text: str) -> str:
-    """Return the types listed above with their fields, and the types of the fields' arguments."""
+    """Return the types and fields of `FIELDS`, and the types of the fields and their arguments."""
     types: dict[str, Any] = {
         node.name.value: node
         for node in parse(schema_text, no_location=True).definitions
@@ -240,14 +241,14 @@ def pruned_graphql(schema_text: str) -> str:
             interfaces = tuple(i for i in node.interfaces or () if i.name.value in FIELDS)
             node = replace(node, fields=fields, interfaces=interfaces)
         reached[name] = without_prose(node)
-        waiting += [type_name(part.type) for part in arguments(node)]
+        waiting += [type_name(part.type) for part in typed_members(node)]
     document = DocumentNode(definitions=tuple(reached[name] for name in sorted(reached)))
     head = f"# Of {GRAPHQL_PACKAGE.name} {GRAPHQL_PACKAGE.version}, what our queries ask for.\n\n"
     return head + print_ast(document) + "\n"
 
 
-def arguments(node: Any) -> Iterable[Any]:
-    """Yield a type's fields and their arguments, as each of them has a type."""
+def typed_members(node: Any) -> Iterable[Any]:
+    """Yield the fields of a type, each followed by its arguments; all of these have a type."""
     for member in getattr(node, "fields", None) or ():
         yield member
         yield from getattr(member, "arguments", None) or ()

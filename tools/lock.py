@@ -29,12 +29,13 @@ from uv import find_uv_bin
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Written by `make lock`. Hashes of all files that each release had by "
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+# Extras that hosted jobs install.
 HOSTED = ("build", "github", "hub", "records", "sigstore")
 LINUX = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 # The glibc of enterprise distributions in use, and the macOS of the oldest hosted runner.
 SYSTEMS = (*LINUX, "aarch64-apple-darwin")
 PYTHONS = ("3.11", "3.12", "3.13")
-# Variables whose names begin so set folders, other indexes and other options of the installers.
+# Beginnings of names of variables that set folders, other indexes and options of the installers.
 SETTINGS = ("UV_", "PIP_")
 # Variables in which pip, requests, curl and uv look for certificates of a private authority.
 BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -120,12 +121,12 @@ def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
 
 
 def without_hashes(locked: str) -> str:
-    """Return only the pins, so that uv keeps the versions but looks up the hashes again."""
+    """Return the text of a lock without hashes: uv keeps the versions and looks the hashes up."""
     return re.sub(r" --hash=sha256:[0-9a-f]{64}", "", locked.replace("\\\n", " "))
 
 
 def changes(folder: Path) -> Iterator[str]:
-    """Name each lock that differs when resolved again; the copy may be changed."""
+    """Yield a message for each lock that differs when resolved again, which is done in `folder`."""
     for lock in LOCKS:
         until = lock.read().partition("\n")[0].removeprefix(HEADER)
         if not TIME.fullmatch(until) or lock.read() != resolve(folder, lock, until, upgrade=False):
@@ -133,7 +134,7 @@ def changes(folder: Path) -> Iterator[str]:
 
 
 def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
-    """Return, by lock, Python and system, what cannot be installed from wheels."""
+    """Return a message for each lock, Python and system for which a wheel is missing."""
     machines = [
         (lock, python, system)
         for lock in locks
@@ -149,7 +150,7 @@ def missing_wheels(folder: Path, locks: Iterable[Lock]) -> list[str]:
 
 
 def install(folder: Path, lock: Lock, python: str, system: str) -> str:
-    """Let uv plan an installation for another machine; return what is missing, or ""."""
+    """Let uv plan an installation for another machine; return a message if it fails, else ""."""
     try:
         uv(
             *("pip", "install", "--dry-run", *lock.options, "--only-binary", ":all:"),

@@ -28,7 +28,7 @@ from tests.paths import REAL_TASKS, ROOT
 AT_ONCE = 2
 TIMEOUT_S = 600.0
 TAIL = 20
-"""How many lines of a failing run are shown."""
+"""Most last lines of a failing run that are shown."""
 SETTINGS = {
     "CI": "true",  # property tests then use the same examples for each mutant
     "GENEB_REAL_TASKS": str(REAL_TASKS),
@@ -57,26 +57,26 @@ def main() -> int:
         "--folder", type=Path, default=ROOT / "build/mutants", help="folder of intermediate results"
     )
     options = parser.parse_args()
-    test_parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
+    parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
     commit = output("git", "rev-parse", "HEAD").strip()
     work = options.folder / f"{commit[:12]}-{options.seed}-{options.number}"
     if not (work / "drawn").exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        draw(work, test_parts, options.number, options.seed)
+        draw(work, parts, options.number, options.seed)
         (work / "drawn").touch()
     clones: SimpleQueue[Path] = SimpleQueue()
     for number in range(AT_ONCE):
         clones.put(clone(work / f"clone-{number}", commit))
 
-    def judged(target: dict[str, Any]) -> None:
+    def judged(part: dict[str, Any]) -> None:
         folder = clones.get()
-        judge(work, target, folder)
+        judge(work, part, folder)
         clones.put(folder)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(judged, test_parts))
-    print(report(work, test_parts, commit))
+        list(pool.map(judged, parts))
+    print(report(work, parts, commit))
     return 0
 
 
@@ -85,17 +85,17 @@ def output(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def session(work: Path, target: dict[str, Any]) -> WorkDB:
+def session(work: Path, part: dict[str, Any]) -> WorkDB:
     """Open Cosmic Ray's database of a part: its mutants, and the verdict on each."""
-    return WorkDB(work / f"{target['name']}.sqlite", WorkDB.Mode.create)
+    return WorkDB(work / f"{part['name']}.sqlite", WorkDB.Mode.create)
 
 
-def draw(work: Path, targets: list[dict[str, Any]], number: int, seed: int) -> None:
+def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> None:
     """Find every mutant, and mark those that are not drawn as skipped."""
     mutants = []
-    for target in targets:
-        paths = [Path(target["folder"]) / f"{name}.py" for name in target["modules"]]
-        with closing(session(work, target)) as open_session:
+    for part in parts:
+        paths = [Path(part["folder"]) / f"{name}.py" for name in part["modules"]]
+        with closing(session(work, part)) as open_session:
             init(paths, open_session, {})
             lines = {str(path): path.read_text(encoding="utf-8").splitlines() for path in paths}
             for item in open_session.work_items:
@@ -113,8 +113,8 @@ def draw(work: Path, targets: list[dict[str, Any]], number: int, seed: int) -> N
                     )
                     mutants.append((position, item.job_id))
     drawn_jobs = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
-    for target in targets:
-        with closing(session(work, target)) as open_session:
+    for part in parts:
+        with closing(session(work, part)) as open_session:
             undrawn = [
                 item.job_id for item in open_session.work_items if item.job_id not in drawn_jobs
             ]
@@ -134,13 +134,13 @@ def clone(folder: Path, commit: str) -> Path:
     return folder
 
 
-def judge(work: Path, target: dict[str, Any], folder: Path) -> None:
+def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
     """Run the tests of a part on each drawn mutant that has no verdict yet.
 
     Exits with a message if the tests fail without any change, as every mutant would then count as
     killed.
     """
-    tests = " ".join(target["tests"])
+    tests = " ".join(part["tests"])
     command = f"{folder}/.venv/bin/python -m pytest -x -q -p no:cacheprovider {tests}"
     environment = os.environ | SETTINGS
     unchanged = subprocess.run(
@@ -148,8 +148,8 @@ def judge(work: Path, target: dict[str, Any], folder: Path) -> None:
     )
     if unchanged.returncode:
         tail = "\n".join(unchanged.stdout.splitlines()[-TAIL:])
-        sys.exit(f"the tests of {target['name']} fail on unchanged code: repair them first\n{tail}")
-    config = work / f"{target['name']}.toml"
+        sys.exit(f"the tests of {part['name']} fail on unchanged code: repair them first\n{tail}")
+    config = work / f"{part['name']}.toml"
     config.write_text(
         f"[cosmic-ray]\nmodule-path = []\ntimeout = {TIMEOUT_S}\nexcluded-modules = []\n"
         f'test-command = "{command}"\n'
@@ -157,14 +157,14 @@ def judge(work: Path, target: dict[str, Any], folder: Path) -> None:
         encoding="utf-8",
     )
     subprocess.run(
-        [sys.executable, "-m", "cosmic_ray.cli", "exec", config, work / f"{target['name']}.sqlite"],
+        [sys.executable, "-m", "cosmic_ray.cli", "exec", config, work / f"{part['name']}.sqlite"],
         cwd=folder,
         env=environment,
         check=True,
     )
 
 
-def report(work: Path, targets: list[dict[str, Any]], commit: str) -> str:
+def report(work: Path, parts: list[dict[str, Any]], commit: str) -> str:
     """Return a table of tested and killed mutants, and the change of each survivor."""
     lines = [
         f"Judged at commit `{commit[:12]}`, of",
@@ -173,12 +173,12 @@ def report(work: Path, targets: list[dict[str, Any]], commit: str) -> str:
     ]
     lines[0] += f" {(work / 'population').read_text(encoding='utf-8').strip()} mutants."
     diffs, total = [], Counter[TestOutcome | None]()
-    for target in targets:
-        with closing(session(work, target)) as open_session:
+    for part in parts:
+        with closing(session(work, part)) as open_session:
             outcomes = [result for _, result in open_session.results if result.test_outcome]
         counts = Counter(result.test_outcome for result in outcomes)
         total += counts
-        lines.append(f"| {target['name']} | {len(outcomes)} | {counts[TestOutcome.KILLED]} |")
+        lines.append(f"| {part['name']} | {len(outcomes)} | {counts[TestOutcome.KILLED]} |")
         diffs += [r.diff for r in outcomes if r.test_outcome != TestOutcome.KILLED]
     lines.append(f"| all | {total.total()} | {total[TestOutcome.KILLED]} |")
     return "\n".join([*lines, *(f"```diff\n{diff}\n```" for diff in diffs)])

@@ -7,8 +7,9 @@ import tempfile
 
 
 def fetched(package: str, version: str, sha256s: dict[str, str | None]) -> list[bytes]:
-    """Return files of a package, given the digest of each by its path; None if it is not pinned.
+    """Return the bytes of files of a package.
 
+    `sha256s` has the digest of each file by its path; None for a file that is not pinned.
     npm verifies the package against the registry's digest. Raises ValueError if a file is missing
     or has another digest.
     """

@@ -295,7 +295,9 @@ def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     policy = "leaderboard/policy/policy.toml"
     yield Proposal("policy", "Draw no task", {policy: b"[sample]\ndrawn = 0\n"})
     yield Proposal("leave", "Remove the baseline", {f"{SUBMISSIONS}/kmer-baseline.json": None})
-    yield Proposal("readme", "Mend a word", {"NOTES.md": b"A page about nothing of the board.\n"})
+    yield Proposal(
+        "readme", "Correct a word", {"NOTES.md": b"A page about nothing of the board.\n"}
+    )
 
 
 def instructions(trial: Practice) -> str:

@@ -4,7 +4,7 @@ python -m tools.real_tasks FOLDER
 
 `geneb-harness data pull` fetches them at the revision that the benchmark pins. The exit code is 1
 if they differ from tests/real_tasks.json or cannot be fetched; a run in a fork (FORK=true) instead
-goes on without them and says so. If GITHUB_OUTPUT names a file, `folder=FOLDER` is added to it
+continues without them and says so. If GITHUB_OUTPUT names a file, `folder=FOLDER` is added to it
 afterwards.
 """
 
@@ -19,7 +19,7 @@ PINS = Path(__file__).resolve().parent.parent / "tests/real_tasks.json"
 
 
 def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
-    """Run the command that a user would run, with its output in the log."""
+    """Fetch tasks with the command that a user would run; return whether it succeeded."""
     task_options = [word for task in tasks for word in ("--tasks", task)]
     command = [
         sys.executable,
@@ -35,14 +35,17 @@ def fetch(folder: Path, tasks: Iterable[str], options: Iterable[str]) -> bool:
 
 
 def differing(folder: Path, pins: dict[str, str]) -> list[str]:
-    """Return the tasks whose contents differ from the pinned ones."""
+    """Return the ids of the tasks whose contents differ from the pinned digests."""
     manifest = json.loads((folder / "manifest.json").read_bytes())
     digests = {name: task_entry["sha256"] for name, task_entry in manifest["tasks"].items()}
     return [name for name, digest in pins.items() if digests.get(name) != digest]
 
 
 def main(folder: Path, options: Iterable[str] = (), pins_file: Path = PINS) -> int:
-    """Fetch and compare; return the exit code. `options` go to `geneb-harness data pull`."""
+    """Fetch the tasks and compare their digests with the pins in a file; return the exit code.
+
+    `options` are passed to `geneb-harness data pull`.
+    """
     pins: dict[str, str] = json.loads(pins_file.read_bytes())["tasks"]
     if not fetch(folder, pins, options):
         is_fork = os.environ.get("FORK") == "true"

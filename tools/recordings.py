@@ -36,7 +36,8 @@ CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
 PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
 HOME = "~"
 HOME_LENGTH = 32
-"""Characters of the folder that `~` stands for: a command wraps the lines that name it before."""
+"""Length of the folder's path, which is always the same: a command wraps lines that contain it, and
+only then is the path replaced by `~`."""
 WIDTH = 80
 """Columns of the terminal, which is also the default width of a message."""
 READ_BYTES = 65536
@@ -263,6 +264,7 @@ class Recording(NamedTuple):
 
     title: str
     typed: Callable[[Path], Session]
+    """Function that types the commands in a folder, and returns the session."""
     varies: str = ""
     """Pattern of the characters that a test ignores; how many there are does not vary."""
 

@@ -39,7 +39,7 @@ def _section(rule: AnyRule) -> str:
 
 
 def _needs(rule: AnyRule) -> str:
-    """Return the last need of a rule, which implies those before it."""
+    """Return a clause with the last need of a rule, which implies the others; "" without needs."""
     return f" · needs {rule.needs[-1].text}" if rule.needs else ""
 
 

@@ -23,7 +23,7 @@ _NOTE = (
 
 
 class ShippedRow(NamedTuple):
-    """One row, as the file has it."""
+    """One row of the file."""
 
     file_sha256: str
     scores_sha256: str

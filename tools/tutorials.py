@@ -28,19 +28,20 @@ MODULE = "tools/tutorials.py"
 ADDRESS = "https://github.com/OWNER/geneb-ci"
 """The address of the program on the pages."""
 COMMANDS_MAX = {"docs/contributor/tutorial.md": 10, "docs/reader/tutorial.md": 20}
-"""By page: how many commands its reader may have to type."""
+"""Most commands that the reader of a page has to type, by page."""
 SECONDS_MAX = 180
 """Most processor seconds of a page with its installation: three minutes even on one core."""
 SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 class Played(NamedTuple):
-    """How many commands a page has, and how long they take."""
+    """The number of commands on a page, and the time that they took."""
 
     commands: int
     install: float
     """Seconds for the installation."""
     after_install: float
+    """Seconds for all other commands."""
     processor: float
     """Processor seconds of all processes together."""
 
@@ -85,7 +86,7 @@ def snapshot(repository: Path, root: Path = ROOT) -> Path:
     identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
     for words in (
         ("add", "--all"),
-        (*identity, "commit", "--quiet", "--message", "The files as they lie here"),
+        (*identity, "commit", "--quiet", "--message", "Files of the checkout"),
         # Each fetch would take a second longer from two thousand loose objects.
         ("repack", "-a", "-d", "--quiet"),
     ):
@@ -124,7 +125,7 @@ def follow(page: str, root: Path, repository: Path) -> Played:
         session.play(block)
         seconds_by_installs[block.test == MODULE] += time.monotonic() - started
         if block.kind == SHELL and block.test == MODULE:
-            hold_installed(root, variables)
+            require_installed(root, variables)
     return Played(
         session.typed,
         seconds_by_installs[True],
@@ -133,7 +134,7 @@ def follow(page: str, root: Path, repository: Path) -> Played:
     )
 
 
-def hold_installed(folder: Path, variables: Mapping[str, str]) -> None:
+def require_installed(folder: Path, variables: Mapping[str, str]) -> None:
     """Raise DiffersError unless both packages are imported from the environment."""
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
     process = in_shell(["python", "-I", "-c", code], folder, variables)

@@ -29,6 +29,7 @@ class Weights(StrictModel):
 
     kind: PublicationKind | Literal["local"]
     location: str
+    """A repository on the Hub, an address or a folder, as `kind` says; "" without weights."""
     revision: Hex40 | None
     files: dict[str, Hex64]
     """SHA-256 of each weight file, by its name; empty for a method without weights."""

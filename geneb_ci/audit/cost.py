@@ -56,7 +56,8 @@ VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
 """Number of variants of one test and one training sequence together, three and one; and of one test
 sequence alone."""
 TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
-"""A time is written with tenths of a second below the first, and in minutes from the second."""
+"""Times below `TENTHS_BELOW_SECONDS` are written with one decimal, and times from
+`MINUTES_FROM_SECONDS` on in minutes."""
 MEASUREMENTS_FILE = "sample.json"
 """File of the work folder with the `Measurements`."""
 _SAMPLE_SEED = 20261122  # decides the sample, which is not secret
@@ -203,12 +204,12 @@ def _sampled_sequences(
 
 
 class TimedRun(NamedTuple):
-    """One run of the extractor."""
+    """One timed run of the extractor."""
 
     seconds: float
     embeddings: "np.ndarray"
     peak: int
-    """Largest memory, in bytes."""
+    """Largest memory of the extractor, in bytes."""
 
 
 class Rate(NamedTuple):
@@ -265,7 +266,8 @@ def rate_of(
 
     Start and sample are timed in turn, and the rate follows from the median of their differences: a
     single delayed run changes it little, and a load during both cancels. An audit that embeds no
-    more letters than were timed needs no greater precision, since the error is that of a start.
+    more letters than were timed needs no greater precision: the error is at most the noise of one
+    start.
     """
     start_sequences = sequences[: min(START_SEQUENCES, len(sequences))]
     run_seconds = [
@@ -444,13 +446,13 @@ class CostText(NamedTuple):
     """A cost as lines of text."""
 
     heading: str
-    """The line that says what the figures are the cost of."""
+    """The first line: whether the cost is that of a draw to come, or of what is left of one."""
     figures: str
     """The lines below the heading; "" if nothing is left to run."""
 
     @property
     def text(self) -> str:
-        """All lines."""
+        """The heading and the figures."""
         return self.heading + self.figures
 
 

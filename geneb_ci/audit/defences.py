@@ -23,7 +23,7 @@ _ALL_SCORED = "every sequence is scored again"
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The code of a defence in an audit of one sample."""
+    """The function of a defence in audits of one sample, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -173,7 +173,8 @@ DEFENCES = (
     ),
     Defence(
         name="variants of training sequences",
-        attack="training embeddings altered by a key, so that the probe learns invented features",
+        attack="training embeddings altered by a feature of the sequence, so that the probe learns "
+        "that feature",
         needs="a refit of the probe with the variants",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -188,7 +189,8 @@ DEFENCES = (
     ),
     Defence(
         name=OTHER_DRAWS,
-        attack="the extractor moves the sequences of few-shot probes, however it recognises them",
+        attack="an extractor that alters the embeddings of few-shot probes, however it recognises "
+        "them",
         needs="the embeddings of all training sequences",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",
@@ -203,15 +205,17 @@ DEFENCES = (
     ),
     Defence(
         name=SUPPORT,
-        attack="training embeddings moved by a key, of few tasks or for few-shot probes alone",
+        attack="training embeddings of few tasks, or of few-shot probes alone, altered by a "
+        "feature of the sequence",
         needs="a refit of each few-shot probe with variants of its sequences",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),
     Defence(
         name=TEST_DRAWS,
-        attack="the extractor moves all training sequences of a task, however it recognises them",
-        needs="a test set of the same kind, with seven sequences of a class for each drawn",
+        attack="an extractor that alters all training embeddings of a task, however it recognises "
+        "them",
+        needs="seven test sequences of each class for each one that is drawn to fit a probe",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),
@@ -311,11 +315,11 @@ DEFENCES = (
         attack="ending a run whose result will be unfavourable",
         needs="a maintainer who commits the signed files",
         tasks=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),
     ),

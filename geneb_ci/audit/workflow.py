@@ -191,7 +191,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             return AuditProgress(Exit.CLEAN, "finished")
 
         # Sign.
-        path = signing.record(rerun)
+        path = signing.sign_record(rerun)
         if path is not None:
             say(
                 "commit the record and the files that it names to the main branch; then "
@@ -268,11 +268,11 @@ def rerun_drawn(
     Raises what `Sample.rerun` raises. If the extractor ended the run, `advice` is added to the fix
     of the error.
     """
-    signing.start(plan)
+    signing.sign_start(plan)
     try:
         return sample.rerun(plan, prepared, signing.say)
     except ExtractorRefused as error:
-        signing.abort(error, plan)
+        signing.sign_abort(error, plan)
         error.fix += advice
         raise
 
@@ -318,7 +318,7 @@ def ask_for_publication(
     """Sign the commitment, show how to publish its digest, and return the state of the audit."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
-    path = signing.commitment(commitment)
+    path = signing.sign_commitment(commitment)
     if path is not None:
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
@@ -337,7 +337,7 @@ def ask_for_publication(
             command = practice_command
     show(
         f"commitment {commitment.sha256}\n"
-        f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
+        f"{commitment.model_id}: {request.sample.future_draw_text(commitment)} will be drawn\n"
     )
     if was_shown_before:
         show(
@@ -419,7 +419,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options that a finished audit did not have, since its outcome would hide them.
+    """Refuse options that a finished audit did not have: its outcome was computed without them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -548,7 +548,7 @@ def draw_and_keep_plan(
         signing.say,
     )
     work.keep(PLAN, encoded(plan))
-    signing.say(f"drawn: {sample.drawn_names(plan)}")
+    signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
 

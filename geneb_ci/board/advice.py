@@ -41,15 +41,15 @@ BYTES_MAX = 500_000_000
 """Maximum bytes of a file of a board: with a thousand models, a file has 40 MB."""
 
 
-def parameters(size: str) -> int:
+def parameters(params_text: str) -> int:
     """Return the number in a text such as 500M, 1.2B or 86000000.
 
     Raises UsageProblem if the text has another form.
     """
-    match = _SIZE.fullmatch(size.strip())
+    match = _SIZE.fullmatch(params_text.strip())
     if match is None:
         raise UsageProblem(
-            f"{quoted(size)} is not a number of parameters",
+            f"{quoted(params_text)} is not a number of parameters",
             "write it as 500M, 1.2B or 86000000",
         )
     return round(float(match[1]) * _UNITS[match[2].upper()])
@@ -85,7 +85,7 @@ class Choice(StrictModel):
     """Highest score minus the score of this model."""
     loss_bound: Loss | None
     """Upper bound, with 95 % confidence, of the loss compared with the best of these models; 0 if
-    it is the only one that could be best. Null if `below` exceeds the margin."""
+    this model is the only one that could be best. Null if `below` exceeds the margin."""
     warnings: list[str]
     """Rules of `geneb-ci check` that warn about the row."""
     defects: list[str]
@@ -93,7 +93,7 @@ class Choice(StrictModel):
 
 
 class Claim(StrictModel):
-    """A model that the advice names, and the tasks on which that depends."""
+    """A model that the advice names, and the tasks on which the choice of it depends."""
 
     model: Model
     wins: dict[str, Count]
@@ -103,7 +103,7 @@ class Claim(StrictModel):
 
 
 class RegimeAdvice(StrictModel):
-    """The models in one regime."""
+    """The models that meet a request, in one regime."""
 
     regime: str
     choices: list[Choice]
@@ -112,7 +112,7 @@ class RegimeAdvice(StrictModel):
 
 
 class Advice(StrictModel):
-    """The models that meet a need, on the tasks that match it."""
+    """The models that meet a request, on the tasks that match it."""
 
     need: ModelRequest
     margin: Loss
@@ -124,7 +124,7 @@ class Advice(StrictModel):
     considered: Count
     """Number of models that meet size and evidence, and are ranked in each regime shown."""
     regimes: list[RegimeAdvice]
-    """Empty if no task matches, or no model."""
+    """The models by regime; empty if no task or no model matches the request."""
     smaller: list[Model]
     """Models smaller than a highest-scoring one whose loss is within the margin with 95 %
     confidence in each regime shown, smallest first."""
@@ -143,7 +143,7 @@ class AdviceFacts(NamedTuple):
     draw_variances: Mapping[str, float]
     """By regime: the assumed variance between training draws; 0 if the regime draws no examples."""
     tasks: Sequence[TaskRecord]
-    """In board order."""
+    """The tasks of the benchmark, in board order."""
     rows: Mapping[str, Mapping[str, Any]]
     """Facts by model, with the keys of leaderboard.json."""
 

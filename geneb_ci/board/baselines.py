@@ -57,8 +57,9 @@ class BaselineComparison(NamedTuple):
     """Mean MCC of a row and of the baselines on the tasks that all have, in the first regime."""
 
     tasks: int
-    row: float
-    baselines: dict[str, float]
+    """Number of these tasks."""
+    row_mean: float
+    baseline_means: dict[str, float]
 
 
 def baseline_comparison(

@@ -17,8 +17,8 @@ from geneb_ci.board.means import ranked_regimes
 from geneb_ci.board.page import INDEX, delete_former_scripts, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
+    BoardSubmission,
     CheckedFile,
-    CheckedSubmission,
     RowErrors,
     read_numbers,
     read_row,
@@ -63,7 +63,7 @@ from reference_harness.formats.benchmark import Benchmark
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
 """Returns the same results and may show progress meanwhile; the integer is their number."""
-RowMaker = Callable[[CheckedSubmission, Iterable[Finding]], Row]
+RowMaker = Callable[[BoardSubmission, Iterable[Finding]], Row]
 
 
 def row_maker(layout: Layout) -> RowMaker:
@@ -76,7 +76,7 @@ def row_maker(layout: Layout) -> RowMaker:
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared, benchmark = shared_errors(layout), benchmark_of(layout)
 
-    def make_row(checked: CheckedSubmission, findings: Iterable[Finding]) -> Row:
+    def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission
         decision = decide_row(checked.sha256, checked.origin, checked.scorer)
         is_official = decision.is_official
@@ -125,11 +125,8 @@ def read_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
             rule_ids = tuple(dict.fromkeys(failed_rules))
             refused.append(RejectedSubmission(path.name, len(failed_rules), rule_ids))
         else:
-            document = result.document
-            checked = CheckedSubmission(
-                document.sha256, document.origin, document.scorer, result.submission
-            )
-            rows.append(make_row(checked, findings))
+            submission = BoardSubmission.of(result.document, result.submission)
+            rows.append(make_row(submission, findings))
     return CheckedFolder(tuple(rows), tuple(refused))
 
 
@@ -246,7 +243,7 @@ def checked_rows(
     report.findings.sort(key=Finding.sort_key)
     if not _has_no_error(report):
         raise SubmissionsRefused(report)
-    submissions: Iterable[CheckedSubmission | None] = (
+    submissions: Iterable[BoardSubmission | None] = (
         map(read_row, checked)
         if numbers is None
         else read_numbers(checked, benchmark_of(layout), errors_of=errors_of, jobs=jobs)
@@ -378,7 +375,9 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, Text] = {n: functools.partial(text_of, n, v) for n, v in parsed_files.items()}
+    makers: dict[str, Text] = {
+        name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
+    }
     makers[VALUES_CSV] = functools.partial(csv_text, table)
     makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
     makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy

@@ -63,7 +63,7 @@ class Row:
     attestation: RowAttestation = NO_AUDIT
     """Whose word the scores rest on: auditors' or only the submitter's."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """The model registry's facts about the model; empty if it has no entry."""
+    """The model registry's facts about the model; empty if the registry has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of the checks of the row, and published defects of its extractor."""
     receipt: Published | None = None
@@ -137,7 +137,7 @@ class TableDisplay(NamedTuple):
     said: str
     """The name of the column in "sorted by ..."."""
     title: str
-    """The tooltip of its heading."""
+    """The tooltip of the column's heading."""
     first: Literal["up", "down"] = "down"
     """The direction in which the first click sorts."""
 
@@ -162,7 +162,7 @@ class Column:
     is_by_task: bool = False
     """Whether leaderboard_tasks.json also has the column."""
     is_required: bool = True
-    """Whether every row has a value."""
+    """Whether every row has a value in this column."""
     is_compared: bool = True
     """Whether `geneb-ci diff` compares the values; False if a value depends on other rows."""
     table: TableDisplay | None = None
@@ -175,7 +175,7 @@ class Column:
     """The page's words for true and false."""
 
 
-def _audit(row: Row) -> dict[str, Any] | None:
+def _audit_summary(row: Row) -> dict[str, Any] | None:
     summary, unaudited_regimes = row.audit, row.attestation.unconfirmed_regimes
     if summary is None:
         return None
@@ -213,7 +213,10 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
 
 
 def _defects(row: Row) -> list[dict[str, Any]] | None:
-    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in row.marks.defects]
+    defects = [
+        {"id": defect.id, "what": defect.what, "explained": defect.explained}
+        for defect in row.marks.defects
+    ]
     return defects or None
 
 
@@ -339,7 +342,7 @@ COLUMNS: tuple[Column, ...] = (
         key="audit",
         type=Audited,
         about="What the audits of this very file found; only if some of them count.",
-        value=_audit,
+        value=_audit_summary,
         kind="audit",
         label="",
         is_required=False,

@@ -26,18 +26,27 @@ def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
 
 def single_fit_regimes(benchmark: Benchmark) -> list[str]:
     """Return the regimes whose scores are of a single fit: all except the few-shot ones."""
-    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
+    few_shot_regimes = benchmark.protocol.few_shot_k
+    return [regime for regime in benchmark.regimes if regime not in few_shot_regimes]
 
 
 def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
     """Return the list of `page_data.matrices` for one model, by regime of `single_fit_regimes`."""
-    return {r: _row_matrices(results.get(r, {}), benchmark) for r in single_fit_regimes(benchmark)}
+    return {
+        regime: _row_matrices(results.get(regime, {}), benchmark)
+        for regime in single_fit_regimes(benchmark)
+    }
 
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
     cells_by_task = ((task, cells.get(task)) for task in benchmark.task_ids)
     reading_by_task = readings(
-        {t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in cells_by_task if c}, 1
+        {
+            task: Triple(cell["MCC"], cell["Acc"], cell["F1"])
+            for task, cell in cells_by_task
+            if cell
+        },
+        1,
     )
     return [
         number

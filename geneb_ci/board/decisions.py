@@ -29,7 +29,7 @@ ROUNDED_FACTORS = (1, 2, 5)
 """Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
 the critical value."""
 ROUNDED_MODELS_MIN = 10
-"""Smallest number of models after rounding up."""
+"""Smallest number that `rounded_up` returns."""
 DIGITS = 9
 """Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
 GRID_POINTS = 2001
@@ -257,7 +257,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
 
 
 class ComparedPair(NamedTuple):
-    """Comparison of two models by one score."""
+    """The difference of one score of two models, and whether it is significant."""
 
     difference: float
     """Score of the first model minus that of the second."""

@@ -19,7 +19,7 @@ REPEATING_FACTS = frozenset({"official", "submitted"})
 
 
 class RegimePlace(NamedTuple):
-    """Score and rank of a row in one regime."""
+    """Score, rank and rank range of a row in one regime."""
 
     regime: str
     score: float
@@ -34,7 +34,7 @@ class RegimePlace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regime:
+class MacroScores:
     """Macro MCC of all rows of one regime; ranges are computed on demand."""
 
     name: str
@@ -55,7 +55,7 @@ class Regime:
         return ranks(self.column, self.critical)
 
     def rank(self, model: str) -> int:
-        """Return the rank of a row."""
+        """Return the rank of a row by macro MCC; 1 is best."""
         return int(self._rank_ranges.rank[self._index_by_model[model]])
 
     def is_significant(self, model: str, other_model: str) -> bool:
@@ -84,7 +84,7 @@ class Regime:
 
 def regimes_of(
     rows_by_regime: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
-) -> dict[str, Regime]:
+) -> dict[str, MacroScores]:
     """Return the regimes by name, from the member `rows_by_regime` of leaderboard.json.
 
     `columns` has macro MCC with its variances, by regime; if it is None, scores count as exact.
@@ -102,7 +102,9 @@ def regimes_of(
             if columns is None
             else columns[regime]
         )
-        regimes[regime] = Regime(regime, scores, column, critical_value(rounded_up(len(scores))))
+        regimes[regime] = MacroScores(
+            regime, scores, column, critical_value(rounded_up(len(scores)))
+        )
     return regimes
 
 
@@ -212,7 +214,7 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     )
 
 
-def _regimes(side: BoardSide) -> dict[str, Regime]:
+def _regimes(side: BoardSide) -> dict[str, MacroScores]:
     return regimes_of(side.categories["data"], side.columns)
 
 
@@ -222,9 +224,10 @@ def _models(side: BoardSide) -> dict[str, None]:
     return dict.fromkeys(sorted(model_ids, key=lambda model: (model.lower(), model)))
 
 
-def _one_sided_row(model: str, regimes: dict[str, Regime]) -> OneSidedRow:
+def _one_sided_row(model: str, regimes: dict[str, MacroScores]) -> OneSidedRow:
     return OneSidedRow(
-        model, tuple(r.place_of(model) for r in regimes.values() if model in r.scores)
+        model,
+        tuple(regime.place_of(model) for regime in regimes.values() if model in regime.scores),
     )
 
 
@@ -232,8 +235,8 @@ def _changed_row(
     model: str,
     before: BoardSide,
     after: BoardSide,
-    old_regimes: dict[str, Regime],
-    new_regimes: dict[str, Regime],
+    old_regimes: dict[str, MacroScores],
+    new_regimes: dict[str, MacroScores],
 ) -> ChangedRow | None:
     facts: dict[str, ChangedFact] = {}
     shifts = []
@@ -283,7 +286,9 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
     }
 
 
-def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> Iterable[RankMove]:
+def _moves(
+    old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
+) -> Iterable[RankMove]:
     """Yield the moves of rows that passed another or were passed, if both boards have both."""
     kept_models = [model for model in new_regime.scores if model in old_regime.scores]
     for model in kept_models:
@@ -291,8 +296,12 @@ def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> 
         compared_models = [
             rival for rival in kept_models if rival != model and changed_models & {model, rival}
         ]
-        passed = tuple(o for o in compared_models if _passes(model, o, old_regime, new_regime))
-        passed_by = tuple(o for o in compared_models if _passes(o, model, old_regime, new_regime))
+        passed = tuple(
+            rival for rival in compared_models if _passes(model, rival, old_regime, new_regime)
+        )
+        passed_by = tuple(
+            rival for rival in compared_models if _passes(rival, model, old_regime, new_regime)
+        )
         if passed or passed_by:
             is_inside_noise = not any(
                 new_regime.is_significant(model, rival) for rival in (*passed, *passed_by)
@@ -307,7 +316,7 @@ def _moves(old_regime: Regime, new_regime: Regime, changed_models: set[str]) -> 
             )
 
 
-def _passes(model: str, rival: str, old_regime: Regime, new_regime: Regime) -> bool:
+def _passes(model: str, rival: str, old_regime: MacroScores, new_regime: MacroScores) -> bool:
     return (
         old_regime.scores[model] <= old_regime.scores[rival]
         and new_regime.scores[model] > new_regime.scores[rival]
@@ -317,7 +326,7 @@ def _passes(model: str, rival: str, old_regime: Regime, new_regime: Regime) -> b
     )
 
 
-def _pushed(old_regime: Regime, new_regime: Regime, moves: Iterable[RankMove]) -> int:
+def _pushed(old_regime: MacroScores, new_regime: MacroScores, moves: Iterable[RankMove]) -> int:
     moved_models = {move.model for move in moves if move.after.regime == new_regime.name}
     return sum(
         old_regime.rank(model) != new_regime.rank(model)

@@ -104,18 +104,18 @@ def _import_order(
         raise _broken(module, f"is imported in a circle: {' -> '.join([*importers, module])}")
     if module in imports:
         return imports[module]
-    imported: dict[str, None] = {}
+    imported_modules: dict[str, None] = {}
     for import_list, path in _IMPORT.findall(_text(module, source_files)):
         imported_path = _resolved_path(module, path)
         exported_names = _exports(_text(imported_path, source_files))
         for export in _imported_names(import_list):
             if export not in exported_names:
                 raise _broken(module, f"imports {export}, which {imported_path} does not export")
-        if imported_path not in imported:
-            imported |= dict.fromkeys(
+        if imported_path not in imported_modules:
+            imported_modules |= dict.fromkeys(
                 _import_order(imported_path, source_files, (*importers, module), imports)
             )
-    imports[module] = [*imported, module]
+    imports[module] = [*imported_modules, module]
     return imports[module]
 
 
@@ -124,8 +124,8 @@ def _exports(code: str) -> list[str]:
 
 
 def _style(main: str, files: Mapping[str, bytes]) -> str:
-    text = _text(main, files)
-    part_texts = (_text(_resolved_path(main, path), files) for path in _STYLE_IMPORT.findall(text))
+    imports = _STYLE_IMPORT.findall(_text(main, files))
+    part_texts = (_text(_resolved_path(main, path), files) for path in imports)
     return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 

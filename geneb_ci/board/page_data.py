@@ -248,8 +248,8 @@ def _columns(
     if diagnostics is None:
         return []
     ranks = diagnostics["ranks"][regime]
-    return [ranks[m] for m in _MEAN_KEYS] + [
-        ranks["categories"][c] for c in benchmark.category_order
+    return [ranks[key] for key in _MEAN_KEYS] + [
+        ranks["categories"][category] for category in benchmark.category_order
     ]
 
 
@@ -282,14 +282,16 @@ def _shared(
     diagnostics: DiagnosticsOrNone,
     regime: str,
     index_of: Mapping[str, int],
-    columns: Sequence[str],
+    score_names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the member `shared`: covariances of models by column; {} if errors are independent."""
+    """Return the member `shared`: covariances of models by score; {} if errors are independent."""
     shared = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
     if shared is None:
         return {}
     models = [index_of[model] for model in shared["models"]]
-    return {"shared": {"models": models, "columns": [shared["scores"][name] for name in columns]}}
+    return {
+        "shared": {"models": models, "columns": [shared["scores"][name] for name in score_names]}
+    }
 
 
 def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from geneb_ci.board.confusion import row_matrices
 from geneb_ci.board.means import numbers_of
@@ -23,7 +23,7 @@ RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
 _EMPTY_MEMBERS: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
-class CheckedSubmission(NamedTuple):
+class BoardSubmission(NamedTuple):
     """A submission with the digests by which its evidence is looked up."""
 
     sha256: str
@@ -36,6 +36,13 @@ class CheckedSubmission(NamedTuple):
     numbers: RowStatistics | None = None
     """Its scores as arrays; if present, `submission` has empty results and evidence."""
 
+    @classmethod
+    def of(
+        cls, document: Document, submission: Submission, numbers: RowStatistics | None = None
+    ) -> Self:
+        """Return the submission that was read from a document."""
+        return cls(document.sha256, document.origin, document.scorer, submission, numbers)
+
 
 class CheckedFile(NamedTuple):
     """A file, with its SHA-256 at the time of the check."""
@@ -44,7 +51,7 @@ class CheckedFile(NamedTuple):
     sha256: str
 
 
-def read_row(file: CheckedFile) -> CheckedSubmission | None:
+def read_row(file: CheckedFile) -> BoardSubmission | None:
     """Return the submission in a file; None if the file has no valid submission.
 
     Raises UsageProblem if the file has changed since it was checked.
@@ -53,7 +60,7 @@ def read_row(file: CheckedFile) -> CheckedSubmission | None:
     submission, _ = check_structure(document.value)
     if submission is None:
         return None
-    return CheckedSubmission(document.sha256, document.origin, document.scorer, submission)
+    return BoardSubmission.of(document, submission)
 
 
 def read_numbers(
@@ -62,7 +69,7 @@ def read_numbers(
     *,
     errors_of: RowErrors | None = None,
     jobs: int | None = None,
-) -> Iterator[CheckedSubmission | None]:
+) -> Iterator[BoardSubmission | None]:
     """Yield each submission with its numbers instead of its results, in the order of the files.
 
     A file without a valid submission yields None. `errors_of` computes the standard
@@ -89,7 +96,7 @@ def _document(file: CheckedFile) -> Document:
 
 def _row_with_numbers(
     file: CheckedFile, benchmark: Benchmark, errors_of: RowErrors | None
-) -> CheckedSubmission | None:
+) -> BoardSubmission | None:
     document = _document(file)
     submission: Submission | None
     if fits_format_1_0(document.value):  # typed scores would take longer than all the rest
@@ -107,4 +114,4 @@ def _row_with_numbers(
         member: empty for member, empty in _EMPTY_MEMBERS.items() if hasattr(submission, member)
     }
     slim_row = submission.model_copy(update=empty_members)
-    return CheckedSubmission(document.sha256, document.origin, document.scorer, slim_row, numbers)
+    return BoardSubmission.of(document, slim_row, numbers)

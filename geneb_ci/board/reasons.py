@@ -151,7 +151,7 @@ def _smaller(advice: Advice) -> str:
         return f"No smaller model loses {accepted} on these tasks."
     smallest_model = advice.smallest.model
     smallest_choices = [
-        next(c for c in regime_advice.choices if c.model == smallest_model)
+        next(choice for choice in regime_advice.choices if choice.model == smallest_model)
         for regime_advice in advice.regimes
     ]
     losses_text = " and ".join(

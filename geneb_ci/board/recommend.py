@@ -205,9 +205,9 @@ def _candidates(
 ) -> Candidates:
     board = facts.boards[regime]
     index_of = {model: k for k, model in enumerate(board.models)}
-    places = np.array([index_of[model] for model in models], dtype=np.intp)
-    params = [board.params[k] for k in places.tolist()]
-    numbers = task_numbers(board, tasks, places, facts.draw_variances[regime])
+    positions = np.array([index_of[model] for model in models], dtype=np.intp)
+    params = [board.params[k] for k in positions.tolist()]
+    numbers = task_numbers(board, tasks, positions, facts.draw_variances[regime])
     return Candidates(models, params, board.critical, tasks, numbers)
 
 
@@ -284,7 +284,9 @@ def _smallest(
     first_smaller = functools.partial(_first_smaller, groups, margin)
     return Claim(
         model=groups[0].models[smaller[0]],
-        wins={r: group.wins(smaller[0]) for r, group in zip(regimes, groups, strict=True)},
+        wins={
+            regime: group.wins(smaller[0]) for regime, group in zip(regimes, groups, strict=True)
+        },
         without=_decisive_tasks(groups, first_smaller),
     )
 

@@ -36,7 +36,7 @@ class TableColumn(NamedTuple):
     about: str
 
 
-class Table(NamedTuple):
+class DescribedTable(NamedTuple):
     """A table with a description of itself and of each column."""
 
     name: str
@@ -175,11 +175,13 @@ _PAGE_COLUMNS = {
         ),
     ),
 }
-PAGE_TABLES = tuple(Table(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items())
+PAGE_TABLES = tuple(
+    DescribedTable(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items()
+)
 """The tables that a visitor can save from a view; the page itself makes their lines."""
 
 
-def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> Table:
+def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> DescribedTable:
     """Return the long table of the board, which has one line for each score.
 
     With `has_errors`, lines have standard errors, which need the extra `build` and known sizes of
@@ -196,7 +198,7 @@ def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool)
             yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
-    return Table(VALUES, about, _VALUE_COLUMNS, lines)
+    return DescribedTable(VALUES, about, _VALUE_COLUMNS, lines)
 
 
 def decimals_of(error: float | None) -> int:
@@ -206,7 +208,7 @@ def decimals_of(error: float | None) -> int:
     return max(0, 1 - math.floor(math.log10(error))) if error > 0 else ALL_DECIMALS
 
 
-def codebook(tables: Iterable[Table]) -> bytes:
+def codebook(tables: Iterable[DescribedTable]) -> bytes:
     """Return as JSON the description of each table, and the type and meaning of each column."""
     tables_by_name = {
         table.name: {
@@ -218,7 +220,7 @@ def codebook(tables: Iterable[Table]) -> bytes:
     return (json.dumps(tables_by_name, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def csv_text(table: Table) -> Iterator[bytes]:
+def csv_text(table: DescribedTable) -> Iterator[bytes]:
     """Yield a table as CSV (RFC 4180, UTF-8): text is quoted, an unknown value is empty.
 
     A text that a spreadsheet would take for a formula, or that begins with an apostrophe, gets an
@@ -248,22 +250,22 @@ class _Quoted(dict[str | None, str]):
     def __missing__(self, cell_text: str | None) -> str:
         if cell_text is None:
             return UNKNOWN
-        marked = MARK + cell_text if FORMULA.match(cell_text) else cell_text
-        self[cell_text] = '"{}"'.format(marked.replace('"', '""'))
+        safe_text = MARK + cell_text if FORMULA.match(cell_text) else cell_text
+        self[cell_text] = '"{}"'.format(safe_text.replace('"', '""'))
         return self[cell_text]
 
 
-def _csv_cell(value: object) -> str:
-    if value is None:
+def _csv_cell(cell: object) -> str:
+    if cell is None:
         return UNKNOWN
-    if isinstance(value, bool):
-        return '"true"' if value else '"false"'
-    if isinstance(value, list):
-        return '"{}"'.format(json.dumps(value, allow_nan=False, separators=(",", ":")))
-    return repr(value)
+    if isinstance(cell, bool):
+        return '"true"' if cell else '"false"'
+    if isinstance(cell, list):
+        return '"{}"'.format(json.dumps(cell, allow_nan=False, separators=(",", ":")))
+    return repr(cell)
 
 
-def parquet_text(table: Table) -> Iterator[bytes]:
+def parquet_text(table: DescribedTable) -> Iterator[bytes]:
     """Yield a table as a reproducible Parquet file, whose footer has the codebook."""
     columns = [ParquetColumn(column.name, column.type) for column in table.columns]
     notes = {"about": table.about} | {

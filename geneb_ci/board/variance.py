@@ -45,7 +45,7 @@ class Cells(NamedTuple):
     """The scores of a row in a regime; each array has one value for each task, in board order."""
 
     scores: Floats
-    """MCC as claimed; -0.0 is 0.0."""
+    """MCC as claimed; -0.0 is replaced by 0.0."""
     variance: Floats
     """Variance of the score, in squared MCC."""
     seeds: Floats
@@ -57,13 +57,14 @@ class Cells(NamedTuple):
 
 
 class _TestSizes(NamedTuple):
-    """Test sets of a benchmark as arrays."""
+    """Sizes of the test sets of a benchmark, as arrays."""
 
     two_class: Positions
     """Indices of the two-class tasks whose class sizes are known."""
     small: Floats
+    """Numbers of sequences of these tasks in the smaller class."""
     large: Floats
-    """Numbers of sequences of these tasks in the larger class; `small`: in the smaller one."""
+    """Numbers of sequences of these tasks in the larger class."""
     multi_class: Positions
     """Indices of all other tasks."""
     total: Floats
@@ -148,7 +149,10 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
 
 
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
-    """Return MCC of tables as `statistics.binary.scores` does; 0 if it is undefined."""
+    """Return the MCC of confusion matrices, 0 where it is undefined.
+
+    `statistics.binary.scores` has the formula.
+    """
     n = small + large
     squared_denominator = small * large * (small + rho) * (large - rho)
     numerator = n * correct - 2 * small * large - rho * (large - small)
@@ -168,7 +172,7 @@ def _integer_counts(
 ) -> tuple[Floats, Floats]:
     """Return the right predictions in both classes of one fit, as integers.
 
-    If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the table.
+    If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the matrix.
     """
     small, large = (np.rint(part) for part in correct_counts)
     mcc_of_counts = _mcc(sizes.small, sizes.large, small + large, large - small)
@@ -180,8 +184,11 @@ def _integer_counts(
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
             task = benchmark.task_ids[int(sizes.two_class[index])]
-            table = recovered_table(classes, widths[task])
-            small[index], large[index] = table.small_correct, table.large_correct
+            confusion_matrix = recovered_table(classes, widths[task])
+            small[index], large[index] = (
+                confusion_matrix.small_correct,
+                confusion_matrix.large_correct,
+            )
     return small, large
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.check.folder_context import ComparisonRows, compared_folder
-from geneb_ci.check.report import CRASHED, Outcome
+from geneb_ci.check.report import CRASHED, FileFindings
 from geneb_ci.common.cache import NO_CACHE, user_cache
 from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -60,7 +60,7 @@ class CachedChecker:
         self.benchmarks: dict[str, str] = {}
         """SHA-256 of each benchmark definition that was used, by name."""
 
-    def run(self, files: list[Path]) -> Iterator[Outcome | NothingChecked]:
+    def run(self, files: list[Path]) -> Iterator[FileFindings | NothingChecked]:
         """Yield the outcome of each file, or the NothingChecked error of one that cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
@@ -77,14 +77,14 @@ class CachedChecker:
         self.benchmarks = (
             checker.benchmarks
         )  # still filled while it runs, even if settings are invalid
-        computed: list[Outcome | NothingChecked] = []
+        computed: list[FileFindings | NothingChecked] = []
         for outcome in outcomes(checker, files, self.jobs):
             computed.append(outcome)
             yield outcome
         if digest and self._cache_key(files) == digest:  # nothing has changed during the check
             self._save(digest, computed)
 
-    def _load(self, digest: str) -> list[Outcome] | None:
+    def _load(self, digest: str) -> list[FileFindings] | None:
         raw = self.cache.load(digest)
         if raw is None:
             return None
@@ -96,9 +96,9 @@ class CachedChecker:
             return None  # the entry was written by another version of this code
         return outcomes
 
-    def _save(self, digest: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
+    def _save(self, digest: str, outcomes: Sequence[FileFindings | NothingChecked]) -> None:
         """Save outcomes, unless a file was unreadable or a rule crashed: a rerun may do better."""
-        readable = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+        readable = [outcome for outcome in outcomes if isinstance(outcome, FileFindings)]
         crashed = any(
             finding.rule == CRASHED for outcome in readable for finding in outcome.findings
         )
@@ -173,7 +173,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
             yield from folder.glob(f"*.{suffix}")
 
 
-def _outcome_json(outcome: Outcome) -> list[Any]:
+def _outcome_json(outcome: FileFindings) -> list[Any]:
     """Return an outcome as a value that JSON can hold."""
     findings = [
         [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
@@ -181,7 +181,7 @@ def _outcome_json(outcome: Outcome) -> list[Any]:
     return [outcome.name, outcome.sha256, findings, outcome.skipped]
 
 
-def _read_outcome(saved: Any) -> Outcome:
+def _read_outcome(saved: Any) -> FileFindings:
     """Return the outcome that `_outcome_json` wrote. Raises ValueError or TypeError."""
     file, sha256, finding_entries, skipped = saved
     findings, frames = [], {}
@@ -191,7 +191,7 @@ def _read_outcome(saved: Any) -> Outcome:
         if frame is not None:
             frames[finding] = (frame[0], frame[1])
     skipped_rules = tuple((rule, Need(need)) for rule, need in skipped)
-    return Outcome(file, sha256, tuple(findings), frames, skipped_rules)
+    return FileFindings(file, sha256, tuple(findings), frames, skipped_rules)
 
 
 def code_digest() -> str:

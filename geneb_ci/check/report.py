@@ -84,7 +84,7 @@ class FileResult:
     """Rules that were not run, each with its unmet need."""
 
 
-class Outcome(NamedTuple):
+class FileFindings(NamedTuple):
     """The findings of one file, without its contents."""
 
     name: str
@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
     """Rules that were not run, each with its unmet need."""
 
 
-def outcome_of(result: FileResult) -> Outcome:
+def outcome_of(result: FileResult) -> FileFindings:
     """Return the part of the result of one file that a report keeps."""
     frames = {
         finding: frame
@@ -105,7 +105,7 @@ def outcome_of(result: FileResult) -> Outcome:
         if (frame := _frame(result, finding)) is not None
     }
     document = result.document
-    return Outcome(document.name, document.sha256, result.findings, frames, result.skipped)
+    return FileFindings(document.name, document.sha256, result.findings, frames, result.skipped)
 
 
 class KnownFinding(NamedTuple):
@@ -190,7 +190,7 @@ class Report:
         """Add the result of one file, keeping only its findings and their excerpts."""
         self.take(outcome_of(result))
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: FileFindings) -> None:
         """Add the outcome of one file."""
         self.files.append(outcome.name)
         self.findings.extend(outcome.findings)

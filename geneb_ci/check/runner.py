@@ -13,7 +13,14 @@ from geneb_ci.check.folder_context import (
     practice_benchmark,
 )
 from geneb_ci.check.registry import rule_of
-from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
+from geneb_ci.check.report import (
+    FileFindings,
+    FileResult,
+    Report,
+    files_of,
+    named_files,
+    outcome_of,
+)
 from geneb_ci.check.row_facts import (
     EMPTY_ROW,
     ProposedRow,
@@ -177,7 +184,7 @@ class Checker:
             )
             benchmark = practice_benchmark() if is_practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        is_in_repository = layout.holds(document.path)
+        is_in_repository = layout.has_submission(document.path)
         card = card_of(document, layout, proposed) if is_in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
@@ -289,7 +296,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 
 def outcomes(
     checker: Checker, files: list[Path], jobs: int | None = 1
-) -> Iterator[Outcome | NothingChecked]:
+) -> Iterator[FileFindings | NothingChecked]:
     """Yield the outcome of each file, in their order, computed in `jobs` processes.
 
     None stands for a number that suits the number of files. Raises BadConfiguration as `run` does.

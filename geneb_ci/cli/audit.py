@@ -147,7 +147,7 @@ def commit_command(
     write(Output("json", output), commitment_text(commitment))
     commitment_name = "C.json" if output == STDOUT else output
     git_advice = ""
-    path = signing.commitment(commitment)
+    path = signing.sign_commitment(commitment)
     if path is not None:
         git_advice = f"commit {os.path.relpath(path)} to the main branch\n"
     echo(
@@ -236,7 +236,7 @@ def run_command(
         advice=advice if signer is None else "",
     )
     # Before anything is printed: a closed pipe must not lose the record.
-    record = signing.record(result)
+    record = signing.sign_record(result)
     if record is None and result.embeddings is not None and work is None:
         say(
             "the rerun embeddings, which a record needs, are not kept: pass --work DIR to keep them"

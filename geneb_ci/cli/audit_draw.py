@@ -364,6 +364,6 @@ def plan_command(
         say,
     )
     write(Output("json", output), encoded(plan))
-    Signing(layout, signer, audits_of(layout), say, shown_on).start(plan)
+    Signing(layout, signer, audits_of(layout), say, shown_on).sign_start(plan)
     plan_name = "PLAN.json" if output == STDOUT else output
     echo(plan_text(plan, targeted or 0, plan_name).removesuffix("\n"), err=to_stderr)

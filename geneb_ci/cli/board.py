@@ -35,9 +35,9 @@ from geneb_ci.common.finding import exact_name, first_and_more
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
-    labels_json,
-    labels_text,
     matrices_text,
+    row_evidence_json,
+    row_evidence_text,
 )
 from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document
@@ -351,10 +351,10 @@ def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int
     """Compute the evidence of every submission of FOLDER from checks and audits."""
     rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
     if format_ == "json":
-        click.echo(labels_json(rows), nl=False)
+        click.echo(row_evidence_json(rows), nl=False)
     else:
         lines_max = sys.maxsize if prints_all else LINES_MAX
-        click.echo(labels_text(rows, row_width(), lines_max), nl=False)
+        click.echo(row_evidence_text(rows, row_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 

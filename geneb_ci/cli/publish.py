@@ -43,7 +43,13 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.publish.comparison import replay
-from geneb_ci.publish.difference import BOARD, file_changes, models_of, row_changes, space_health
+from geneb_ci.publish.difference import (
+    BOARD,
+    file_changes,
+    model_count_of,
+    row_changes,
+    space_health,
+)
 from geneb_ci.publish.faults import HubRefused
 from geneb_ci.publish.generation import LEDGER, Generation, source_of
 from geneb_ci.publish.git import GitRepository, WrongRepository, repository_at
@@ -105,7 +111,7 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     board = generation.files[BOARD]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(
-        Preview(files, row_changes(live_board, board), unchanged, models_of(board))
+        Preview(files, row_changes(live_board, board), unchanged, model_count_of(board))
     ):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))

@@ -11,7 +11,7 @@ from geneb_ci.cli.receipt import BENCHMARK
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.receipt.near import Sample, nearness_of, sample_of
+from geneb_ci.receipt.near import ReceiptSample, nearness_of, sample_of
 from geneb_ci.receipt.predicted import contradictions, shared_errors_of
 from geneb_ci.receipt.predictions import FILE, Predictions, read_predictions
 from geneb_ci.receipt.seen import PAIRS, write_notes
@@ -147,7 +147,7 @@ def near_command(receipts: tuple[str, ...], definition: Path | None, format_: st
     return Exit.CLEAN
 
 
-def _sample(receipt_folder: NamedReceipt) -> Sample:
+def _sample(receipt_folder: NamedReceipt) -> ReceiptSample:
     receipt, benchmark = receipt_folder.subject.receipt, receipt_folder.subject.benchmark
     with receipt_files(receipt, receipt_folder.folder) as files:
         return sample_of(files, receipt, benchmark, receipt_folder.predictions())

@@ -20,7 +20,7 @@ from geneb_ci.github.replies import (
     BlobReply,
     Comment,
     Commit,
-    Comparison,
+    CommitComparison,
     Conversation,
     GitObject,
     Issue,
@@ -71,20 +71,20 @@ class OpenList(NamedTuple):
     """The readable pull requests, the last updated first."""
     unreadable: list[UnreadablePull]
 
-    def require_all(self, what: str) -> None:
-        """Raise UnexpectedReply, with `what` is not known, if a pull request cannot be read."""
+    def require_all(self, consequence: str) -> None:
+        """Raise UnexpectedReply if a pull request cannot be read; begin with `consequence`."""
         if self.unreadable:
-            first_unreadable = self.unreadable[0]
+            pull = self.unreadable[0]
             raise UnexpectedReply(
-                f"{what}: pull request #{first_unreadable.number}: {first_unreadable.reason}",
-                REPORT_FIX,
+                f"{consequence}: pull request #{pull.number}: {pull.reason}", REPORT_FIX
             )
 
 
 class VerdictIdentity(NamedTuple):
-    """The App to which the ruleset pins the status of verdicts."""
+    """The only App whose status the ruleset accepts as a verdict."""
 
     account: int
+    """Id of the account with which the App acts."""
     wire: Wire | None
     """A connection with a token of the App; None without such a token."""
 
@@ -94,7 +94,7 @@ class VerdictIdentity(NamedTuple):
             raise UsageProblem(
                 "the App that sets the status of verdicts gave no token, so the status is not set",
                 "install the App on this repository, and store its key as the secret "
-                "VERDICT_APP_KEY of the environment geneb-verdict; to do without it: "
+                "VERDICT_APP_KEY of the environment geneb-verdict; to do without the App: "
                 f"gh variable delete {VERDICT_APP}, then geneb-ci init --apply",
             )
         return self.wire
@@ -175,7 +175,7 @@ class GitHub:
         if cached is not None:
             return cached
         body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
-        return parsed(Comparison, body, "the comparison of base and head").merge_base_commit
+        return parsed(CommitComparison, body, "the comparison of base and head").merge_base_commit
 
     def tree(self, sha: str) -> Tree:
         """Return the files of a commit or tree; one request, cached because trees are immutable.
@@ -217,7 +217,10 @@ class GitHub:
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
-        """Yield the open issues, the oldest first; one request per 100."""
+        """Yield the open issues, the oldest first; one request per 100.
+
+        With the token of a workflow, only issues that workflows opened are read.
+        """
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
@@ -225,7 +228,10 @@ class GitHub:
             yield from parsed(list[Issue], page, "the issues")
 
     def marked_issue(self, mark: str) -> Issue | None:
-        """Return our open issue with a mark at the start of its text; one request per 100."""
+        """Return our open issue whose text begins with `mark`; None without one.
+
+        One request per 100 issues.
+        """
         our_issues = (issue for issue in self.issues() if is_account(issue.user, self.author))
         return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
@@ -249,7 +255,7 @@ class GitHub:
         return parsed(Labelled, body, f"the labels of #{number}").labels
 
     def edit_issue(self, number: int, text: str, state: str = "open") -> None:
-        """Replace the text of an issue; one write."""
+        """Replace the text and the state of an issue; one write."""
         body = {"body": text, "state": state}
         parsed(Issue, self.wire.send("PATCH", f"/issues/{number}", body), "the issue")
 
@@ -258,8 +264,8 @@ class GitHub:
     ) -> Status:
         """Set a status on a commit, by default that of the verdict; one write.
 
-        The description is cut to 140 characters, and characters of four bytes in UTF-8 are
-        replaced, because GitHub refuses others.
+        GitHub refuses longer descriptions than 140 characters and characters of four bytes in
+        UTF-8, so the description is cut, and such characters are replaced.
         Raises UsageProblem if an App sets the status of verdicts and gave no token.
         """
         wire = self.wire
@@ -286,7 +292,7 @@ class GitHub:
             yield from parsed(list[Status], page, "the statuses")
 
     def publication_time(self, commit: str, commitment: str) -> str:
-        """Return the time, by GitHub's clock, of the first status of a commit with a commitment.
+        """Return when a commit first had the status that publishes a commitment, in UTC.
 
         Return "" if there is no such status or no such commit.
         """
@@ -377,10 +383,10 @@ class GitHub:
 
 
 def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
-    """Return the numbers of the pull requests with each head, the smallest first.
+    """Return, by head commit, the numbers of its pull requests, the smallest first.
 
-    A commit has one status, which is that of its first pull request. Otherwise two pull requests
-    would replace each other's status in every sweep.
+    Only the first one sets the status of the commit; otherwise two pull requests would replace each
+    other's status in every sweep.
     """
     numbers: dict[str, list[int]] = {}
     for pull in sorted(pulls, key=lambda pull: pull.number):
@@ -393,7 +399,7 @@ def repository_address(repository: str, environment: Mapping[str, str] = os.envi
     return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{repository}"
 
 
-def reached_by_gh() -> bool:
+def is_gh_usable() -> bool:
     """Whether the program gh is installed and uses the same server as these commands."""
     return os.environ.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
 
@@ -405,8 +411,8 @@ def connect(
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
-    VERDICT_BOT names the account whose status of a verdict counts, and VERDICT_TOKEN is a token of
-    its App. Raises UsageProblem without a token or a repository. Sends no request.
+    If only an App sets the status of verdicts, VERDICT_BOT is the id of its account, and
+    VERDICT_TOKEN its token. Raises UsageProblem without a token or a repository. Sends no request.
     """
     name = repository or environment.get("GITHUB_REPOSITORY") or ""
     if name and not re.fullmatch(REPOSITORY, name):

@@ -28,15 +28,15 @@ def read_commands(
     rights: dict[str, bool],
     comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
-    """Return `command_state`, updated by the commands that were commented after it.
+    """Return the commands after the newer comments, and whether a new verdict should store `seen`.
 
-    `numbers` are pull requests that share one head commit. Also return whether so many comments
-    were read that the verdict should store the id of the last one, where the next sweep then
-    begins. Costs one request for each new author of a command, and one for each 100 comments where
-    those in `comments_by_pull` do not reach back to the last verdict. A comment does not say who is
-    a member, because GitHub hides private memberships from the token. `rights` keeps who may write,
-    for the next pull request; `comments_by_pull` has all comments on pull requests that were read
-    one by one. Raises UnexpectedReply if there are more comments than can be read.
+    `numbers` are the pull requests that share one head commit, and `command_state` has their
+    earlier commands. The id of the last comment should be stored if so many comments were read that
+    the next sweep had better begin after it. `comments_by_pull` has all comments on pull requests
+    that were read one by one. `rights` caches, by login, who may write: comments do not show that,
+    because GitHub hides private memberships. Costs one request for each new author of a command,
+    and one for each 100 comments that are not read yet. Raises UnexpectedReply if there are more
+    comments than can be read.
     """
     new_state = command_state
     after = max(

@@ -46,7 +46,9 @@ _SHA_DIGITS = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
     CommandName.AUDIT: "{} asked for an audit. It begins " + EFFECT_TIME + ".",
-    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
+    CommandName.DISPUTE: (
+        "Disputed by {}: {}. The pull request does not pass until a maintainer comments {}."
+    ),
 }
 
 
@@ -71,7 +73,10 @@ def read_verdict(body: str) -> PullVerdict | None:
 
 
 def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
-    """Return the verdict on a pull request, of any commit; one request, unless it was read."""
+    """Return the verdict in our comment on a pull request, also on an earlier commit, or None.
+
+    One request per 100 comments, unless they were read.
+    """
     conversation = github.conversations.get(pull.number)
     comments = github.comments(pull.number) if conversation is None else conversation.comments
     return verdict_in(comments, github.author, pull.number)
@@ -83,7 +88,7 @@ def commands_of(verdict: PullVerdict | None) -> CommandState:
 
 
 def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:
-    """Return the verdict in the comments on a pull request; None without a valid one of its own."""
+    """Return the verdict in our comment among `comments`; None without one on this pull request."""
     comment = own_comment(comments, author)
     verdict = read_verdict(comment.body) if comment is not None else None
     return verdict if verdict is not None and verdict.number == number else None
@@ -248,8 +253,8 @@ def _command_text(pull: PullVerdict) -> str:
     return f"\n{' '.join(sentences)}\n" if sentences else ""
 
 
-def _rules(pull: PullVerdict) -> str:
-    """Return how to explain a rule: the command, and links from the page of a pull request."""
+def _rules_text(pull: PullVerdict) -> str:
+    """Return the command that explains a rule, and links to the rules in a verdict."""
     linked_rules = list(pull.places)[:_LINKS_MAX]
     links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in linked_rules)
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
@@ -263,6 +268,6 @@ def _footer(pull: PullVerdict) -> str:
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
-        f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules(pull)}. "
+        f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(pull)}. "
         f"Base commit: {code(pull.base_sha[:_SHA_DIGITS])}.\n"
     )

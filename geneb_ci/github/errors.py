@@ -46,7 +46,7 @@ class RateLimited(ForgeProblem):
 
 
 class Unavailable(ForgeProblem):
-    """GitHub did not answer, or with a server error (5xx)."""
+    """GitHub did not answer, or answered with a server error (5xx)."""
 
 
 class UnexpectedReply(ForgeProblem):
@@ -118,7 +118,7 @@ class Patience:
     secondary: float = 60.0
     """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
     retries: int = 3
-    """Number of further attempts after one that failed."""
+    """Maximum number of further attempts after a failed request."""
     backoff: float = 1.0
     """Wait before the second retry; it doubles with each further one."""
     between_writes: float = 1.0

@@ -1,6 +1,6 @@
 """Compare the row of a pull request with the rows of other open pull requests that pass.
 
-The comment on each has a verdict with the fingerprint of its row, so the row is not read again.
+Our comment on each pull request contains the fingerprint of its row, so no row is read again.
 """
 
 import base64
@@ -44,7 +44,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
 def rivals(
     fingerprint: Fingerprint, other_fingerprints: Mapping[int, Fingerprint]
 ) -> tuple[Rival, ...]:
-    """Return the pull requests that share a file, a name or the scores with a row, by number.
+    """Return the pull requests that share a file, a name or scores with a row, sorted by number.
 
     Each rule has its own limit, so warnings about copies never displace a collision.
     """
@@ -64,25 +64,25 @@ def numbers(rivals: Iterable[Rival]) -> list[int]:
     return sorted({rival.number for rival in rivals})
 
 
-def _rivals_of_pull(fingerprint: Fingerprint, number: int, rival: Fingerprint) -> Iterator[Rival]:
-    """Yield a rival for a shared file, or else a shared name, and a rival for shared scores."""
-    rival_paths = {path.casefold() for path in rival.paths}
-    files = [path for path in fingerprint.paths if path.casefold() in rival_paths]
+def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
+    """Yield a rival for a shared file, or else for a shared name; and one for shared scores."""
+    other_paths = {path.casefold() for path in other.paths}
+    files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(rival.model):
-        yield Rival(number, RivalKind.NAME, rival.model)
+    elif normal_form(fingerprint.model) == normal_form(other.model):
+        yield Rival(number, RivalKind.NAME, other.model)
     else:
         similar_names = (
             name
-            for name in (rival.model, rival.display)
+            for name in (other.model, other.display)
             if _skeletons(name) & _name_skeletons(fingerprint)
         )
         yield from (
             Rival(number, RivalKind.NAME, name) for name in itertools.islice(similar_names, 1)
         )
-    if fingerprint.model != rival.model and _is_copy(fingerprint.cells, rival.cells):
-        yield Rival(number, RivalKind.COPY, rival.model)
+    if fingerprint.model != other.model and _is_copy(fingerprint.cells, other.cells):
+        yield Rival(number, RivalKind.COPY, other.model)
 
 
 def _name_skeletons(fingerprint: Fingerprint) -> frozenset[str]:
@@ -93,11 +93,11 @@ def _skeletons(model: str) -> frozenset[str]:
     return skeletons(model) if model.strip() else frozenset()
 
 
-def _is_copy(scores: str, other_scores: str) -> bool:
-    """Whether all cells are nearly equal, or more of them than in any two real models."""
+def _is_copy(encoded: str, other_encoded: str) -> bool:
+    """Whether all scores are nearly equal, or more of them than of any two real models."""
     pairs = [
         (x, y)
-        for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
+        for x, y in zip(_cells(encoded), _cells(other_encoded), strict=False)
         if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)

@@ -69,7 +69,7 @@ class Clone:
         return self._trees[sha]
 
     def prefetch(self, shas: Iterable[str]) -> None:
-        """Read files by one process of git; `blob` then returns each of them once."""
+        """Read files in one process of git; `blob` returns each of these and forgets it."""
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
@@ -102,8 +102,9 @@ def layout_of_main(
     """Yield the layout of the base branch: the checkout, or a copy with the present files of main.
 
     `root` is the top folder of the checkout, whose files are used where they equal those of main.
-    If the code differs, the rules that run are not those of main: raises MainMoved, or with `note`
-    prints that. Raises ForgeProblem if a file cannot be read.
+    If the code of the checkout differs from main, other rules run than those of main: raises
+    MainMoved, or passes a warning to `note` if that is given. Raises ForgeProblem if a file cannot
+    be read.
     """
     bytes_by_path = {
         path: _local_bytes(root, path, main.files[path]) for path in sorted(main.digested_paths)
@@ -128,7 +129,7 @@ def layout_of_main(
         for path, raw in bytes_by_path.items():
             if path.startswith(_CODE):
                 continue
-            content = _fetched(reader, main.files[path]) if raw is None else raw
+            content = _fetched_bytes(reader, main.files[path]) if raw is None else raw
             if content is not None:
                 _write(folder, path, content)
         yield find_layout(folder)
@@ -136,9 +137,10 @@ def layout_of_main(
 
 @contextlib.contextmanager
 def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> Iterator[Layout]:
-    """Yield the base branch after some changes; `layout` has the files of the branch itself.
+    """Yield the layout of a temporary copy of the base branch in which some files are changed.
 
-    It is in a temporary folder, without git and without code.
+    `layout` has the unchanged files, and `changes` the bytes of each changed file, by path. The
+    copy has neither git's data nor code.
     """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-changed-") as folder_name:
         folder = Path(os.path.realpath(folder_name))
@@ -158,7 +160,7 @@ def _write(folder: Path, path: str, raw: bytes) -> None:
 
 
 def _local_bytes(root: Path, path: str, blob: Blob) -> bytes | None:
-    """Return the bytes of a file of the checkout if they are those of main."""
+    """Return the bytes of a file of the checkout; None if main has other bytes."""
     file = root / path
     if file.is_symlink():
         return None
@@ -185,8 +187,8 @@ def _is_readable(blob: Blob) -> bool:
     return blob.mode == REGULAR and blob.size <= BYTES_MAX
 
 
-def _fetched(reader: GitReader, blob: Blob) -> bytes | None:
-    """Return the bytes of a file of main; None for a link or an unused file; one request."""
+def _fetched_bytes(reader: GitReader, blob: Blob) -> bytes | None:
+    """Return the bytes of a file of main; None for a link or a file that is too large."""
     if not _is_readable(blob):
         return None
     raw = read_blob(reader, blob)
@@ -206,7 +208,7 @@ def layout_of_settings(reader: GitReader, files: Mapping[str, Blob]) -> Layout:
         for path in LAYOUT_FILES:
             blob = files.get(path)
             if blob is not None and blob.mode == REGULAR:
-                content = _fetched(reader, blob) if path == SETTINGS_FILE else b""
+                content = _fetched_bytes(reader, blob) if path == SETTINGS_FILE else b""
                 _write(folder, path, content or b"")
         return find_layout(folder)
 

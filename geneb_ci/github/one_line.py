@@ -26,7 +26,7 @@ _REASON_MAX = 200  # characters of what is wrong with the JSON
 _M = TypeVar("_M", bound=BaseModel)
 
 
-def plain(document: BaseModel) -> str:
+def json_line(document: BaseModel) -> str:
     """Return a value as JSON on one line; "##[", which starts a runner's command, is escaped."""
     json_text = json.dumps(document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     return json_text.replace("##[", "\\u0023#[")
@@ -34,15 +34,15 @@ def plain(document: BaseModel) -> str:
 
 def packed_text(document: BaseModel) -> str:
     """Return a value as a compressed line, of any length."""
-    return PACKED_PREFIX + base64.b64encode(zlib.compress(plain(document).encode(), 9)).decode()
+    return PACKED_PREFIX + base64.b64encode(zlib.compress(json_line(document).encode(), 9)).decode()
 
 
 def encode(document: BaseModel, fix: str) -> str:
     """Return a value as a compressed line of at most `BYTES_MAX` bytes.
 
-    Raises Tampered, with this fix, for a longer one.
+    Raises Tampered, with `fix`, if the line would be longer.
     """
-    return _require_short(packed_text(document), "the line", fix)
+    return _require_short(packed_text(document), "the compressed data", fix)
 
 
 def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:

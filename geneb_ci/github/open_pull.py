@@ -7,17 +7,17 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
 from geneb_ci.github.main_branch import changed_main
-from geneb_ci.github.reconcile import OpenPulls, base_of, commands_on, open_pull_at, read_board
+from geneb_ci.github.reconcile import OpenPulls, base_of, commands_on, open_pull_at, read_facts
 from geneb_ci.github.trees import read_blob
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead
-from geneb_ci.publish.comparison import Comparison, compare_layouts
+from geneb_ci.publish.comparison import BoardComparison, compare_layouts
 from reference_harness.formats.text import Say, silent
 
 
-def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
+def judge_pull(number: int, repo: str | None, say: Say = silent) -> PullDecision:
     """Check an open pull request as the next sweep would, with the commands in its comments.
 
     Raises UsageProblem if no such pull request is open, and ForgeProblem if GitHub fails.
@@ -28,20 +28,20 @@ def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
         with base_of(github, layout, say) as (main, main_layout):
             open_list = github.open_pulls()
             other_pulls = [other for other in open_list.pulls if other.head.sha != pull.head.sha]
-            board = OpenPulls(main, other_pulls, reserve=0)
-            read_board(github, board)
-            board.require_read()
+            open_pulls = OpenPulls(main, other_pulls, reserve=0)
+            read_facts(github, open_pulls)
+            open_pulls.require_read()
             for unreadable in open_list.unreadable:
                 say(f"pull request #{unreadable.number} cannot be read, and is not compared")
             pull_checker = PullChecker(github, BaseBranch(main_layout), main)
             head = PullHead(number=number, head_sha=pull.head.sha)
-            decision = decide(pull_checker, head, board.passing)
+            decision = decide(pull_checker, head, open_pulls.passing)
             _, commands = commands_on(github, pull)
             verdict = decision.verdict.model_copy(update=commands._asdict())
             return decision._replace(verdict=verdict)
 
 
-def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:
+def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> BoardComparison:
     """Compare the board of main with the board after merging these pull requests in this order.
 
     Only the row, the card and the extractor of each are read; no code of a pull request is run.

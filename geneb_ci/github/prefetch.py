@@ -32,7 +32,7 @@ CONVERSATIONS_PER_QUERY = 25
 LATEST_COMMENTS = (
     5  # last comments that are read; if more are new, all comments are read one by one
 )
-CLOSED = 50  # closed pull requests whose status is looked at, the last updated first
+CLOSED_PULLS = 50  # closed pull requests whose status is looked at, the last updated first
 FIRST_COMMENTS = (
     20  # first comments that are read; if ours is not among them, it is looked up later
 )
@@ -88,7 +88,7 @@ H = TypeVar("H", bound=HeadStatus)
 
 
 def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
-    """Read comments, labels, head and status of pull requests, 25 in each request."""
+    """Read pull requests into `github.conversations`, 25 in each request."""
     for batch in _batches(numbers, CONVERSATIONS_PER_QUERY):
         fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in batch]
         for conversation in _answers(github, fields, _CONVERSATION_FRAGMENT, Conversation).values():
@@ -109,7 +109,7 @@ def _without_foreign_status(github: GitHub, pull: H) -> H:
 def passing_outside_main(
     github: GitHub, open_pulls: Iterable[Pull], heads: Collection[str]
 ) -> Iterator[PullHead]:
-    """Yield pull requests with a passing status that are closed or to another branch.
+    """Yield pull requests with a passing status that are closed or go to another branch.
 
     A status stays on its commit, so such a pull request would pass at once if it were opened to
     main again. `heads` are the heads of pull requests to main, which are omitted. One query reads
@@ -122,7 +122,7 @@ def passing_outside_main(
         github.conversations[number] for number in other_numbers if number in github.conversations
     ]
     field = (
-        f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
+        f"c: pullRequests(states: CLOSED, first: {CLOSED_PULLS}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
     for answer in _answers(github, [field], _CLOSED_FRAGMENT, _Closed).values():
@@ -135,9 +135,10 @@ def passing_outside_main(
 
 
 def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
-    """Find the merge bases of heads with main, if main's last commits form a line.
+    """Read merge bases of heads with main into `github.merge_bases`, in few requests.
 
-    A head's merge base is the newest commit of this line that the head contains.
+    If the last commits of main form a line, a head's merge base is the newest commit of this line
+    that the head contains. Otherwise nothing is read.
     """
     position_by_sha: dict[str, int] = {}
     for batch in _batches(heads, BASES_PER_QUERY):
@@ -158,9 +159,9 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
 
 
 def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
-    """Read files, up to 40 and 1.5 MB in each request; omit large ones."""
+    """Read files into `github.blobs`, up to 40 and 1.5 MB in each request; omit large files."""
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
-    for batch in _by_size(sizes):
+    for batch in _batches_by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
         for file in _answers(github, fields, _FILE_FRAGMENT, _File).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
@@ -168,7 +169,7 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
                 github.blobs[file.oid] = raw
 
 
-def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+def _batches_by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for sha, file_size in sizes.items():

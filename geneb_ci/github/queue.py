@@ -39,14 +39,14 @@ _FILE_MAX = 60
 
 
 class Turn(enum.StrEnum):
-    """Who has to act next; sort order of the queue."""
+    """The one who has to act next, in the order in which the queue is sorted."""
 
     MAINTAINER = "maintainer"
     PROGRAM = "program"
     CONTRIBUTOR = "contributor"
 
 
-class Step(enum.StrEnum):
+class QueueStep(enum.StrEnum):
     """The work of a maintainer on a pull request, in the order of the queue."""
 
     MERGE = "merge"
@@ -60,7 +60,7 @@ class NextAction(NamedTuple):
     """Who has to act, and what comes next."""
 
     turn: Turn
-    step: Step
+    step: QueueStep
     action: str
     reason: str = ""
     """Reasons to ask a contributor or to audit a row."""
@@ -88,12 +88,15 @@ class QueueRow:
     effect: str
     """The change of the board by a merge; "" if that is not known."""
     level: str
+    """Trust level after a merge; "" if it is not known."""
     audit_tasks: int
+    """Number of tasks that an audit would rerun; 0 if it is not known."""
     audit_sequences: int
+    """Expected number of their test sequences; 0 if it is not known."""
     turn: Turn
     who: str
     """Name of the account that has to act, or "a maintainer" or "its author" if unknown."""
-    step: Step
+    step: QueueStep
     action: str
     reason: str
     """Why a contributor is asked, or a row is audited; else ""."""
@@ -221,27 +224,27 @@ def _next_action(
     if isinstance(facts.verdict, GenebError):
         return _look("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
-        return NextAction(Turn.CONTRIBUTOR, Step.WAIT, "wait: it is a draft")
+        return NextAction(Turn.CONTRIBUTOR, QueueStep.WAIT, "wait: it is a draft")
     if facts.first_number not in {None, pull.number}:
         return _look(f"close it: it has the commit of pull request {facts.first_number}")
     if verdict is None:
         return _action_without_verdict(pull, facts, idle)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         reason = first_and_more(failed_rules(verdict.places), RULES_MAX)
-        return NextAction(Turn.CONTRIBUTOR, Step.ASK, "wait for new commits", reason)
+        return NextAction(Turn.CONTRIBUTOR, QueueStep.ASK, "wait for new commits", reason)
     return _audit_action(pull, verdict) or _decision(verdict, is_draft=pull.draft)
 
 
 def _look(action: str) -> NextAction:
-    return NextAction(Turn.MAINTAINER, Step.LOOK, action)
+    return NextAction(Turn.MAINTAINER, QueueStep.LOOK, action)
 
 
 def _merge(action: str) -> NextAction:
-    return NextAction(Turn.MAINTAINER, Step.MERGE, action)
+    return NextAction(Turn.MAINTAINER, QueueStep.MERGE, action)
 
 
 def _ask(action: str, reason: str) -> NextAction:
-    return NextAction(Turn.MAINTAINER, Step.ASK, action, reason)
+    return NextAction(Turn.MAINTAINER, QueueStep.ASK, action, reason)
 
 
 def _action_without_verdict(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
@@ -249,7 +252,7 @@ def _action_without_verdict(pull: Pull, facts: PullFacts, idle: dt.timedelta) ->
     if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
         return _look(facts.wait.reason)
     if idle < SWEPT_AFTER or facts.state == PENDING:
-        return NextAction(Turn.PROGRAM, Step.WAIT, "wait for the next sweep")
+        return NextAction(Turn.PROGRAM, QueueStep.WAIT, "wait for the next sweep")
     return _look(f"gh workflow run verdict.yml -f pr={pull.number}")
 
 
@@ -261,10 +264,10 @@ _ACTION_BY_LABEL = {
 
 
 def _audit_action(pull: Pull, verdict: PullVerdict) -> NextAction | None:
-    """Return who has to act because of an audit, by its label; None without one."""
+    """Return the action that the label of an audit requires; None if it requires none."""
     labels = set(pull.labels)
     if labels & {AUDIT_LABEL, RUNNING}:
-        return NextAction(Turn.PROGRAM, Step.WAIT, "wait for its audit")
+        return NextAction(Turn.PROGRAM, QueueStep.WAIT, "wait for its audit")
     action = next((step for label, step in _ACTION_BY_LABEL.items() if label in labels), None)
     return None if verdict.outcome not in PASSING else action
 
@@ -276,7 +279,7 @@ _ACTION_BY_RULE = {
     "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
     "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
-"""By rule that needs a maintainer's decision: the action; the first rule with findings decides."""
+"""Action for each rule that needs a maintainer's decision; the first with findings decides."""
 
 
 def _review(verdict: PullVerdict) -> NextAction:
@@ -311,7 +314,7 @@ def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
         (
             verdict.weight >= AUDIT_WEIGHT,
             NextAction(
-                Turn.MAINTAINER, Step.AUDIT, "review, then set the label audit", weight_text
+                Turn.MAINTAINER, QueueStep.AUDIT, "review, then set the label audit", weight_text
             ),
         ),
         (
@@ -332,7 +335,7 @@ def _age_or_infinite(seconds: int | None) -> float:
 
 
 def largest_age(rows: Iterable[QueueRow]) -> str:
-    """Return the largest known age of some rows."""
+    """Return the largest known age of some rows as text; "?" if none is known."""
     return duration(
         max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
     )

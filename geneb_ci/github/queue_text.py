@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import level_word
 from geneb_ci.github.ages import duration
-from geneb_ci.github.queue import Queue, QueueRow, Step, Turn, largest_age
+from geneb_ci.github.queue import Queue, QueueRow, QueueStep, Turn, largest_age
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import StyledText, coloured, escape
@@ -31,11 +31,11 @@ _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     """Render at most `limit` rows for a terminal, then the summary line."""
     rows = queue.rows[:limit]
-    column_names, needed_width = _fitting(rows, width, COLUMNS)
+    column_names, needed_width = _fitting_columns(rows, width, COLUMNS)
     is_action_below = needed_width > width  # the action then has a line of its own
     if is_action_below:
         names_in_table = tuple(name for name in COLUMNS if name not in _COLUMNS_BELOW)
-        column_names, _ = _fitting(rows, width, names_in_table)
+        column_names, _ = _fitting_columns(rows, width, names_in_table)
     head, *lines = _table(rows, column_names).text_lines()
     if color:
         styles = ["bold red" if row.is_overdue else _STYLES[row.turn] for row in rows]
@@ -43,8 +43,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         lines = [coloured(StyledText(*pair)) for pair in zip(lines, styles, strict=True)]
     if is_action_below:
         pairs = zip(lines, rows, strict=True)
-        lines = [text for line, row in pairs for text in (line, *_step(row, width))]
-    summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
+        lines = [text for line, row in pairs for text in (line, *_action_lines(row, width))]
+    summary = [part for line in _summary_lines(queue, limit) for part in textwrap.wrap(line, width)]
     step_lines = [
         part
         for line in _step_lines(queue)
@@ -57,24 +57,24 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 def _step_lines(queue: Queue) -> list[str]:
     """Return one line for each step of work, with the numbers of its pull requests and reasons."""
     lines = []
-    for step in (Step.MERGE, Step.ASK, Step.AUDIT, Step.LOOK):
+    for step in (QueueStep.MERGE, QueueStep.ASK, QueueStep.AUDIT, QueueStep.LOOK):
         pulls = [
             f"#{row.number}{f' because {row.reason}' if row.reason else ''}"
             for row in queue.rows
             if row.step is step
         ]
-        if pulls or step is not Step.LOOK:
+        if pulls or step is not QueueStep.LOOK:
             lines.append(f"{step}: {first_and_more(pulls, NAMED_MAX) or 'none'}")
     return lines
 
 
-def _step(row: QueueRow, width: int) -> list[str]:
+def _action_lines(row: QueueRow, width: int) -> list[str]:
     """Return the lines below a row: who acts, and how. No line begins with a contributor's text."""
     text = f"{escape(row.who)}: {escape(row.action)}"
     return textwrap.wrap(text, width, initial_indent=_INDENT_BELOW, subsequent_indent=_INDENT_BELOW)
 
 
-def _fitting(
+def _fitting_columns(
     rows: tuple[QueueRow, ...], width: int, columns: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
     """Return the columns that fit the width, and their total width."""
@@ -104,13 +104,13 @@ def markdown(queue: Queue, limit: int) -> str:
         for row in queue.rows[:limit]:
             number, *cells = _cells(row)
             # Its address is GitHub's own, and ends with the number.
-            link = f"[{number}]({row.url})" if _is_plain(row.url) else number
+            link = f"[{number}]({row.url})" if _is_safe_url(row.url) else number
             rows.append([link, *(cell(text) if text else "" for text in cells)])
         lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT_ALIGNED).markdown_lines(), ""]
-    return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
+    return "\n".join([*lines, *_summary_lines(queue, limit)]) + "\n"
 
 
-def _is_plain(url: str) -> bool:
+def _is_safe_url(url: str) -> bool:
     allowed = url.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
     return url.startswith("https://") and allowed.removeprefix("https:").isalnum() and url.isascii()
 
@@ -128,7 +128,7 @@ def as_json(queue: Queue, limit: int) -> str:
     return json.dumps(document, indent=2).replace("##[", "\\u0023#[") + "\n"
 
 
-def _lines(queue: Queue, limit: int) -> list[str]:
+def _summary_lines(queue: Queue, limit: int) -> list[str]:
     unlisted = queue.rows[limit:]
     lines = []
     if unlisted:

@@ -45,7 +45,7 @@ from geneb_ci.github.sweep_progress import PullState, SweepProgress, SweepStop, 
 from geneb_ci.github.trees import Main, main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, repository_folders
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -94,7 +94,10 @@ class SweepResult:
 
 
 def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
-    """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
+    """Return an open pull request to main. Raises NotFound if it is not one.
+
+    Raises HeadMoved if `head_sha` is given and is not its head.
+    """
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
         raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED_FIX)
@@ -148,7 +151,7 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
 
 
 def commands_on(github: GitHub, pull: Pull) -> tuple[CommandState, CommandState]:
-    """Return the commands that the verdict on a pull request has, and those in the comments now."""
+    """Return the commands in our verdict on a pull request, and those after its newer comments."""
     earlier_commands = commands_of(verdict_on(github, pull))
     current_commands, _ = read_commands(github, [pull.number], earlier_commands, {})
     return earlier_commands, current_commands
@@ -174,8 +177,8 @@ class OpenPulls:
 
     main: Main
     pulls: list[Pull]
-    kept_verdicts: dict[int, PullVerdict] = field(default_factory=dict)
-    """Verdict on the present head in our comment, by number of the pull request."""
+    verdicts_on_head: dict[int, PullVerdict] = field(default_factory=dict)
+    """Verdict in our comment, if it is on the present head, by number of the pull request."""
     unjudged: list[Pull] = field(default_factory=list)
     """Pull requests that need a verdict."""
     stale: list[PullHead] = field(default_factory=list)
@@ -204,9 +207,9 @@ class OpenPulls:
         self.progress = SweepProgress(states)
 
     def require_read(self, pull: Pull | None = None) -> None:
-        """Raise the error that ended the reading of all pull requests, or of this one.
+        """Raise the error that ended the reading of pull requests, or the one of reading `pull`.
 
-        Otherwise, a collision with an unread pull request and its disputes would not be known.
+        Otherwise, collisions with unread pull requests and disputes would be missed.
         """
         stop = self.progress.stop
         if stop is not None:
@@ -215,7 +218,7 @@ class OpenPulls:
             raise self.failed[pull.number]
 
     def is_low(self, github: GitHub) -> bool:
-        """Whether too few requests are left in this hour; then note that the sweep ends."""
+        """Whether too few requests are left in this hour; if so, note that the sweep ends."""
         remaining = github.wire.remaining
         if remaining >= self.reserve:
             return False
@@ -227,13 +230,13 @@ class OpenPulls:
         return True
 
     @functools.cached_property
-    def heads(self) -> dict[str, list[int]]:
-        """Numbers of the pull requests with each head commit."""
+    def numbers_with_head(self) -> dict[str, list[int]]:
+        """Numbers of the pull requests with a head commit, by its id; the smallest first."""
         return numbers_by_head(self.pulls)
 
     def passing_with_other_heads(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the fingerprints, by number, of the passing pull requests with another head."""
-        same_head = {*self.heads.get(pull.head.sha, ()), pull.number}
+        same_head = {*self.numbers_with_head.get(pull.head.sha, ()), pull.number}
         return {
             number: fingerprint
             for number, fingerprint in self.passing.items()
@@ -267,53 +270,60 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         pulls = [pull for pull in open_list.pulls if pull.is_to_main]
         if only is not None:  # with the head that is to be checked, which may have moved since
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
-        board = OpenPulls(main, pulls)
+        open_pulls = OpenPulls(main, pulls)
         if only is not None:
-            board.reserve = 0
-            read_board(github, board)
-            board.require_read(only)
-            board.unjudged, board.troubles, board.problems, queued_groups = [only], [], [], []
-            board.progress = SweepProgress({only.number: PullState.LEFT})
+            open_pulls.reserve = 0
+            read_facts(github, open_pulls)
+            open_pulls.require_read(only)
+            open_pulls.unjudged, queued_groups = [only], []
+            open_pulls.troubles, open_pulls.problems = [], []
+            open_pulls.progress = SweepProgress({only.number: PullState.LEFT})
         else:
-            queued_groups = _read_sweep(github, board, open_list)
-        if not board.unjudged and not queued_groups:
-            return _sweep_result(github, board, [], [])
+            queued_groups = _read_sweep(github, open_pulls, open_list)
+        if not open_pulls.unjudged and not queued_groups:
+            return _sweep_result(github, open_pulls, [], [])
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
-        groups = _group_verdicts(github, pull_checker, board, queued_groups)
-        verdicts = _check_pulls(github, pull_checker, board)
-        board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
-        return _sweep_result(github, board, verdicts, groups)
+        groups = _group_verdicts(github, pull_checker, open_pulls, queued_groups)
+        verdicts = _check_pulls(github, pull_checker, open_pulls)
+        open_pulls.settled += [
+            verdict.number for verdict in verdicts if verdict.number in open_pulls.waits
+        ]
+        return _sweep_result(github, open_pulls, verdicts, groups)
 
 
-def _read_sweep(github: GitHub, board: OpenPulls, open_list: OpenList) -> list[str]:
+def _read_sweep(github: GitHub, open_pulls: OpenPulls, open_list: OpenList) -> list[str]:
     """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
-        board.waits = known_waits(github)
-        _withdraw_unreadable(github, board, open_list.unreadable)
-        read_board(github, board)
-        board.stale += passing_outside_main(github, open_list.pulls, board.heads)
-        if not board.pulls:
+        open_pulls.waits = known_waits(github)
+        _withdraw_unreadable(github, open_pulls, open_list.unreadable)
+        read_facts(github, open_pulls)
+        open_pulls.stale += passing_outside_main(
+            github, open_list.pulls, open_pulls.numbers_with_head
+        )
+        if not open_pulls.pulls:
             return []
-        queued_groups, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
+        queued_groups, problems = waiting_groups(
+            github, open_pulls.pulls[0].base.repo.default_branch
+        )
     except RateLimited as limit:
-        board.progress.stop = rate_limit_stop(limit)
+        open_pulls.progress.stop = rate_limit_stop(limit)
         return []
-    board.problems += problems
+    open_pulls.problems += problems
     return queued_groups
 
 
 def _withdraw_unreadable(
-    github: GitHub, board: OpenPulls, unreadable: Sequence[UnreadablePull]
+    github: GitHub, open_pulls: OpenPulls, unreadable: Sequence[UnreadablePull]
 ) -> None:
     """Note the pull requests that cannot be read, so their passing status is withdrawn."""
     prefetch_conversations(github, [pull.number for pull in unreadable])
     for pull in unreadable:
-        board.progress.note([pull.number], PullState.FAILED)
-        board.progress.problem = pull.reason
+        open_pulls.progress.note([pull.number], PullState.FAILED)
+        open_pulls.progress.problem = pull.reason
         conversation = github.conversations.get(pull.number)
         head = pull.head_sha or (conversation.head_sha if conversation is not None else None)
-        if head is not None and is_due(board.waits.get(pull.number), head, github.wire.now):
-            board.note_wait(pull.number, head, pull.reason)
+        if head is not None and is_due(open_pulls.waits.get(pull.number), head, github.wire.now):
+            open_pulls.note_wait(pull.number, head, pull.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
@@ -324,23 +334,23 @@ def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
 
 
 def _sweep_result(
-    github: GitHub, board: OpenPulls, verdicts: list[PullVerdict], groups: list[GroupVerdict]
+    github: GitHub, open_pulls: OpenPulls, verdicts: list[PullVerdict], groups: list[GroupVerdict]
 ) -> SweepResult:
     sweep_result = result_of(
         github,
-        board.main,
+        open_pulls.main,
         pulls=verdicts,
         groups=groups,
-        waiting=board.progress.waiting,
-        stale=board.stale[:OPEN_MAX],
-        troubles=board.troubles,
-        settled=sorted(set(board.settled)),
+        waiting=open_pulls.progress.waiting,
+        stale=open_pulls.stale[:OPEN_MAX],
+        troubles=open_pulls.troubles,
+        settled=sorted(set(open_pulls.settled)),
     )
     verdict = shortened_verdict(sweep_result.verdict)
-    progress = board.progress
+    progress = open_pulls.progress
     progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
     progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)
-    return SweepResult(verdict, board.problems, progress)
+    return SweepResult(verdict, open_pulls.problems, progress)
 
 
 def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
@@ -357,87 +367,94 @@ def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fiel
     return SweepResult(verdict)
 
 
-def read_board(github: GitHub, board: OpenPulls) -> None:
-    """Read the facts of the open pull requests into `board`, and list those that need a verdict.
+def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:
+    """Read the facts of all open pull requests, and list those that need a verdict.
 
     If not all could be read, none is listed, because each is compared with all others.
     """
-    numbers, waits = {pull.number for pull in board.pulls}, board.waits
-    first_pulls = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
+    numbers, waits = {pull.number for pull in open_pulls.pulls}, open_pulls.waits
+    first_pulls = [
+        pull
+        for pull in open_pulls.pulls
+        if open_pulls.numbers_with_head[pull.head.sha][0] == pull.number
+    ]
     due_numbers = {
         p.number for p in first_pulls if is_due(waits.get(p.number), p.head.sha, github.wire.now)
     }
-    board.progress.note(numbers - {pull.number for pull in first_pulls}, PullState.SHARED)
-    board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
-    unreadable = set(board.progress.numbers(PullState.FAILED))
-    board.settled = sorted(waits.keys() - {pull.number for pull in first_pulls} - unreadable)
+    open_pulls.progress.note(numbers - {pull.number for pull in first_pulls}, PullState.SHARED)
+    open_pulls.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
+    unreadable = set(open_pulls.progress.numbers(PullState.FAILED))
+    open_pulls.settled = sorted(waits.keys() - {pull.number for pull in first_pulls} - unreadable)
     try:
-        prefetch_conversations(github, [pull.number for pull in board.pulls])
+        prefetch_conversations(github, [pull.number for pull in open_pulls.pulls])
         for pull in first_pulls:
-            if _ends_reading(github, board):
+            if _ends_reading(github, open_pulls):
                 break
-            _read_one(github, board, pull, is_due=pull.number in due_numbers)
+            _read_pull(github, open_pulls, pull, is_due=pull.number in due_numbers)
     except RateLimited as limit:
-        board.progress.stop = rate_limit_stop(limit)
+        open_pulls.progress.stop = rate_limit_stop(limit)
     for pull in first_pulls:
-        earlier_verdict = board.kept_verdicts.get(pull.number)
-        if earlier_verdict is not None and _holds(github, board, pull, earlier_verdict):
-            board.progress.note([pull.number], PullState.CURRENT)
+        earlier_verdict = open_pulls.verdicts_on_head.get(pull.number)
+        if earlier_verdict is not None and _is_current(github, open_pulls, pull, earlier_verdict):
+            open_pulls.progress.note([pull.number], PullState.CURRENT)
             if pull.number in waits:
-                board.settled.append(pull.number)
-    if board.progress.stop is None:
-        without_verdict = set(board.progress.numbers(PullState.LEFT))
-        board.unjudged = [pull for pull in first_pulls if pull.number in without_verdict]
-        board.unjudged.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
+                open_pulls.settled.append(pull.number)
+    if open_pulls.progress.stop is None:
+        without_verdict = set(open_pulls.progress.numbers(PullState.LEFT))
+        open_pulls.unjudged = [pull for pull in first_pulls if pull.number in without_verdict]
+        # Those that failed before come last.
+        open_pulls.unjudged.sort(key=lambda pull: pull.number in waits)
 
 
-def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
+def _ends_reading(github: GitHub, open_pulls: OpenPulls) -> bool:
     """Whether to stop reading because GitHub fails or the limit is near; note it if so."""
-    if len(board.problems) == FAILED_MAX:
-        last_problem = board.problems[-1]
+    if len(open_pulls.problems) == FAILED_MAX:
+        last_problem = open_pulls.problems[-1]
         reason = (
             f"{FAILED_MAX} pull requests could not be read, the last because {last_problem.message}"
         )
-        board.progress.stop = SweepStop(reason, cause=last_problem)
+        open_pulls.progress.stop = SweepStop(reason, cause=last_problem)
         return True
-    return board.is_low(github)
+    return open_pulls.is_low(github)
 
 
-def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
+def _read_pull(github: GitHub, open_pulls: OpenPulls, pull: Pull, *, is_due: bool) -> None:
     """Read the verdict and the status of one pull request."""
     conversation = github.conversations.get(pull.number)
     if conversation is None and not is_due:
         return
-    outcome = result_or_error(_verdict_and_commands, github, board, pull, is_due=is_due)
+    outcome = result_or_error(_verdict_and_commands, github, open_pulls, pull, is_due=is_due)
     if isinstance(outcome, GenebError):
-        board.note_failure(pull, outcome)
+        open_pulls.note_failure(pull, outcome)
         return
-    earlier_verdict, commands, has_new_command = outcome
-    board.command_states[pull.number] = commands
+    earlier_verdict, commands, is_outdated = outcome
+    open_pulls.command_states[pull.number] = commands
     if earlier_verdict is not None and earlier_verdict.head_sha == pull.head.sha:
-        board.kept_verdicts[pull.number] = earlier_verdict
+        open_pulls.verdicts_on_head[pull.number] = earlier_verdict
         if earlier_verdict.passes and earlier_verdict.fingerprint is not None:
-            board.passing[pull.number] = earlier_verdict.fingerprint
+            open_pulls.passing[pull.number] = earlier_verdict.fingerprint
     else:
         earlier_verdict = None
-    if has_new_command:
-        board.kept_verdicts.pop(pull.number, None)
-    is_current = earlier_verdict is not None and earlier_verdict.main_digest == board.main.digest
+    if is_outdated:
+        open_pulls.verdicts_on_head.pop(pull.number, None)
+    is_current = (
+        earlier_verdict is not None and earlier_verdict.main_digest == open_pulls.main.digest
+    )
     state = (
         conversation.state
         if conversation is not None
         else earlier_verdict and earlier_verdict.state
     )
     if state == SUCCESS and not is_current:
-        board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
+        open_pulls.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
-        board.note_wait(pull.number, pull.head.sha, LOCKED_REASON)
+        open_pulls.note_wait(pull.number, pull.head.sha, LOCKED_REASON)
 
 
 def _verdict_and_commands(
-    github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool
+    github: GitHub, open_pulls: OpenPulls, pull: Pull, *, is_due: bool
 ) -> tuple[PullVerdict | None, CommandState, bool]:
-    """Return the verdict of our comment, maintainers' commands, and whether any is new."""
+    """Return the verdict in our comment, the commands, and whether these require a new verdict."""
     conversation = github.conversations.get(pull.number)
     read_comments = (
         conversation.comments if conversation is not None else list(github.comments(pull.number))
@@ -447,9 +464,9 @@ def _verdict_and_commands(
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}
-    pull_numbers = board.heads[pull.head.sha]
+    pull_numbers = open_pulls.numbers_with_head[pull.head.sha]
     current_commands, should_store_seen = read_commands(
-        github, pull_numbers, earlier_commands, board.rights, comments_by_pull
+        github, pull_numbers, earlier_commands, open_pulls.rights, comments_by_pull
     )
     return (
         earlier_verdict,
@@ -458,23 +475,25 @@ def _verdict_and_commands(
     )
 
 
-def _holds(github: GitHub, board: OpenPulls, pull: Pull, earlier_verdict: PullVerdict) -> bool:
+def _is_current(
+    github: GitHub, open_pulls: OpenPulls, pull: Pull, earlier_verdict: PullVerdict
+) -> bool:
     """Whether a verdict is about the present main and pull requests, and the status shows it."""
     conversation = github.conversations.get(pull.number)
     if conversation is not None and conversation.state != earlier_verdict.state:
         return False
-    if earlier_verdict.main_digest != board.main.digest:
+    if earlier_verdict.main_digest != open_pulls.main.digest:
         return False
     if earlier_verdict.fingerprint is None:
         return True
     rival_numbers = numbers(
-        rivals(earlier_verdict.fingerprint, board.passing_with_other_heads(pull))
+        rivals(earlier_verdict.fingerprint, open_pulls.passing_with_other_heads(pull))
     )
     return rival_numbers == earlier_verdict.rivals
 
 
 def _group_verdicts(
-    github: GitHub, pull_checker: PullChecker, board: OpenPulls, queued_groups: list[str]
+    github: GitHub, pull_checker: PullChecker, open_pulls: OpenPulls, queued_groups: list[str]
 ) -> list[GroupVerdict]:
     """Check groups of a merge queue; an error about one does not stop the others."""
     verdicts: list[GroupVerdict] = []
@@ -482,35 +501,38 @@ def _group_verdicts(
         try:
             verdicts.append(judge_group(github, pull_checker, sha))
         except GenebError as error:
-            board.problems.append(error)
+            open_pulls.problems.append(error)
             if isinstance(error, RateLimited):  # would also hit the others
                 break
     return verdicts
 
 
-def _check_pulls(github: GitHub, pull_checker: PullChecker, board: OpenPulls) -> list[PullVerdict]:
+def _check_pulls(
+    github: GitHub, pull_checker: PullChecker, open_pulls: OpenPulls
+) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
     try:
-        for start in range(0, len(board.unjudged), CHUNK):
-            if _ends_judging(board, len(verdicts), failures, unreadable) or board.is_low(github):
+        for start in range(0, len(open_pulls.unjudged), CHUNK):
+            is_over = _ends_judging(open_pulls, len(verdicts), failures, unreadable)
+            if is_over or open_pulls.is_low(github):
                 break
-            batch = board.unjudged[start : start + CHUNK]
-            error_by_number = _prefetch(github, pull_checker, board, batch)
+            batch = open_pulls.unjudged[start : start + CHUNK]
+            error_by_number = _prefetch(github, pull_checker, open_pulls, batch)
             for pull in batch:
-                if _ends_judging(board, len(verdicts), failures, unreadable):
+                if _ends_judging(open_pulls, len(verdicts), failures, unreadable):
                     break
-                if board.is_low(github) and not pull_checker.has_read(pull.head.sha):
+                if open_pulls.is_low(github) and not pull_checker.has_read(pull.head.sha):
                     break
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
-                decision: Decision | GenebError | None = error_by_number.get(pull.number)
+                decision: PullDecision | GenebError | None = error_by_number.get(pull.number)
                 if decision is None:
                     decision = result_or_error(
-                        decide, pull_checker, head, board.passing_with_other_heads(pull)
+                        decide, pull_checker, head, open_pulls.passing_with_other_heads(pull)
                     )
                 if isinstance(decision, GenebError):
-                    board.note_failure(pull, with_advice(decision))
+                    open_pulls.note_failure(pull, with_advice(decision))
                     is_unreadable = isinstance(decision, _UNREADABLE)
                     unreadable, failures = (
                         unreadable + is_unreadable,
@@ -518,36 +540,40 @@ def _check_pulls(github: GitHub, pull_checker: PullChecker, board: OpenPulls) ->
                     )
                     continue
                 failures, verdict = 0, decision.verdict
-                command_state = board.command_states[board.heads[pull.head.sha][0]]
+                command_state = open_pulls.command_states[
+                    open_pulls.numbers_with_head[pull.head.sha][0]
+                ]
                 verdicts.append(verdict.model_copy(update=command_state._asdict()))
-                board.progress.note([pull.number], PullState.JUDGED)
+                open_pulls.progress.note([pull.number], PullState.JUDGED)
                 if verdict.outcome in PASSING and verdict.fingerprint is not None:
-                    board.passing[pull.number] = verdict.fingerprint
+                    open_pulls.passing[pull.number] = verdict.fingerprint
     except RateLimited as error:  # would also hit the others
-        board.problems.append(error)
-        board.progress.stop = rate_limit_stop(error)
+        open_pulls.problems.append(error)
+        open_pulls.progress.stop = rate_limit_stop(error)
     return verdicts
 
 
-def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
+def _ends_judging(open_pulls: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
     """Whether a limit ends the sweep before its next pull request; note it if so."""
     is_over = count == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
     if count == PULLS_MAX:
-        board.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
+        open_pulls.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
     elif failures == FAILED_MAX:
         reason = f"GitHub failed {failures} times in a row, the last time: "
-        board.progress.stop = SweepStop(f"{reason}{board.problems[-1].message}")
+        open_pulls.progress.stop = SweepStop(f"{reason}{open_pulls.problems[-1].message}")
     elif unreadable == UNREADABLE_MAX:
-        board.progress.stop = SweepStop(f"{unreadable} pull requests of this run cannot be read")
+        open_pulls.progress.stop = SweepStop(
+            f"{unreadable} pull requests of this run cannot be read"
+        )
     return is_over
 
 
 def _prefetch(
-    github: GitHub, pull_checker: PullChecker, board: OpenPulls, pulls: Sequence[Pull]
+    github: GitHub, pull_checker: PullChecker, open_pulls: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
-    """Read the data of several pull requests at once; return errors of reading trees by number."""
+    """Read what checks of several pull requests need; return the errors of reading, by number."""
     if len(pulls) > 1:
-        prefetch_bases(github, board.main.sha, [pull.head.sha for pull in pulls])
+        prefetch_bases(github, open_pulls.main.sha, [pull.head.sha for pull in pulls])
     blobs: list[Blob] = []
     error_by_number: dict[int, GenebError] = {}
     for pull in pulls:
@@ -555,7 +581,7 @@ def _prefetch(
             sum(not isinstance(failure, _UNREADABLE) for failure in error_by_number.values())
             == FAILED_MAX
         )
-        if is_down or (len(pulls) > 1 and board.is_low(github)):
+        if is_down or (len(pulls) > 1 and open_pulls.is_low(github)):
             break
         try:
             blobs += pull_checker.own_blobs(pull.head.sha)

@@ -31,7 +31,7 @@ REPORT_FIX = "run the command again; if it fails again, report it to the maintai
 
 
 def lenient(default: Any) -> WrapValidator:
-    """Return a validator that replaces an invalid value by this one."""
+    """Return a validator that replaces an invalid value by `default`."""
 
     def read(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -73,7 +73,7 @@ ShownUser = Annotated[User | None, lenient(None)]
 
 
 def _rest_account(owner: Any) -> Any:
-    """Return an account of GraphQL in REST's form; None if it is neither a person nor an App."""
+    """Return an account as REST describes it; None if it is neither a person nor an App."""
     if not isinstance(owner, dict) or "kind" not in owner:
         return owner
     # REST marks the login of an App, which may otherwise be that of a person.
@@ -82,7 +82,7 @@ def _rest_account(owner: Any) -> Any:
 
 
 Account = Annotated[User | None, BeforeValidator(_rest_account)]
-"""An account on which a decision depends, of REST or GraphQL; None if it was deleted."""
+"""An account on which a decision depends, from REST or GraphQL; None if it was deleted."""
 
 
 class BaseRepository(ReplyModel):
@@ -157,7 +157,7 @@ class GitObject(ReplyModel):
 
 
 class Commit(ReplyModel):
-    """A commit and its tree, of REST or GraphQL."""
+    """The ids of a commit and of its tree, from REST or GraphQL."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -169,7 +169,7 @@ class Commit(ReplyModel):
     )
 
 
-class Comparison(ReplyModel):
+class CommitComparison(ReplyModel):
     """The merge base of two commits."""
 
     merge_base_commit: Commit
@@ -230,25 +230,27 @@ class Status(StatusState):
 
     @property
     def moment(self) -> str:
-        """Time at which GitHub set it. Raises UnexpectedReply if the time is invalid."""
+        """Time at which the status was set, in UTC. Raises UnexpectedReply if it is invalid."""
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
             raise UnexpectedReply(f"the status {self.context} has no time", REPORT_FIX)
         return self.created_at
 
 
-_TIP = ("commits", "nodes", 0, "commit")
+_LAST_COMMIT = ("commits", "nodes", 0, "commit")
 
 
 class HeadStatus(ReplyModel):
-    """A pull request of GraphQL: its head, and our status on it."""
+    """The head of a pull request and our status on it, from GraphQL."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     number: Annotated[int, Field(ge=1)]
     head_sha: Sha = Field(validation_alias="headRefOid")
-    status_sha: Sha = Field(validation_alias=AliasPath(*_TIP, "oid"))
+    status_sha: Sha = Field(validation_alias=AliasPath(*_LAST_COMMIT, "oid"))
     """Commit that has the status."""
-    status: StatusState | None = Field(None, validation_alias=AliasPath(*_TIP, "status", "context"))
+    status: StatusState | None = Field(
+        None, validation_alias=AliasPath(*_LAST_COMMIT, "status", "context")
+    )
 
     @property
     def state(self) -> str:
@@ -258,7 +260,7 @@ class HeadStatus(ReplyModel):
 
 
 class Conversation(HeadStatus, Labelled):
-    """The comments of a pull request of GraphQL, read together with other pull requests."""
+    """Comments, labels, head and status of a pull request, from GraphQL."""
 
     pull_state: Literal["OPEN", "CLOSED", "MERGED"] = Field(validation_alias="state")
     locked: bool
@@ -276,7 +278,7 @@ class Conversation(HeadStatus, Labelled):
 
 
 class Ref(ReplyModel):
-    """A branch, and the commit that it names."""
+    """A branch, and the commit that it points to."""
 
     ref: str
     object: GitObject
@@ -316,7 +318,10 @@ def adapter(type_: type[T]) -> TypeAdapter[T]:
 
 
 def parsed(type_: type[T], body: Any, subject: str) -> T:
-    """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
+    """Return `body` as a model.
+
+    Raises UnexpectedReply, with `subject` and the first error, if it is no valid one.
+    """
     try:
         return adapter(type_).validate_python(body)
     except ValidationError as error:
@@ -331,12 +336,12 @@ class UnreadablePull(NamedTuple):
 
     number: int
     head_sha: str | None
-    """Its head, as far as that can be read."""
+    """Id of the head commit; None if it cannot be read either."""
     reason: str
 
 
 class _NumberedHead(NumberedItem):
-    """A pull request with other members that cannot be read."""
+    """The number of a pull request, and its head as far as that can be read."""
 
     head: Annotated[Head | None, lenient(None)] = None
 

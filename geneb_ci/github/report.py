@@ -1,4 +1,4 @@
-"""Write verdicts: comment, label and status; and an issue while the Space differs."""
+"""Write verdicts: comment, label and status; and an issue while the Space differs from main."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -44,7 +44,7 @@ LABELS = {
 }
 """The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
 AUDIT_LABEL = "audit"
-"""Label that asks for an audit."""
+"""Label that requests an audit."""
 RUNNING, AGREES, DIFFERS, FAILED = (
     *("geneb: audit running", "geneb: audit agrees"),
     *("geneb: audit differs", "geneb: audit failed"),
@@ -54,16 +54,18 @@ AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 # Pull requests that are read together right before they are written, half a minute at most.
 PULLS_PER_QUERY = 10
 _STALE_DESCRIPTION = (
-    f"{NO_VERDICT}the earlier one is outdated; it is computed again while this is open to main"
+    f"{NO_VERDICT}the earlier one is outdated; a new one follows if this pull request is open to "
+    "main"
 )
 _RETRY_FIX = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
 
 def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
-    """Open or update the issue, or close it; return what was done, "" if nothing.
+    """Open or update the issue about a Space that differs; close it if `is_healthy`.
 
-    `run` is the address of the run, or "". At most one read request per 100 issues, and one write.
+    Return "opened", "updated" or "closed"; "" if there was nothing to do. `run` is the address of
+    the run of the workflow, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.marked_issue(HEALTH_MARK)
     health_text = _health_text(github, run_text(run))
@@ -86,9 +88,9 @@ def run_text(run: str) -> str:
 
 def _health_text(github: GitHub, run_sentence: str) -> str:
     return (
-        f"{HEALTH_MARK}\nThe daily check found that the Space differs from main, that a published "
-        f"receipt is not there, or could not look, last at {github.wire.now:%Y-%m-%d %H:%M} "
-        f"UTC.{run_sentence}\n\n"
+        f"{HEALTH_MARK}\nThe daily check found that the Space differs from main or that a "
+        "published receipt is missing, or the check failed, last at "
+        f"{github.wire.now:%Y-%m-%d %H:%M} UTC.{run_sentence}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"
@@ -107,8 +109,9 @@ class WriteResult(NamedTuple):
     """The outcome for one pull request, or for a group of the merge queue."""
 
     subject: str
-    """Its number, or the commit of a group."""
+    """Number of the pull request, or commit of the group; else what was written, in words."""
     outcome: str
+    """Outcome of the verdict, or state of the status; "" after an error."""
     written: WrittenParts | None
     problem: GenebError | None
 
@@ -122,8 +125,9 @@ def write(
 ) -> Iterator[WriteResult]:
     """Write all that a verdict says, and yield the result of each pull request.
 
-    First write the statuses that no longer hold, then the verdicts, then the list of waiting pull
-    requests. An error on one does not stop the others, except a rate limit.
+    First the statuses that no longer hold are set to pending, then the verdicts are written, then
+    the list of waiting pull requests. An error about one of them does not stop the others, but a
+    rate limit does.
     """
     troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
@@ -167,7 +171,7 @@ def write(
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
-    """Whether main is still what the verdicts were compared with; at most two requests."""
+    """Whether main still has the files on which the verdicts depend; at most two requests."""
     if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
         return True
     commit = github.main()
@@ -210,7 +214,7 @@ def _write_group(
 def publish(
     github: GitHub, verdict: PullVerdict, *, is_fresh: bool = True
 ) -> tuple[str, WrittenParts]:
-    """Write the label, comment and status that differ: at most three writes.
+    """Write the label, comment and status that differ; return the outcome and what was written.
 
     The status comes last, so no pull request passes without its comment. Raises HeadMoved before
     the first write if the pull request has new commits, and NoSuchLabel after the last write if
@@ -228,13 +232,13 @@ def publish(
     our_comment = own_comment(conversation.comments, github.author)
     has_same_comment = our_comment is not None and _is_same_text(our_comment.body, comment_text)
     # 2. The label, before the list of the other labels is outdated.
-    unlabelled: NoSuchLabel | None = None
+    label_error: NoSuchLabel | None = None
     is_labelled = False
     try:
         is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
     except NoSuchLabel as problem:
-        unlabelled = problem
-    if _asks_for_audit(verdict, our_comment):
+        label_error = problem
+    if _has_new_audit_command(verdict, our_comment):
         github.add_label(verdict.number, AUDIT_LABEL)
     # 3. The comment: edited if it exists, else created.
     if our_comment is None:
@@ -246,15 +250,15 @@ def publish(
     has_same_status = conversation.state == state and has_same_comment
     if not has_same_status:
         github.set_status(verdict.head_sha, state, verdict.description)
-    if unlabelled is not None:
-        raise unlabelled
+    if label_error is not None:
+        raise label_error
     written = WrittenParts(
         status=not has_same_status, labels=is_labelled, comment=not has_same_comment
     )
     return verdict.outcome.value, written
 
 
-def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
+def _has_new_audit_command(verdict: PullVerdict, comment: Comment | None) -> bool:
     """Whether the command `/audit` is newer than our comment."""
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
@@ -264,7 +268,7 @@ def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
 
 
 def _conversation(github: GitHub, number: int) -> Conversation:
-    """Return comments, head and labels, from the answers read before or by two requests."""
+    """Return comments, head and labels of a pull request, as prefetched or by two requests."""
     prefetched = github.conversations.pop(number, None)
     if prefetched is not None:
         return prefetched

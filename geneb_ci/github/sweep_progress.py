@@ -19,7 +19,7 @@ RETRY_FIX = "run `geneb-ci reconcile`"
 
 
 class PullState(enum.StrEnum):
-    """The state of an open pull request in a sweep; the value follows a number."""
+    """The state of an open pull request in a sweep, as the words after a number in the report."""
 
     CURRENT = "have their verdict"
     SHARED = "have the commit of another"
@@ -53,9 +53,10 @@ class SweepStopped(GenebError):  # noqa: N818 (named after what is wrong)
 
 @dataclass
 class SweepProgress:
-    """The progress of a sweep over the open pull requests, in its order."""
+    """The progress of a sweep over the open pull requests."""
 
     states: dict[int, PullState] = field(default_factory=dict)
+    """State of each pull request, by number, in the order of the sweep."""
     stop: SweepStop | None = None
     is_group: bool = False
     """Whether a group of a merge queue was checked, and no pull request."""
@@ -101,14 +102,17 @@ class SweepProgress:
         return f"{plural(count, 'open pull request')}: {', '.join(phrases)}"
 
     def require_done(self) -> None:
-        """Raise SweepStopped if a pull request is left for another reason than the run's size."""
+        """Raise SweepStopped if a limit or GitHub ended the sweep early, or every check failed.
+
+        Pull requests that do not fit into one verdict are left without an error.
+        """
         without_verdict, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
         if self.stop is not None and not self.stop.is_full and without_verdict:
             condition = f"left: {_spans(without_verdict)}"
             raise self._stopped(len(without_verdict), condition, self.stop.reason, _fix(self.stop))
         if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
             condition = f"not judged: {_spans(failed)}"
-            fix = f"{RETRY_FIX} again; each waits, twice as long after each attempt"
+            fix = f"{RETRY_FIX} again; each of these waits, twice as long after every failure"
             raise self._stopped(len(failed), condition, self.problem, fix)
 
     def _stopped(self, count: int, condition: str, reason: str, fix: str) -> SweepStopped:

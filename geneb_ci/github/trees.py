@@ -58,7 +58,7 @@ class Main:
 
     sha: str
     files: dict[str, Blob]
-    """Every path except folders."""
+    """Mode, id and size of each file, by path."""
     digest: str
     """SHA-256 of all files of the base branch on which a verdict depends."""
     digested_paths: frozenset[str] = field(default=frozenset(), repr=False)
@@ -68,8 +68,8 @@ class Main:
 def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
     """Return the state of the base branch at a commit; one request, unless its tree is cached.
 
-    `more_paths` are further paths that the settings name. Raises UnexpectedReply if GitHub does not
-    list all files.
+    The digest also covers `more_paths`, which are files and folders that the settings name. Raises
+    UnexpectedReply if GitHub does not list all files.
     """
     files, is_cut = reader.tree(commit.tree)
     if is_cut:
@@ -92,20 +92,20 @@ class Proposal:
 
     merge_base: str
     change: Change
-    head: dict[str, Blob]
-    """Every path of the result of the merge except folders."""
+    merged_files: dict[str, Blob]
+    """Mode, id and size of each file after the merge, by path."""
 
 
 def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main: Main) -> Proposal:
-    """Compare merge base, head and base branch, in at most three requests.
+    """Return the change that a head makes on the base branch; at most three requests.
 
     A path counts as changed if it differs from the merge base and from the base branch. So changes
     that were merged meanwhile, such as the parent of a stacked pull request, do not count.
     Raises Tampered if an answer contradicts itself.
     """
     base = reader.merge_base(main.sha, head)
-    base_files, base_cut = reader.tree(base.tree)
-    files_at_head, head_cut = reader.tree(head)
+    base_files, is_base_cut = reader.tree(base.tree)
+    files_at_head, is_head_cut = reader.tree(head)
     main_files = main.files
     paths = sorted(
         path
@@ -115,7 +115,7 @@ def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main
     files = tuple(FileChange(path, main_files.get(path), files_at_head.get(path)) for path in paths)
     outdated = tuple(path for path in paths if base_files.get(path) != main_files.get(path))
     change = Change(
-        files, is_truncated=base_cut or head_cut, folders=folders, outdated_paths=outdated
+        files, is_truncated=is_base_cut or is_head_cut, folders=folders, outdated_paths=outdated
     )
     blob_by_path = {**main_files, **{path: files_at_head.get(path) for path in paths}}
     head_files = {path: blob for path, blob in blob_by_path.items() if blob is not None}

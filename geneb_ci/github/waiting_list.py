@@ -1,8 +1,8 @@
-"""The list of pull requests that could not be read or written; waiting times double.
+"""The list of pull requests that could not be read or written, each with its next attempt.
 
 The list is the text of one issue, in which maintainers see the reasons. Only the job that writes
-verdicts changes it; that job may not change code. Untrusted jobs could also write a cache or an
-artifact, and a branch would need the right to push.
+verdicts changes it; that job may not change code. Neither a cache nor an artifact has the list,
+because untrusted jobs could write these, and no branch, because that would need the right to push.
 """
 
 import datetime as dt
@@ -48,6 +48,7 @@ class Wait(StrictModel):
     reason: Text
     tries: Annotated[int, Field(ge=1, le=1000)]
     until: Moment
+    """Time of the next attempt."""
 
 
 class _WaitList(StrictModel):
@@ -55,20 +56,21 @@ class _WaitList(StrictModel):
 
 
 class WaitingList(NamedTuple):
-    """The list, and the issue that has it."""
+    """The pull requests that wait, by number, and the issue that lists them."""
 
     issue: int | None
+    """Number of the issue; None if there is none."""
     waits: dict[int, Wait]
 
 
 def read_waits(github: GitHub) -> WaitingList:
-    """Return the list; one request. It is empty if there is none.
+    """Return the list in our issue, empty without one; one request per 100 open issues.
 
     Raises ForgeProblem or UsageProblem if issues cannot be read.
     """
     issue = github.marked_issue(MARKER)
     match = _LINE.match(issue.body) if issue is not None else None
-    waits = _unpacked(match[1]) if match is not None else {}
+    waits = _waits_in(match[1]) if match is not None else {}
     return WaitingList(issue.number if issue is not None else None, waits)
 
 
@@ -82,7 +84,7 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
     return waiting_list.waits if isinstance(waiting_list, WaitingList) else {}
 
 
-def _unpacked(line: str) -> dict[int, Wait]:
+def _waits_in(line: str) -> dict[int, Wait]:
     try:
         waits = decode(line, _WaitList, "the list of waiting pull requests", "")
     except Tampered:
@@ -90,7 +92,7 @@ def _unpacked(line: str) -> dict[int, Wait]:
     return {wait.number: wait for wait in waits.waits}
 
 
-def _packed(waits: dict[int, Wait]) -> str:
+def _packed_waits(waits: dict[int, Wait]) -> str:
     """Return the list as one line; if it is too long, the last entries lose their reasons."""
     shortened, count_with_reason = list(waits.values()), len(waits)
     while len(line := packed_text(_WaitList(waits=shortened))) > PACKED_MAX and count_with_reason:
@@ -150,7 +152,7 @@ def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[
 def issue_text(waits: dict[int, Wait]) -> str:
     """Return the text of the issue: the list as data, and as a table."""
     lines = [
-        f"{MARKER}{_packed(waits)} -->",
+        f"{MARKER}{_packed_waits(waits)} -->",
         _ISSUE_TEXT,
         "",
     ]

@@ -40,10 +40,14 @@ _LIMIT_STATUSES = frozenset({FORBIDDEN, TOO_MANY_REQUESTS})
 
 
 class PoliteRetry(GithubRetry):
-    """Retry only GET, wait at most as long as allowed, and use GitHub's clock."""
+    """Retries that wait for a rate limit by GitHub's clock, but only as long as is allowed."""
 
     def increment(self, *args: Any, **kwargs: Any) -> Any:  # urllib3's own signature
-        """Count a failed attempt. Raises RateLimitExceededException if the wait is too long."""
+        """Return the retries that are left after a failed attempt.
+
+        Raises RateLimitExceededException for a rate limit that lasts longer than is allowed, or is
+        still there after the last retry.
+        """
         response = kwargs.get("response")
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
@@ -63,7 +67,7 @@ class PoliteRetry(GithubRetry):
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait according to GitHub's headers, or None.
+    """Return the seconds to wait according to GitHub's headers; None if they require no wait.
 
     The reset time is compared with the Date header, because our clock may be wrong.
     """
@@ -78,7 +82,7 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def date_of(headers: Mapping[str, str]) -> dt.datetime | None:
-    """Return the Date header of an answer, or None."""
+    """Return the time in the Date header of an answer; None if it is missing or invalid."""
     try:
         return email.utils.parsedate_to_datetime(headers["date"])
     except (KeyError, ValueError, TypeError):
@@ -104,7 +108,7 @@ class Refusal(NamedTuple):
     headers: Mapping[str, str]
     """Header names are in lower case."""
     body: Any
-    """Its JSON, or None."""
+    """JSON of the answer; None if the answer has none."""
 
     @property
     def message(self) -> str:
@@ -118,7 +122,7 @@ class Refusal(NamedTuple):
 
 
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
-    """Return the typed error of an answer; `now` is the time by GitHub's clock."""
+    """Return the error for a refused request; `now` is the time by GitHub's clock."""
     status = refusal.status
     wait = _seconds_of_limit(refusal, patience)
     if wait is not None:
@@ -180,14 +184,14 @@ _DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
 class Reply(NamedTuple):
-    """An answer: JSON, and URL of the next page."""
+    """The JSON of an answer, and the URL of the next page if the answer is part of a list."""
 
     body: Any
     next_url: str | None = None
 
 
 class Wire:
-    """Requests to one GitHub repository."""
+    """A connection to GitHub for requests to one repository."""
 
     def __init__(
         self,
@@ -222,6 +226,7 @@ class Wire:
         self.resets: dt.datetime | None = None
         """Time when that hour ends, according to the last answer."""
         self._skew = dt.timedelta(0)
+        """Time by GitHub's clock minus time by ours."""
         self._log = os.environ.get(LOG, "")
 
     def close(self) -> None:
@@ -234,11 +239,11 @@ class Wire:
         return dt.datetime.now(dt.UTC) + self._skew
 
     def get(self, path: str, **parameters: str | int) -> Reply:
-        """Read a path of the repository."""
+        """Return the answer at a path of the repository, such as `/pulls`."""
         return self._read(f"/repos/{self.repository}{path}", dict(parameters))
 
     def get_at(self, path: str) -> Any:
-        """Read any path of the API, as `get` does; returns its JSON."""
+        """Return the JSON at a path of the API, also outside of the repository."""
         return self._read(path, {}).body
 
     def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
@@ -255,11 +260,12 @@ class Wire:
                 return
             reply = self._read(reply.next_url, {})
         raise UnexpectedReply(
-            f"{path}: more than {pages_max} pages of {PER_PAGE}", "review it manually"
+            f"{path}: GitHub lists more than the {pages_max * PER_PAGE:,} entries that are read",
+            "shorten this list, or do by hand what needs it",
         )
 
     def graphql(self, query: str) -> Mapping[str, Any]:
-        """Return what a query finds in the repository, by name; empty if it cannot be answered.
+        """Return by alias what a query reads of the repository; empty if GitHub does not answer.
 
         Raises RateLimited.
         """
@@ -274,14 +280,15 @@ class Wire:
             return {}
 
     def send(self, verb: str, path: str, body: Any) -> Any:
-        """Write once; after a rate limit, which changes nothing, wait and write again.
+        """Send a write to a path of the repository, and return the JSON of the answer.
 
-        Raises Unavailable if it is unknown whether the write succeeded.
+        After a rate limit, wait and send the write again; GitHub has not executed it. Raises
+        Unavailable if it is unknown whether the write succeeded.
         """
         return self.send_at(verb, f"/repos/{self.repository}{path}", body)
 
     def send_at(self, verb: str, path: str, body: Any = None) -> Any:
-        """Write to any path of the API, as `send` does."""
+        """Send a write to a path of the API, also outside of the repository, as `send` does."""
         for attempt in range(self.patience.retries + 1):
             try:
                 return self._request(verb, path, {}, body)[1]
@@ -302,34 +309,35 @@ class Wire:
         requester = self._github.requester
         try:
             status, headers, reply_text = requester.requestJson(verb, url, parameters, {}, body)
-            self._note(headers)
+            self._note_limits(headers)
             reply_body = _json(reply_text)
             if self._log:
                 address = Requester.add_parameters_to_url(url, dict(parameters))
                 _log_request(Path(self._log), verb, address, body, status, headers, reply_body)
             if status in _SUCCESSES:
                 return headers, reply_body
-            self._refuse(Refusal(status, headers, reply_body))
+            self._raise_refusal(Refusal(status, headers, reply_body))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
-            self._refuse(Refusal(error.status, lower(error.headers), error.data))
+            self._raise_refusal(Refusal(error.status, lower(error.headers), error.data))
         except requests.exceptions.RequestException as error:
             error_type = type(error).__name__
             raise Unavailable(f"GitHub did not answer: {error_type}", RETRY_FIX) from error
 
-    def _note(self, reply: Mapping[str, str]) -> None:
-        remaining = reply.get("x-ratelimit-remaining", "")
-        is_core = reply.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
+    def _note_limits(self, headers: Mapping[str, str]) -> None:
+        """Note the requests left in this hour, its end, and the time by GitHub's clock."""
+        remaining = headers.get("x-ratelimit-remaining", "")
+        is_core = headers.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
         if is_core and remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
-            reset = reply.get("x-ratelimit-reset", "")
+            reset = headers.get("x-ratelimit-reset", "")
             is_time = reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_MAX
             self.resets = dt.datetime.fromtimestamp(int(reset), dt.UTC) if is_time else None
-        server = date_of(reply)
-        if server is not None:
-            self._skew = server - dt.datetime.now(dt.UTC)
+        server_time = date_of(headers)
+        if server_time is not None:
+            self._skew = server_time - dt.datetime.now(dt.UTC)
 
-    def _refuse(self, refusal: Refusal) -> NoReturn:
-        self._note(refusal.headers)
+    def _raise_refusal(self, refusal: Refusal) -> NoReturn:
+        self._note_limits(refusal.headers)
         raise problem(refusal, self.repository, self.now, self.patience)
 
 

@@ -33,7 +33,7 @@ from geneb_ci.github.audit_ready import (
 )
 from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
-from geneb_ci.github.settings.apply import verdict
+from geneb_ci.github.settings.apply import set_verdict_rule
 from geneb_ci.github.settings.client import SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.github.wire import Wire
@@ -41,8 +41,8 @@ from reference_harness.formats.text import Say
 
 SITE = "https://github.com"
 WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
-"""Seconds that the maintainer has, between two polls of the browser, between two requests to GitHub
-and between two printed lines."""
+"""In seconds: the time that the maintainer has, and the pauses between two polls of the browser,
+two requests to GitHub and two printed lines."""
 NAME_MAX = 34  # letters of an App's name
 RIGHTS = {
     "contents": "write",
@@ -52,7 +52,7 @@ RIGHTS = {
 }
 """Permissions of the App, for pull requests with records and for statuses of verdicts."""
 KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
-"""Name of the secret with the key in each environment."""
+"""By environment: the name of the secret that contains the App's key."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
@@ -103,12 +103,12 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
         client = SettingsClient(github.wire)
         owner = client.repository.get("owner") or {}
         require_environments(client)
-        visit = ManifestPage(repository, owner.get("type") == "Organization")
+        manifest_page = ManifestPage(repository, owner.get("type") == "Organization")
         if dry_run:
             say(json.dumps(manifest(repository, "http://127.0.0.1/made"), indent=1))
             say("nothing was made: this was a dry run")
             return None
-        app = app_of_code(client, wait_for_code(visit, say))
+        app = app_of_code(client, wait_for_code(manifest_page, say))
         try:
             store_key(client, app)
         except GenebError as error:
@@ -165,7 +165,7 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         "geneb-ci init --apply"
     )
     say(f"install the App only on {client.wire.repository}: {app.html_url}/installations/new")
-    if not _is_installed(client, app, say):
+    if not _wait_for_installation(client, app, say):
         say(
             "the App is not installed yet; as soon as it is, make main accept verdicts only from "
             f"it: {commands}"
@@ -175,7 +175,9 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
         client.set_value(variable_path(VERDICT_APP), str(app.id))
         client.set_value(variable_path(VERDICT_BOT), str(user.id))
-        verdict(client, [setting for setting in SETTINGS if setting.apply == verdict.__name__])
+        set_verdict_rule(
+            client, [setting for setting in SETTINGS if setting.apply == set_verdict_rule.__name__]
+        )
     except GenebError as error:
         raise UsageProblem(
             f"the App {app.slug} is installed, but main still accepts verdicts from others: "
@@ -185,14 +187,17 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
     say(f"main accepts the status geneb/verdict only from the App {app.slug}")
 
 
-def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
-    """Whether the App is installed on the repository within ten minutes; GitHub is asked as it."""
+def _wait_for_installation(client: SettingsClient, app: NewApp, say: Say) -> bool:
+    """Wait at most ten minutes until the App is installed; return whether it is.
+
+    The requests to GitHub are made as the App.
+    """
     import github
 
     identity = github.Auth.AppAuth(app.id, app.pem)
     wire = Wire(identity, client.wire.repository, client.wire.api, client.wire.patience)
     with contextlib.closing(wire):
-        for _ in _polls("its installation", say):
+        for _ in _polls("the installation of the App", say):
             with contextlib.suppress(NotFound):
                 wire.get("/installation")
                 return True
@@ -201,7 +206,7 @@ def _is_installed(client: SettingsClient, app: NewApp, say: Say) -> bool:
 
 
 def _polls(event: str, say: Say) -> Iterator[None]:
-    """Yield again and again for ten minutes, and print per minute that `event` is awaited."""
+    """Yield repeatedly for ten minutes; print once a minute that `event` has not happened yet."""
     started, printed_at = monotonic(), 0.0
     while (waited := monotonic() - started) < WAIT_S:
         if waited - printed_at > LINE_S:
@@ -248,8 +253,11 @@ class ManifestPage:
 
     repository: str
     is_organisation: bool
+    """Whether an organisation owns the repository."""
     address: str = ""
+    """Address of the page on this machine."""
     code: str = ""
+    """The code that GitHub sent; "" until then."""
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     """Random text that GitHub must send back, so that nobody else can send a code."""
 
@@ -265,7 +273,7 @@ class ManifestPage:
         )
 
     def take(self, query: str) -> bool:
-        """Store the code of an answer of GitHub; return whether the answer is for this visit."""
+        """Store the code of a query; return whether it is valid, with our `state`."""
         parameters = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = parameters.get("code", "")
         is_ours = secrets.compare_digest(parameters.get("state", "").encode(), self.state.encode())
@@ -275,30 +283,30 @@ class ManifestPage:
         return True
 
 
-def wait_for_code(visit: ManifestPage, say: Say) -> str:
+def wait_for_code(manifest_page: ManifestPage, say: Say) -> str:
     """Serve the page until GitHub sends a code, and return the code.
 
     Raises UsageProblem after ten minutes.
     """
-    with _serving(visit) as server:
-        say(f"open {visit.address} in a browser on this machine and create the App")
+    with _serving(manifest_page) as server:
+        say(f"open {manifest_page.address} in a browser on this machine and create the App")
         for _ in _polls("the App", say):
             server.handle_request()
-            if visit.code:
-                return visit.code
+            if manifest_page.code:
+                return manifest_page.code
     raise UsageProblem(f"no App was made in {WAIT_S / 60:.0f} minutes", "geneb-ci init --app")
 
 
 @contextlib.contextmanager
-def _serving(visit: ManifestPage) -> Iterator[HTTPServer]:
+def _serving(manifest_page: ManifestPage) -> Iterator[HTTPServer]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
             if path == "/":
-                self._answer(HTTPStatus.OK, visit.page())
-            elif path == "/made" and visit.take(query):
+                self._answer(HTTPStatus.OK, manifest_page.page())
+            elif path == "/made" and manifest_page.take(query):
                 self._answer(HTTPStatus.OK, _APP_MADE)
             else:
                 self._answer(HTTPStatus.NOT_FOUND, "")
@@ -317,7 +325,7 @@ def _serving(visit: ManifestPage) -> Iterator[HTTPServer]:
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         server.timeout = POLL_S
-        visit.address = f"http://127.0.0.1:{server.server_address[1]}"
+        manifest_page.address = f"http://127.0.0.1:{server.server_address[1]}"
         yield server
 
 

@@ -24,7 +24,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import connect
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings import diagnosis, hub
-from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
+from geneb_ci.github.settings.apply import AppliedSettings, set_wrong_settings
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis
 from geneb_ci.github.settings.features import Feature, features_of
@@ -72,17 +72,21 @@ class NewBoard:
     answers: BoardAnswers
     plan: list[PlannedFile]
     outdated_files: list[str]
-    """Files that only another version of the toolkit has."""
+    """Paths of files in the folder that only another version of the toolkit has."""
     needs_key: bool
+    """Whether a key for audits is made, because the folder has no list of keys."""
     needs_row: bool
+    """Whether a row is measured: on the practice benchmark, if the folder has no row."""
 
     def lines(self, *, force: bool) -> Iterator[str]:
-        """Yield one line for each file that will be written."""
+        """Yield the plan as lines: the folder, then the files to write, overwrite and keep."""
         yield f"{self.folder.resolve()}: a board for {self.answers.repository}, Space " + (
             self.answers.space
         )
         yield from plan_lines(self.plan, force=force)
-        yield from (f"  delete, not of this version  {name}" for name in self.outdated_files)
+        yield from (
+            f"  delete it yourself, not of this version  {name}" for name in self.outdated_files
+        )
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
         if self.needs_row:
@@ -116,7 +120,10 @@ class NewBoard:
             raise UsageProblem(message, NO_ROW_FIX)
 
     def write(self, *, force: bool) -> None:
-        """Write the missing files, with `force` also those that differ. Raises UsageProblem."""
+        """Write the missing files, key and row, with `force` also files that differ.
+
+        Raises UsageProblem.
+        """
         write_planned(self.folder, self.plan, force=force)
         if self.needs_key:
             _write_key(self.folder, self.answers)
@@ -125,9 +132,9 @@ class NewBoard:
 
 
 def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None) -> NewBoard:
-    """Return the board to be written into a folder; `benchmark` is the file of its definition.
+    """Return the plan of a board in a folder; `benchmark` is the file of a benchmark definition.
 
-    By default it is the folder's own definition, or the practice benchmark, which comes with a row.
+    By default it is the folder's own file, or the practice benchmark, which comes with a row.
     Raises UsageProblem for a folder or a definition that cannot be used.
     """
     definition_file = folder / "schemas/benchmark.json"
@@ -156,8 +163,8 @@ def apply_settings(
 ) -> tuple[list[Diagnosis], list[Feature]]:
     """Push the first commit and set the settings that the tokens allow.
 
-    Return the settings and the features; both are empty after a dry run. Raises UsageProblem if
-    there is nothing to push.
+    Return the diagnoses of all settings and the features; both are empty after a dry run. Raises
+    UsageProblem if there is nothing to push.
     """
     if not has_commit(folder):
         raise UsageProblem(
@@ -195,7 +202,7 @@ def apply_settings(
 
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
-    for change in settings_applied(client, diagnosis.diagnoses_of(client, settings)):
+    for change in set_wrong_settings(client, diagnosis.diagnoses_of(client, settings)):
         say(_line(client, change))
 
 
@@ -244,7 +251,7 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
                     "the permissions that it needs",
                 )
     if os.environ.get("HF_TOKEN"):
-        hub.refuse_token(os.environ["HF_TOKEN"])
+        hub.require_writing_token(os.environ["HF_TOKEN"])
 
 
 def require_path(folder: Path) -> None:
@@ -264,20 +271,20 @@ def has_rows(folder: Path) -> bool:
 
 
 def _write_key(folder: Path, answers: BoardAnswers) -> None:
-    """Write a key for audits, and the list of trusted keys with its entry."""
+    """Write a private key for audits, and the list of trusted keys that contains its public key."""
     ignored = path_inside(folder, KEYS_IGNORED)  # independent of the .gitignore of the folder
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = current_moment()
     owner = answers.maintainers.split()[0].removeprefix("@")
-    trusted = _key(folder, AUDIT_KEY, owner, now)
+    trusted = _trusted_key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[trusted])
     key_list = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
     path_inside(folder, KEYS).write_text(key_list, encoding="utf-8")
 
 
-def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
-    """Return the entry of a new private key, or of the key of an interrupted earlier run."""
+def _trusted_key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
+    """Write a private key unless an earlier run did, and return its entry in the list of keys."""
     key_path = path_inside(folder, path)
     if not key_path.exists():
         return new_key(key_path, owner, now)
@@ -298,7 +305,10 @@ def _write_row(folder: Path) -> None:
 
 
 def _measure(row: Path, record: Path) -> None:
-    """Run the harness in the folder of the record, since it refuses to run in another board's."""
+    """Have the harness write a row and its run record.
+
+    It runs in the folder of the record, since it refuses to run in another board's folder.
+    """
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
     command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]

@@ -41,7 +41,7 @@ MAINTAINERS_FIX = (
     "--maintainers @ME --alone, which is weaker, since nobody else reviews the changes"
 )
 TOOLKIT = ("geneb_ci", "reference_harness")
-"""Folders of code that jobs run."""
+"""Folders with the code of the toolkit, which jobs run."""
 MAINTAINED_FILES = frozenset(
     {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
     | {"submissions/README.md", "leaderboard/README.md", ".github/dependabot.yml"}
@@ -50,7 +50,7 @@ MAINTAINED_FILES = frozenset(
 )
 """Files that are written only once, since maintainers change them."""
 NAMES_MARK = "x-names"
-"""Key of the parts of a schema whose property names are tasks or regimes."""
+"""Key in a schema that marks its parts whose property names are tasks or regimes."""
 LICENSE = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
@@ -83,7 +83,7 @@ class BoardAnswers(NamedTuple):
     maintainers: str
     """Code owners: @ORG/TEAM, or accounts, @ONE @TWO."""
     is_alone: bool = False
-    """Whether one account maintains it alone, and so merges its own pull requests."""
+    """Whether one account maintains the board alone, and so merges its own pull requests."""
 
     @property
     def text(self) -> str:
@@ -105,7 +105,7 @@ def answers(
     *,
     is_alone: bool = False,
 ) -> BoardAnswers:
-    """Return the options of the caller, completed by those of an earlier call.
+    """Return the given options, completed by those that an earlier call saved in `root`.
 
     Raises UsageProblem without a repository, for a name that GitHub or the Hub would refuse, and if
     nobody could approve the changes of a maintainer.
@@ -142,7 +142,7 @@ def _require_approval(answers: BoardAnswers) -> None:
             MAINTAINERS_FIX,
         )
     if len({owner.casefold() for owner in owners}) < APPROVERS_MIN and not any(
-        "/" in o for o in owners
+        "/" in owner for owner in owners
     ):
         maintainer = f"only {owners[0]}" if owners else "nobody"
         raise UsageProblem(
@@ -206,10 +206,10 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
 
 
 def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
-    """Return the content of every file by its path, except keys and rows."""
+    """Return the content of every file of a new board by its path, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
     data_text, options = _task_data(definition)
-    words = {
+    template_values = {
         "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
         "version": __version__,
@@ -244,21 +244,21 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         "leaderboard/policy/policy.toml": policy_text(definition).encode(),
         "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
-        "leaderboard/README.md": template("space.md.in", words),
+        "leaderboard/README.md": template("space.md.in", template_values),
         OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers).encode(),
         f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", answers.repository).encode(),
         ANSWERS_FILE: answers.text.encode(),
-        "README.md": template("README.md.in", words),
-        "SECURITY.md": template("SECURITY.md.in", words),
-        "submissions/README.md": template("submissions.md.in", words),
-        "pyproject.toml": template("pyproject.toml.in", words),
+        "README.md": template("README.md.in", template_values),
+        "SECURITY.md": template("SECURITY.md.in", template_values),
+        "submissions/README.md": template("submissions.md.in", template_values),
+        "pyproject.toml": template("pyproject.toml.in", template_values),
         ".gitignore": b"/keys/\n__pycache__/\n",
         ".gitattributes": b"# Digests are of bytes: no line end is ever translated.\n* -text\n",
     }
 
 
 def _task_data(benchmark: Benchmark) -> tuple[str, str]:
-    """Return how contributors get the task data, and the options of a run that name them."""
+    """Return texts of the README: how contributors get the task data, and the options of a run."""
     if is_practice(benchmark.sha256):
         return "The task data are part of the harness: a run needs no `--data`.", ""
     options = " --device cuda \\\n    --data DIR --benchmark schemas/benchmark.json"
@@ -300,12 +300,12 @@ def template(file_name: str, values: dict[str, str]) -> bytes:
 
 
 class Placing(enum.StrEnum):
-    """State of one file of the plan, which decides whether it is written."""
+    """Result of comparing a planned file with the folder, which decides whether it is written."""
 
     WRITE = "write"
     SAME = "same"
     DIFFERS = "differs"
-    MAINTAINED_FILES = "yours"
+    MAINTAINED = "yours"
     """The file differs, but maintainers change it, so it is never overwritten."""
 
 
@@ -318,7 +318,10 @@ class PlannedFile(NamedTuple):
 
 
 def plan_of(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
-    """Return the plan for files in a folder. Raises UsageProblem for a path out of the folder."""
+    """Return the files to write, each compared with the folder.
+
+    Raises UsageProblem for a file that cannot be read, or a path that leads out of the folder.
+    """
     return [
         PlannedFile(path, _placing(root, path, content), content)
         for path, content in sorted(files.items())
@@ -338,7 +341,7 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
         ) from error
     if present_content == content:
         return Placing.SAME
-    return Placing.MAINTAINED_FILES if path in MAINTAINED_FILES else Placing.DIFFERS
+    return Placing.MAINTAINED if path in MAINTAINED_FILES else Placing.DIFFERS
 
 
 def outdated_files(root: Path, files: Iterable[str]) -> list[str]:
@@ -389,7 +392,7 @@ def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     plan = list(plan)
     file_counts = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
     lines = [
-        f"  write  {name}{'/' if any(p.path.startswith(f'{name}/') for p in plan) else ''}"
+        f"  write  {name}{'/' if any(file.path.startswith(f'{name}/') for file in plan) else ''}"
         f"{f'  {count} files' if count > 1 else ''}"
         for (placing, name), count in file_counts.items()
         if placing is Placing.WRITE
@@ -399,7 +402,7 @@ def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     lines += [
         f"  keep, it is yours  {planned.path}"
         for planned in plan
-        if planned.placing is Placing.MAINTAINED_FILES
+        if planned.placing is Placing.MAINTAINED
     ]
     same_count = sum(planned.placing is Placing.SAME for planned in plan)
     return [*lines, f"  {same_count} files exist already"] if same_count else lines
@@ -429,7 +432,10 @@ def git(
     except FileNotFoundError as error:
         raise UsageProblem("git is not installed", "install git") from error
     except subprocess.TimeoutExpired as error:
-        raise UsageProblem(f"git {arguments[0]} took more than {SECONDS_MAX} s") from error
+        raise UsageProblem(
+            f"{folder}: git {arguments[0]} took more than {SECONDS_MAX} s, and was stopped",
+            f"run git {arguments[0]} yourself to see why; then run this command again",
+        ) from error
     if process.returncode not in accepted_codes:
         refusal = refusal_of(process.stderr)
         raise UsageProblem(
@@ -463,7 +469,7 @@ def is_changed(folder: Path) -> bool:
 
 
 def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
-    """Return the address for a push, and whether the remote origin already has it.
+    """Return the address to push to, and whether the remote origin exists already.
 
     Raises UsageProblem if the remote origin is another repository.
     """
@@ -479,13 +485,13 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
 
 
 def push_first(folder: Path, repository: str) -> str:
-    """Push to the empty main branch of GitHub, and return the address.
+    """Push HEAD as the main branch, which GitHub lacks, and return the address of the repository.
 
     Raises UsageProblem with the advice to push by hand.
     """
     server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    address, is_known = remote_of(folder, repository)
-    if not is_known:
+    address, has_origin = remote_of(folder, repository)
+    if not has_origin:
         git(folder, "remote", "add", "origin", address)
     credentials = {
         "GIT_CONFIG_COUNT": "1",

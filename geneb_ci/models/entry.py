@@ -58,7 +58,7 @@ class WeightsSource(StrictModel):
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
-    """Folder of the files in the archive."""
+    """Folder in the archive that contains the files."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
     """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
     ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
@@ -210,7 +210,7 @@ class Paper(StrictModel):
 
 
 class Sources(StrictModel):
-    """The sources of the facts."""
+    """Texts that name the sources of an entry's facts."""
 
     facts: Text | None = None
     weights: Text | None = None

@@ -83,8 +83,11 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
         return
     tokenizer, word = loading.tokenizer, entry.tokenization
     if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
-        usual = " or ".join(_TOKENIZERS[word])
-        yield f"tokenization is {word!r}, whose tokenizer is {usual}; [loading] has {tokenizer!r}"
+        expected_tokenizers = " or ".join(_TOKENIZERS[word])
+        yield (
+            f"tokenization is {word!r}, which needs tokenizer {expected_tokenizers}, not "
+            f"{tokenizer!r}"
+        )
     if ("kmer_tokens" in loading.quirks) != (tokenizer == "kmer"):
         yield f"quirks {_has(loading, 'kmer_tokens')} kmer_tokens, but tokenizer is {tokenizer!r}"
 
@@ -118,7 +121,7 @@ def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
         None,
     )
     if pooling is not None and published_pooling is not None and pooling != published_pooling:
-        yield f"the published pooling is {published.pooling!r}, but the option is {pooling!r}"
+        yield f"published pooling is {published.pooling!r}, but the option pooling is {pooling!r}"
     if loading is not None and ("cls_pooling" in loading.quirks) != (published_pooling == "cls"):
         yield (
             f"quirks {_has(loading, 'cls_pooling')} cls_pooling, but the published pooling is "
@@ -130,7 +133,8 @@ def contradictions_with_row(entry: ModelEntry, meta: Mapping[str, Any]) -> Itera
     """Yield the contradictions between an entry and the member `meta` of its model's row."""
     params, counts = meta.get("params"), (entry.params, entry.params_in_paper)
     if params and any(counts) and params not in counts:
-        yield f"the row has {params:,} parameters, but the entry has {entry.params or 0:,}"
+        entry_params = " or ".join(f"{count:,}" for count in counts if count)
+        yield f"the row has {params:,} parameters, but the entry has {entry_params}"
     weights, url = entry.weights, meta.get("url") or ""
     hosts = {"huggingface": "huggingface.co/", "zenodo": "zenodo."}
     host = hosts.get(weights.kind, "") if weights is not None else ""
@@ -163,7 +167,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
 def _compared_values(
     entry: ModelEntry, facts: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each fact that both sides write alike: its name, the entry's and the table's value."""
+    """Yield name, entry's value and table's value of each fact that both write in one form."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
@@ -200,20 +204,20 @@ def _source_contradictions(entry: ModelEntry, table_source: Mapping[str, Any]) -
         yield f"revision: the table has {pinned.group()}, which the entry does not pin"
 
 
-def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
-    """Yield a contradiction between the published number of weights and the files' `size` in GB."""
+def _size_contradictions(entry: ModelEntry, size_gb: float | None) -> Iterator[str]:
+    """Yield a contradiction between the published number of weights and the size of the files."""
     explanation = entry.params_unknown or (entry.sources is not None and entry.sources.params)
-    if size is None or not entry.params or explanation:
+    if size_gb is None or not entry.params or explanation:
         return
-    half_unit = 10 ** -len(f"{size}".partition(".")[2]) / 2
+    half_unit = 10 ** -len(f"{size_gb}".partition(".")[2]) / 2
     count_min, count_max = (
-        gb * _GB / _BYTES_A_WEIGHT for gb in (size - half_unit, size + half_unit)
+        gb * _GB / _BYTES_A_WEIGHT for gb in (size_gb - half_unit, size_gb + half_unit)
     )
     if not count_min * (1 - _DIFFERENCE_MAX) <= entry.params <= count_max * (1 + _DIFFERENCE_MAX):
         yield (
-            f"params: {entry.params:,} are published, but files of {size} GB have "
-            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare it "
-            "unexplained in params_unknown"
+            f"params: {entry.params:,} are published, but files of {size_gb} GB have "
+            f"{size_gb * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare "
+            "it unexplained in params_unknown"
         )
 
 

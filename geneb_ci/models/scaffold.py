@@ -71,7 +71,10 @@ class HubModel:
         None means that any number is accepted.
         """
         limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
-        return min((x for x in limits if type(x) is int and 0 < x <= LENGTH_MAX), default=None)
+        return min(
+            (limit for limit in limits if type(limit) is int and 0 < limit <= LENGTH_MAX),
+            default=None,
+        )
 
     @property
     def dtype(self) -> Dtype:
@@ -81,7 +84,7 @@ class HubModel:
 
     @property
     def has_code(self) -> bool:
-        """Whether the repository contains code."""
+        """Whether the repository contains code with which transformers loads the model."""
         return "auto_map" in self.config or "auto_map" in self.tokenizer
 
     @property
@@ -91,14 +94,14 @@ class HubModel:
 
     @property
     def model_class(self) -> str:
-        """Class that the configuration names; if it names none, the model's type."""
+        """Class or else type of the model that the configuration names, by default AutoModel."""
         architectures = self.config.get("architectures")
         class_name = architectures[0] if isinstance(architectures, list) and architectures else None
         return word(class_name) or word(self.config.get("model_type")) or "AutoModel"
 
     @property
     def tokenizer_class(self) -> str:
-        """Class that the configuration of the tokenizer names."""
+        """Class of the tokenizer that its configuration names, by default AutoTokenizer."""
         return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 

@@ -28,7 +28,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 
 
-class Comparison(NamedTuple):
+class BoardComparison(NamedTuple):
     """The differences between two boards, and the submissions that were left out."""
 
     base: str
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
     """Ids of tasks without n_test; if there is any, significance is not computed."""
 
 
-def compare(layout: Layout, base: str) -> Comparison:
+def compare(layout: Layout, base: str) -> BoardComparison:
     """Compare the board of a working tree with that of a commit of its repository.
 
     Each side uses its own benchmark and policy. The commit's submissions are not checked, because
@@ -72,7 +72,7 @@ def compare(layout: Layout, base: str) -> Comparison:
     return _compared(base, commit, before, old_benchmark, layout)
 
 
-def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Comparison:
+def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> BoardComparison:
     """Compare the boards of two folders; `base` and `commit` are name and id of the first one.
 
     Raises UsageProblem if the extra `build` is not installed.
@@ -82,11 +82,11 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
 
 def _compared(
     base: str, commit: str, before: CheckedFolder, old_benchmark: Benchmark, layout: Layout
-) -> Comparison:
+) -> BoardComparison:
     after, benchmark = read_rows(layout.root, RULES), benchmark_of(layout)
     diff = board_diff(_side(before, old_benchmark), _side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
-    return Comparison(base, commit, diff, after.refused, before.refused, unsized)
+    return BoardComparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
 def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
@@ -130,8 +130,11 @@ class Replay(NamedTuple):
     """The changes that another commit's rules would cause."""
 
     name: str
+    """Name of the commit, as given."""
     commit: str
+    """Id of the commit, 40 hex digits."""
     rows: int
+    """Number of files that were checked."""
     fails: tuple[RuleEffect, ...]
     """Errors that a row has under the other rules only."""
     warns: tuple[RuleEffect, ...]
@@ -162,27 +165,29 @@ def replay(layout: Layout, base: str) -> Replay:
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
-        replayed = _findings_of_commit(folder, base)
-    current = _present_findings(files)
+        replayed_counts = _findings_of_commit(folder, base)
+    present_counts = _present_findings(files)
     return Replay(
         base,
         commit,
         len(files),
-        fails=_only(replayed, current, Severity.ERROR),
-        warns=_only(replayed, current, Severity.WARNING),
-        heals=_only(current, replayed, Severity.ERROR),
+        fails=_only(replayed_counts, present_counts, Severity.ERROR),
+        warns=_only(replayed_counts, present_counts, Severity.WARNING),
+        heals=_only(present_counts, replayed_counts, Severity.ERROR),
     )
 
 
-def _copy(source: Path, to: Path) -> None:
+def _copy(source: Path, target: Path) -> None:
     """Copy regular files and links only, because reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
         modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
-        usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-        return [name for name, mode in modes.items() if not any(kind(mode) for kind in usual)]
+        copied_types = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        return [
+            name for name, mode in modes.items() if not any(kind(mode) for kind in copied_types)
+        ]
 
-    shutil.copytree(source, to, symlinks=True, ignore=special, dirs_exist_ok=True)
+    shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
 
 
 def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
@@ -241,7 +246,10 @@ def _present_findings(files: list[Path]) -> FindingCounts:
     for checked_row in Checker(RULES).run(files):
         if not isinstance(checked_row, FileResult):
             raise NothingChecked(checked_row.message, checked_row.fix)
-        findings += [(f.severity, f.file, f.rule, f.message) for f in checked_row.findings]
+        findings += [
+            (finding.severity, finding.file, finding.rule, finding.message)
+            for finding in checked_row.findings
+        ]
     return _finding_counts(findings)
 
 
@@ -257,6 +265,7 @@ def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCou
 def _only(
     counts: FindingCounts, other_counts: FindingCounts, severity: Severity
 ) -> tuple[RuleEffect, ...]:
+    """Return the findings in `counts` of rules that have none on the same row in `other_counts`."""
     return tuple(
         RuleEffect(row, rule, *counts[kind, row, rule])
         for kind, row, rule in sorted(counts)

@@ -26,7 +26,7 @@ Board = dict[str, dict[str, dict[str, Any]]]
 
 
 class Sign(enum.StrEnum):
-    """Kind of a file's or row's change, as the sign that is printed."""
+    """Kinds of changes of a file or a row; the values are the signs that are printed."""
 
     ADDED = "+"
     CHANGED = "~"
@@ -35,11 +35,12 @@ class Sign(enum.StrEnum):
 
 
 class SpaceFileChange(NamedTuple):
-    """Change of one published file."""
+    """Change of one file that publishing would make on the Space."""
 
     sign: Sign
     name: str
     bytes: int
+    """Size after the change; 0 for a removed file."""
 
 
 class PublishedPlace(NamedTuple):
@@ -79,17 +80,17 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
     return sorted(changes, key=lambda change: change.name)
 
 
-def row_changes(live: bytes | None, content: bytes) -> list[RowChange]:
-    """Return the changes of rows from the live leaderboard.json to `content`.
+def row_changes(live: bytes | None, built: bytes) -> list[RowChange]:
+    """Return the changes of rows from the live leaderboard.json to the one that was built.
 
     A live file that is missing or invalid has no rows.
     """
-    old, new = _board(live), _board(content)
+    old, new = _board(live), _board(built)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
     return [change for model in models if (change := _change(model, old, new)) is not None]
 
 
-def models_of(content: bytes) -> int:
+def model_count_of(content: bytes) -> int:
     """Return the number of models in a leaderboard.json."""
     return len(_board(content))
 
@@ -126,10 +127,10 @@ def _facts(
     row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
 ) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
-    old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
+    facts_before, facts_after = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
     for fact in FACTS:
-        if old.get(fact) != new.get(fact):
-            yield ChangedFact(fact, old.get(fact), new.get(fact))
+        if facts_before.get(fact) != facts_after.get(fact):
+            yield ChangedFact(fact, facts_before.get(fact), facts_after.get(fact))
 
 
 def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -163,7 +164,7 @@ class LiveStatus(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Health:
-    """State of the Space."""
+    """Which board the Space has, and whether visitors get its files unaltered."""
 
     live_status: LiveStatus
     head: str
@@ -172,15 +173,16 @@ class Health:
     altered: tuple[str, ...]
     """Files that are missing on the Space or differ from its manifest."""
     hindrances: tuple[str, ...] = ()
-    """Why visitors do not get the files of the Space's repository, as predicates of the Space."""
+    """Reasons why visitors do not get the files of the Space's repository: sentences without their
+    subject, the Space, such as "is private: make it public in its settings"."""
     address: str | None = None
     """Address where visitors get the files; None where the Hub states none."""
 
     @property
     def is_served(self) -> bool:
         """Whether the expected board is served completely."""
-        expected = self.live_status in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
-        return expected and not self.altered and not self.hindrances
+        is_expected = self.live_status in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
+        return is_expected and not self.altered and not self.hindrances
 
 
 def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:
@@ -215,7 +217,7 @@ _SERVING_STAGES = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
 
 
 def _hindrances(space_name: str, service: Service) -> Iterator[str]:
-    """Yield why visitors see no Space of this name, according to the Hub."""
+    """Yield the reasons, according to the Hub, why visitors see no Space of this name."""
     if service.name.casefold() != space_name.casefold():
         yield f"was renamed to {service.name}: use the new name in settings and links"
     if service.is_private:
@@ -227,9 +229,9 @@ def _hindrances(space_name: str, service: Service) -> Iterator[str]:
 
 
 def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
-    """Yield how the manifest that visitors get differs from that of the Space's repository."""
+    """Yield the reason why visitors get another manifest than that in the Space's repository."""
     try:
-        served = parse_manifest(space.served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
+        served = parse_manifest(space.read_served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
     except RepoMissing:
         yield f"serves no board: {address}/{NAME} is not there; restart it in its settings"
         return
@@ -244,7 +246,7 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
 
 
 def live_status_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
-    """Return the relation of a live board to the newest commit that the board depends on.
+    """Return the relation of a live board to `commit`, the newest one that the board depends on.
 
     Only commits are compared: nothing is built, and no file is read.
     """

@@ -11,7 +11,7 @@ from reference_harness.formats.hub_storage import StorageFailure, storage_failur
 
 
 class PublishFault(GenebError):
-    """Base of the errors of publishing."""
+    """Base class of the errors of publishing."""
 
 
 class NoHubToken(PublishFault):
@@ -23,7 +23,7 @@ class HubTokenRefused(PublishFault):
 
 
 class NoWriteRight(PublishFault):
-    """The Hub answered 403: the token lacks a right."""
+    """The Hub answered 403: the token lacks a right that the request needs."""
 
 
 class RepoMissing(PublishFault):
@@ -53,7 +53,7 @@ class HubRefused(PublishFault):
 
 
 class LocalFailure(PublishFault):
-    """This machine failed, not the Hub."""
+    """The disk, memory or network of this machine failed, not the Hub."""
 
 
 class SpaceDiffers(PublishFault):

@@ -56,7 +56,7 @@ class Generation:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The two digests that the job that builds passes to the job that publishes."""
+        """By name: the two digests that the job that builds passes to the job that publishes."""
         manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
         return {"generation": self.manifest.generation, "manifest": manifest}
 
@@ -124,14 +124,15 @@ def generate(
 
 def _require_usual_places(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
-    usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    expected_paths = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
     if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
-        usual["benchmark"] = BENCHMARK
-    for name, expected in usual.items():
+        expected_paths["benchmark"] = BENCHMARK
+    for name, expected in expected_paths.items():
         folder: Path | None = getattr(layout, name)
         if folder not in {None, layout.root / expected}:
             raise BadConfiguration(
-                f"pyproject.toml: [tool.geneb-ci] {name} is not {expected}, which the ledger reads",
+                f"pyproject.toml: the setting {name} of [tool.geneb-ci] is another path than "
+                f"{expected!r}, the only one that the ledger reads",
                 f"to publish, use {expected} and remove the setting",
             )
 

@@ -129,28 +129,30 @@ class NoBranch(NothingChecked):
 
 
 class GitRefusal(NamedTuple):
-    """Why a git command failed, and what to do."""
+    """The reason why a git command failed, and what to do."""
 
     message: str
     """Git's error messages, on one line."""
     fix: str
     is_known: bool
-    """Whether git refuses the whole repository, rather than a name in it."""
+    """Whether `_REFUSALS` has the message, so that git refuses the repository, not an argument."""
 
 
 def refusal_of(stderr: str) -> GitRefusal:
     """Return the refusal in git's standard error, without git's advice on further lines."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
-    words = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
+    message = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
     for pattern, fix in _REFUSALS:
         if re.search(pattern, stderr):
-            return GitRefusal(words, fix, is_known=True)
-    return GitRefusal(words, "fix the error that git reports, then run this again", is_known=False)
+            return GitRefusal(message, fix, is_known=True)
+    return GitRefusal(
+        message, "fix the error that git reports, then run this again", is_known=False
+    )
 
 
 class TreeFile(NamedTuple):
-    """One file of a tree."""
+    """One file of a commit's tree."""
 
     mode: str
     blob: str
@@ -214,14 +216,14 @@ class GitRepository:
     def commit_and_tree(self, revision: str) -> tuple[str, str]:
         """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
         ids = self._ids(("show", "--no-patch", "--format=%H %T"), revision)
-        if len(ids) != 2:  # noqa: PLR2004 (the two that were asked for)
+        if len(ids) != 2:  # noqa: PLR2004 (commit and tree)
             raise self._no_commit(revision)
         return ids[0], ids[1]
 
     def _ids(self, command: tuple[str, ...], revision: str) -> list[str]:
         """Return the ids that a git command prints for a commit; empty if the command fails."""
-        words = (*command, "--end-of-options", f"{revision}^{{commit}}")
-        process = self._run(words, b"", (0, 1, 128))
+        arguments = (*command, "--end-of-options", f"{revision}^{{commit}}")
+        process = self._run(arguments, b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
         return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 
@@ -284,7 +286,8 @@ class GitRepository:
             object_id, object_type, size = (*output[start:end].decode().split(" "), "", "")[:3]
             if object_id != blob_id or object_type != "blob":
                 raise BadRepository(
-                    f"{self.root}: the object {blob_id} is missing", "fetch the whole history"
+                    f"{self.root}: the clone lacks the object {blob_id}",
+                    "`git fetch --unshallow`; in a partial clone, `git fetch --refetch`",
                 )
             content_start = end + 1
             yield blob_id, output[content_start : content_start + int(size)]
@@ -297,10 +300,11 @@ _FORBIDDEN = frozenset({"", ".", "..", ".git"})
 def lay_out(
     repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
 ) -> None:
-    """Write the inputs of a commit's board, or other paths of it, into an empty folder.
+    """Write the files of a commit under `paths`, by default the board's inputs, into a folder.
 
-    Only regular files are written. A symbolic link becomes a link to itself, which cannot be read
-    and cannot lead out of the folder. Raises BadRepository for a path that git would not check out.
+    The folder must be empty. Only regular files are written. A symbolic link becomes a link to
+    itself, which cannot be read and cannot lead out of the folder. Raises BadRepository for a path
+    that git would not check out.
     """
     files = repository.tree(commit, paths)
     contents = dict(repository.blobs(file.blob for file in files if file.mode in REGULAR))
@@ -331,7 +335,7 @@ def top_folder(folder: Path) -> Path:
 
 
 def has_remote(folder: Path) -> bool:
-    """Whether a folder is in a clone that names another repository, where others read it."""
+    """Whether a folder is in a clone with a remote, so that others may read its commits."""
     try:
         return bool(GitRepository(folder).run("remote").strip())
     except BadRepository:
@@ -339,16 +343,21 @@ def has_remote(folder: Path) -> bool:
 
 
 def known_base(repository: GitRepository) -> str:
-    """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
+    """Return the main branch of a remote, such as origin/main, or else of the clone.
+
+    Raises NoBranch if there is none.
+    """
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
-    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
+    remote_names = [
+        f"refs/remotes/{remote}/{branch}" for remote in REMOTES for branch in (HEAD, *MAIN_NAMES)
+    ]
     for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
         if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
             return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
     raise NoBranch(
-        "the clone has neither a main branch nor one of a remote to compare with",
+        "no main branch to compare with was found, neither of a remote nor of the clone",
         "name the branch that you propose to: --base REF",
     )
 
@@ -370,7 +379,7 @@ def repository_at(layout: Layout) -> GitRepository:
 
 
 def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
-    """Return the repository that a working tree belongs to, and the commit of that name.
+    """Return the git repository of a layout, and the id of the commit that `revision` names.
 
     Raises WrongRepository if there is no such repository or commit.
     """
@@ -379,6 +388,6 @@ def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
 
 
 def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
-    """Return those of some paths that are inside the repository, relative to it."""
-    inner_paths = (p for p in places if p is not None and p.is_relative_to(layout.root))
+    """Return the given paths that are inside the repository, sorted and relative to its root."""
+    inner_paths = (path for path in places if path is not None and path.is_relative_to(layout.root))
     return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

@@ -36,7 +36,7 @@ _HEADER_FIELDS = 5
 
 @dataclass(frozen=True)
 class HistoryChange:
-    """Change of one file."""
+    """Change of one file in a commit."""
 
     path: str
     before: str | None
@@ -59,7 +59,7 @@ class HistoryStep:
     changes: tuple[HistoryChange, ...]
 
     def trailer(self, *names: str) -> str:
-        """Return the joined values of the first of `names` that is among the trailers, or ""."""
+        """Return the joined values of the first of `names` that is a trailer, or "" without one."""
         for name in names:
             if matching := [value for key, value in self.trailers if key == name]:
                 return ", ".join(matching)
@@ -82,7 +82,10 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
 
 
 def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
-    """Parse `git log --raw -z`: the header of each commit, then pairs of facts and path."""
+    """Yield the steps in the output of `git log --raw -z`, split at its zero bytes.
+
+    It has for each commit the fields of the header, then pairs of facts and path.
+    """
     position = 0
     while position + _HEADER_FIELDS < len(tokens):
         commit, seconds, author, subject, trailers = (
@@ -236,7 +239,7 @@ def _blobs(change: HistoryChange) -> Iterator[str]:
 
 
 class _Rows:
-    """The rows of the repository after the steps that were applied."""
+    """The files about all rows after the changes applied so far; `contents` has blobs by id."""
 
     def __init__(self, contents: dict[str, bytes], levels: Levels) -> None:
         self.contents = contents
@@ -250,7 +253,10 @@ class _Rows:
         self.log: dict[str, str] = {}
 
     def level(self, model: str, former_level: str | None) -> str | None:
-        """Return the level of a row; the former one if no board can be built."""
+        """Return the trust level of a row; None without a row.
+
+        Return `former_level` if no board can be built.
+        """
         blob = self.submissions.get(model)
         if blob is None:
             return None
@@ -263,10 +269,10 @@ class _Rows:
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
-        """Apply the change of one file."""
+        """Record the blob that a file has after a change, or that the file was deleted."""
         if change.path in DECISIVE:
             _set_or_delete(self.policy, change.path, change.after)
-        elif model := submission_of(change.path):
+        elif model := submitted_model(change.path):
             _set_or_delete(self.submissions, model, change.after)
         elif change.path.startswith(f"{AUDIT_LOG}/"):
             _set_or_delete(self.log, change.path, change.after)
@@ -274,7 +280,7 @@ class _Rows:
             _set_or_delete(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
-        """Return the models in the log's entries after the first `size`; empty if it is broken."""
+        """Return the models in entries of the log after the first `size`; empty if it is broken."""
         files = {
             path.removeprefix(f"{AUDIT_LOG}/"): raw for path, raw in self._read(self.log).items()
         }
@@ -286,7 +292,7 @@ class _Rows:
 
     @property
     def log_size(self) -> int:
-        """Number of entries of the log, by its checkpoint; 0 without one."""
+        """Number of entries of the log, by its checkpoint; 0 if that is missing or broken."""
         blob = self.log.get(f"{AUDIT_LOG}/{CHECKPOINT}")
         try:
             return parse_checkpoint(self.contents[blob]).size if blob is not None else 0
@@ -301,15 +307,15 @@ def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
         table[key] = value
 
 
-def submission_of(path: str) -> str | None:
-    """Return the model of a submission's path; None for any other file."""
+def submitted_model(path: str) -> str | None:
+    """Return the id of the model whose submission has this path; None for another file."""
     file = PurePosixPath(path)
     is_submission = str(file.parent) == SUBMISSIONS and file.suffix == ".json"
     return file.stem if is_submission and not file.name.startswith(".") else None
 
 
 def audited_model(path: str) -> str | None:
-    """Return the model of an audit record's path; None for any other file."""
+    """Return the id of the model whose audit record has this path; None for another file."""
     file = PurePosixPath(path)
     is_record = str(file.parent.parent) == AUDITS and file.suffix == ".json"
     return file.parent.name if is_record and file.parent.name != ".." else None
@@ -339,7 +345,7 @@ def _events(
 
 
 def _model(change: HistoryChange) -> str | None:
-    return submission_of(change.path) or audited_model(change.path)
+    return submitted_model(change.path) or audited_model(change.path)
 
 
 def _row_events(
@@ -369,7 +375,7 @@ def _row_events(
         )
 
     for change in step.changes:
-        if submission_of(change.path) == model and (kind := _event_kind(step, change)):
+        if submitted_model(change.path) == model and (kind := _event_kind(step, change)):
             yield event(kind, change)
     for change in step.changes:
         if audited_model(change.path) == model:
@@ -382,7 +388,7 @@ def _row_events(
         # Among several changes, official.json explains the level `official`, and no other.
         is_official = TrustLevel.OFFICIAL in levels
         policy_changes.sort(key=lambda change: (change.path == OFFICIAL) is not is_official)
-        row_changes = [change for change in step.changes if submission_of(change.path) == model]
+        row_changes = [change for change in step.changes if submitted_model(change.path) == model]
         log_changes = [
             change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"
         ]

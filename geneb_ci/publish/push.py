@@ -1,4 +1,4 @@
-"""Publishes a generation on the Space in one commit: a new one, or as a rollback an earlier one."""
+"""Publish the newest generation, or as a rollback an earlier one, as one commit on the Space."""
 
 import enum
 import hashlib
@@ -14,14 +14,19 @@ from geneb_ci.audit.record.old_log import (
     LogBroken,
     check_extends,
 )
-from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
+from geneb_ci.audit.record.published import (
+    STATEMENTS_BYTES_MAX,
+    STATEMENTS_PATH,
+    lost_since,
+    statements_in,
+)
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback
 from geneb_ci.publish.session import Clock
-from geneb_ci.publish.space import Change, RemoteState, Space, SpaceState, commit_change
+from geneb_ci.publish.space import RemoteState, Space, SpaceChange, SpaceState, commit_change
 from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
@@ -37,7 +42,7 @@ _STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.
 
 
 class PublishOutcome(enum.StrEnum):
-    """Result of publishing."""
+    """Result of publishing: a new commit was made, or the Space had the generation already."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"
@@ -45,7 +50,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """Result of publishing, with the commit of the Space and its manifest."""
+    """What publishing did, the commit of the Space with the generation, and its manifest."""
 
     outcome: PublishOutcome
     commit: str
@@ -53,7 +58,7 @@ class Published:
 
 
 class Intent(Protocol):
-    """The generation to publish: a new one or, as a rollback, an earlier one."""
+    """Which generation to publish: that of main or, as a rollback, an earlier one."""
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether the Space already has this generation."""
@@ -69,7 +74,7 @@ class Intent(Protocol):
 
 
 def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
-    """Return the manifest of the Space if every byte of it is from this generation; else None."""
+    """Return the manifest of the Space if all its files are those of this generation; else None."""
     live = state.manifest
     is_same = live is not None and live.generation == built.manifest.generation
     return live if is_same and not state.differing(built.files | built.editions) else None
@@ -117,7 +122,7 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
 
 
 @dataclass(frozen=True)
-class BoardChange(Change):
+class BoardChange(SpaceChange):
     """The commit that publishes a board in a Space."""
 
     manifest: Manifest
@@ -151,8 +156,8 @@ def push(
         generation = intent.generation(state)
         must_keep_statements(space, state, generation, is_new=is_new)
         changed_files = state.differing(generation.published)
-        if (size := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
-            say(f"{plural(len(changed_files), 'file')}, {network_text(size, 'send')}")
+        if (changed_bytes := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
+            say(f"{plural(len(changed_files), 'file')}, {network_text(changed_bytes, 'send')}")
         manifest = generation.manifest
         dropped_names = dropped_files(state, generation)
         message = intent.message(generation)
@@ -172,7 +177,11 @@ def must_keep_statements(
     If the generation has statements, a Space that never had a board is refused unless `is_new`. A
     rollback may have fewer statements, but no statement that was never published.
     """
-    new_statements = statements_in(generation.files[PATH]) if PATH in generation.files else {}
+    new_statements = (
+        statements_in(generation.files[STATEMENTS_PATH])
+        if STATEMENTS_PATH in generation.files
+        else {}
+    )
     earlier_statements = published_statements(space)
     if new_statements and not earlier_statements and state.manifest is None and not is_new:
         count = plural(len(new_statements), "signed statement")
@@ -211,7 +220,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         match = _STATEMENTS.search(past_commit.message)
         if match is not None and match[1] in statements:
             continue
-        raw = space.read_if_there(PATH, past_commit.commit, BYTES_MAX)
+        raw = space.read_if_there(STATEMENTS_PATH, past_commit.commit, STATEMENTS_BYTES_MAX)
         if raw is None:
             continue
         statements.add(hashlib.sha256(raw).hexdigest())
@@ -219,7 +228,8 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
             lists[past_commit.commit] = statements_in(raw)
         except ValueError as error:
             raise SpaceDiffers(
-                f"{space.resource} at {past_commit.commit}: {PATH} cannot be read: {error}",
+                f"{space.resource} at {past_commit.commit}: {STATEMENTS_PATH} cannot be read: "
+                f"{error}",
                 "a newer geneb-ci or another program wrote it: find out who made that commit",
             ) from error
     return lists
@@ -228,11 +238,11 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
 def _message(action: str, generation: Generation, *lines: str) -> str:
     """Return a commit message: a subject, then generation, commit and digest of statements."""
     board, commit = generation.manifest.generation, generation.manifest.source_commit
-    raw = generation.files.get(PATH)
+    raw = generation.files.get(STATEMENTS_PATH)
     statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
-    head = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
+    subject_lines = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
     facts = [f"Generation: {board}", f"Source-commit: {commit}"]
-    return "\n".join([*head, *facts, *lines, f"Statements: {statements}"])
+    return "\n".join([*subject_lines, *facts, *lines, f"Statements: {statements}"])
 
 
 def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
@@ -263,18 +273,20 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
     """
     published = state.manifest.files if state.manifest else {}
     return sorted(
-        n for n in published if n in state.files and n not in generation.files and n != NAME
+        name
+        for name in published
+        if name in state.files and name not in generation.files and name != NAME
     )
 
 
 AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
-"""Fix if a generation cannot be rebuilt."""
+"""The advice in the error that a generation cannot be rebuilt."""
 
 _NAME = re.compile(r"[0-9a-f]{7,64}")
 
 
 class PastGeneration(NamedTuple):
-    """A generation in the Space's history."""
+    """A generation that the Space had, and the commit of the Space that published it."""
 
     commit: str
     manifest: Manifest

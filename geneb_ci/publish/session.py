@@ -66,7 +66,7 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
     """
     wait = FIRST_WAIT_S
     last_message, silent_seconds = "", 0.0
-    for number in range(1, TRIES + 1):
+    for try_number in range(1, TRIES + 1):
         started_at = time.monotonic()
         try:
             return action()
@@ -84,13 +84,13 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
                 f"{last_message}: the Hub requires a pause of {pause:.0f} s",
                 "run the command again after this time; publishing twice does no harm",
             )
-        if silent_seconds > SILENT_MAX_S and 1 < number < TRIES:
+        if silent_seconds > SILENT_MAX_S and 1 < try_number < TRIES:
             raise RetriesExhausted(
-                f"{number} tries failed in {silent_seconds:.0f} s; the last: {last_message}",
+                f"{try_number} tries failed in {silent_seconds:.0f} s; the last: {last_message}",
                 _RETRY_FIX,
             )
-        if number < TRIES:
-            say(f"try {number} of {TRIES} failed: {last_message}; next try in {pause:.0f} s")
+        if try_number < TRIES:
+            say(f"try {try_number} of {TRIES} failed: {last_message}; next try in {pause:.0f} s")
             if pause:
                 clock.sleep(pause)
     raise RetriesExhausted(f"{TRIES} tries failed; the last: {last_message}", _RETRY_FIX)
@@ -183,7 +183,8 @@ def _token(resource: str) -> str | None:
         status = error.response.status_code
         raise retryable_fault(status, error.response.headers) or HubTokenRefused(
             f"the Hub rejected this job as a publisher of {resource} (status {status})",
-            "add the repository, branch and workflow as a trusted publisher in its settings",
+            "add the repository, branch and workflow as a trusted publisher in the settings of "
+            f"{resource}",
         ) from error
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise UnknownOutcome(f"no token from the Hub ({type(error).__name__})") from error

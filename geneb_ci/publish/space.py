@@ -25,7 +25,7 @@ from reference_harness.formats.text import Say, silent
 FILE_BYTES_MAX = 400_000_000  # of a file that is read back; values.csv has 132 kB per row
 
 Content = bytes | Path
-"""Bytes, or the file that contains them."""
+"""Bytes, or the path of a file that contains them."""
 C = TypeVar("C", bound=Content)
 
 
@@ -33,11 +33,11 @@ class HubFileDigest(NamedTuple):
     """Digest of a file on the Hub."""
 
     blob: str | None
-    """Git object id; that of a pointer for a large file."""
+    """Git object id of the file; for a large file, that of the pointer to it."""
     lfs: str | None
     """SHA-256 of a large file; None for any other file."""
 
-    def are_of(self, content: Content) -> bool:
+    def matches(self, content: Content) -> bool:
         """Whether the file has these bytes."""
         if isinstance(content, bytes):
             if self.lfs is not None:
@@ -64,11 +64,11 @@ class RemoteState:
     files: Mapping[str, HubFileDigest] = field(default_factory=dict)
 
     def differing(self, files: Mapping[str, C]) -> dict[str, C]:
-        """Return those of these files that the repository lacks or has with other bytes."""
+        """Return the given files that the repository lacks or has with other bytes."""
         return {
             name: content
             for name, content in files.items()
-            if name not in self.files or not self.files[name].are_of(content)
+            if name not in self.files or not self.files[name].matches(content)
         }
 
 
@@ -99,12 +99,14 @@ class Remote:
         self._api = HfApi(endpoint=endpoint, token=token or False)
 
     def state(self, revision: str | None = None) -> RemoteState:
-        """Return the files of the head, or of a commit."""
+        """Return the files of the newest commit, or of the commit `revision`."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
-            ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
+            request_info = self._api.space_info if self._kind == "space" else self._api.dataset_info
             # This call ignores the timeout of the session.
-            info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
+            info = request_info(
+                self.name, revision=revision, files_metadata=True, timeout=self._timeout_s
+            )
             files = {
                 file.rfilename: HubFileDigest(file.blob_id, file.lfs.sha256 if file.lfs else None)
                 for file in info.siblings or []
@@ -181,7 +183,7 @@ class Remote:
         return str(commit.oid)
 
     def past_commits(self) -> list[PastCommit]:
-        """Return the commits, newest first."""
+        """Return all commits of the main branch, newest first."""
         session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
@@ -192,7 +194,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class SpaceState(RemoteState):
-    """The Space at one commit."""
+    """The files of a Space at one commit, and its manifest; None without one."""
 
     manifest: Manifest | None = None
 
@@ -224,7 +226,7 @@ class Space(Remote):
         super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
     def state(self, revision: str | None = None) -> SpaceState:
-        """Return the files and the manifest of the head, or of a commit."""
+        """Return the files and the manifest of the newest commit, or of the commit `revision`."""
         state = super().state(revision)
         published_manifest = None
         if manifest.NAME in state.files:
@@ -244,20 +246,20 @@ class Space(Remote):
         address = host.rstrip("/") if host.startswith(("https://", scheme)) else None
         return Service(info.id, bool(info.private), bool(info.disabled), stage, address)
 
-    def served(self, address: str, path: str, bytes_max: int) -> bytes:
-        """Return the bytes of a file that visitors get, without a token."""
+    def read_served(self, address: str, path: str, bytes_max: int) -> bytes:
+        """Return the bytes of a file that visitors get from the Space, without a token."""
         return self._fetched(f"{address}/{path}", path, bytes_max, {})
 
 
 @dataclass(frozen=True)
-class Change:
-    """A commit to make: the files that it writes and deletes, and the state that it follows."""
+class SpaceChange:
+    """A commit to make: the files that it writes and deletes, and the state before it."""
 
     before: RemoteState
     files: Mapping[str, Content]
-    """Files that it must have afterwards; those that it has already are not sent."""
+    """Files that the repository must have afterwards; those that it already has are not sent."""
     deleted: Sequence[str]
-    """Names of files that it has and must not have afterwards."""
+    """Names of files in the repository that it must not have afterwards."""
     message: str
 
     def files_not_as_published(self, after: RemoteState) -> set[str]:
@@ -273,7 +275,7 @@ class CommitResult(NamedTuple):
 
 
 def commit_change(
-    remote: Remote, plan: Callable[[], Change], *, clock: Clock = time, say: Say = silent
+    remote: Remote, plan: Callable[[], SpaceChange], *, clock: Clock = time, say: Say = silent
 ) -> CommitResult:
     """Make the change that `plan` returns in one commit, read it back, and compare digests.
 
@@ -333,11 +335,11 @@ def upload(
     uploaded again. Raises PublishFault.
     """
 
-    def plan() -> Change:
+    def plan() -> SpaceChange:
         remote_state = remote.state()
         dropped = sorted(
             name for name in remote_state.files if name.startswith(folders) and name not in files
         )
-        return Change(remote_state, files, dropped, message)
+        return SpaceChange(remote_state, files, dropped, message)
 
     return commit_change(remote, plan, say=say)

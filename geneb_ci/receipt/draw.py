@@ -8,8 +8,8 @@ in the macro. Half of the draws of a task are uniform among the embeddings that 
 since altering an embedding that is still wrong has no gain. The other half first draws a class with
 right predictions, then a right embedding of it, since few altered embeddings of a rare class gain
 much. The probes of a few-shot regime are used in turn. *Training embeddings*: the same number in
-each task, uniformly. *Support embeddings*: all of the regime with the fewest, and a share of the
-remaining ones of other regimes.
+each task, uniformly. *Support embeddings*, the training embeddings of a few-shot regime: all of the
+regime with the fewest, and some of the remaining ones of other regimes.
 
 Draw j of a stratum is SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt) modulo the
 stratum's size, where j and attempt are 8 bytes, big-endian, and attempt is the first for which the
@@ -21,7 +21,11 @@ import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from pydantic import Field
+
+from reference_harness.formats.base import StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,28 +43,39 @@ embeddings gain most."""
 TEST_PART, TRAINING = "test ", "training"
 """Prefix of the names of parts of test embeddings, before the regime; name of the part of training
 embeddings."""
+TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
+"""Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
+task that `--size` draws with them. The limit exists since a verification repeats every draw."""
+DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 _SEPARATOR = b"\x00"
 _DIGEST_RANGE = 1 << 256
 
 
-class SampleSizes(NamedTuple):
-    """Numbers of embeddings to draw."""
+class EmbeddingCounts(StrictModel):
+    """Numbers of drawn embeddings of a receipt."""
 
-    test: int = STANDARD_TEST
+    test: DrawCount
     """Smallest number of test embeddings of each regime, in all tasks together."""
-    training: int = STANDARD_TRAINING
+    training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
     """Number of training embeddings of each task."""
-    support: int = STANDARD_TEST
-    """Number of support embeddings of each further few-shot regime, in all tasks together."""
-    whole: bool = False
-    """Whether all support embeddings, and all training embeddings of smaller tasks, are drawn."""
+    support: DrawCount
+    """Number of embeddings of few-shot training sequences, in all tasks together: of each few-shot
+    regime but the smallest, whose embeddings are all drawn."""
+    whole: bool
+    """Whether all embeddings of few-shot training sequences, and all training embeddings of the
+    smaller tasks, are drawn."""
+
+
+STANDARD_COUNTS = EmbeddingCounts(
+    test=STANDARD_TEST, training=STANDARD_TRAINING, support=STANDARD_TEST, whole=False
+)
 
 
 class TaskShare(NamedTuple):
     """Numbers of draws in one task."""
 
     position: int
-    """Position of the task in the benchmark, which decides the probe of its first draw."""
+    """Position among the tasks of the receipt, which decides the probe of the first draw."""
     test: int
     training: int
     support: int
@@ -68,11 +83,11 @@ class TaskShare(NamedTuple):
 
 
 def draw_shares(
-    sample: SampleSizes, classes: Mapping[str, int], categories: Sequence[Collection[str]]
+    sample: EmbeddingCounts, classes: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
     """Return the numbers of draws of each task.
 
-    `classes` has the tasks of the receipt, in the order of the board, with their numbers of
+    `classes` has the tasks of the receipt, in the order of the benchmark, with their numbers of
     classes; `categories` has the tasks of each category, of which only those in `classes` count.
     Test embeddings are divided equally among categories, and within each among tasks, like the
     weights of the macro; otherwise a category of one task would have few draws and a large weight.
@@ -98,7 +113,7 @@ def draw_shares(
 
 
 def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
-    """Return the number, from 0 to `size` - 1, of draw `draw` of a stratum."""
+    """Return the number, from 0 to `size` - 1, that is drawn in draw `draw` of a stratum."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
     limit = _DIGEST_RANGE - _DIGEST_RANGE % size
     attempt = 0
@@ -261,10 +276,10 @@ def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare)
     `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """
     current = TaskDraw(seeds[0], strata).rows(share)
-    earlier: dict[int, None] = {}
+    earlier_rows: dict[int, None] = {}
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
-            earlier.update(dict.fromkeys(rows))
+            earlier_rows.update(dict.fromkeys(rows))
     return DrawnEmbeddings(
-        current.sizes, current.rows | ({"earlier": list(earlier)} if earlier else {})
+        current.sizes, current.rows | ({"earlier": list(earlier_rows)} if earlier_rows else {})
     )

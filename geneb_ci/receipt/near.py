@@ -42,7 +42,7 @@ TaskRow = tuple[str, int]
 """A task and the index of an embedding in its file."""
 
 
-class Sample(NamedTuple):
+class ReceiptSample(NamedTuple):
     """The compared embeddings of one receipt."""
 
     positions: tuple[TaskRow, ...]
@@ -78,7 +78,7 @@ class Nearness(NamedTuple):
 
 
 def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
-    """Yield the embeddings of a receipt that are compared, as benchmark and data decide.
+    """Yield task and index of each embedding of a receipt that is compared.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
     integer modulo the number of the task's embeddings; repeated draws are skipped.
@@ -104,7 +104,7 @@ def sample_of(
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     predictions: Predictions | None = None,
-) -> Sample:
+) -> ReceiptSample:
     """Return the compared embeddings of a receipt. Raises what `sample_at` raises."""
     sample = sample_at(files, receipt, tuple(compared_positions(receipt, benchmark)))
     return sample._replace(predictions=predictions)
@@ -112,7 +112,7 @@ def sample_of(
 
 def sample_at(
     files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[TaskRow, ...]
-) -> Sample:
+) -> ReceiptSample:
     """Return the embeddings of a receipt at these positions, which are grouped by task.
 
     Every file is verified. Raises EmbeddingsRefused for a file that is not the receipt's,
@@ -128,14 +128,14 @@ def sample_at(
         rows[index] = np.ldexp(matrix[row].astype(np.float64), receipt.tasks[task_id].scale_log2)
     if task:
         files.release(task)
-    return Sample(positions, rows)
+    return ReceiptSample(positions, rows)
 
 
 def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
     return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
 
 
-def nearness_of(a: Sample, b: Sample) -> Nearness:
+def nearness_of(a: ReceiptSample, b: ReceiptSample) -> Nearness:
     """Return the similarity of two receipts for one benchmark.
 
     Raises NothingChecked if they have fewer than `EMBEDDINGS_MIN` embeddings in common.
@@ -214,7 +214,7 @@ def _aligned_share(x: Rows, y: Rows) -> float:
 
 
 def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
-    """Return embeddings minus the mean of a subset, divided by its median length, or None."""
+    """Return embeddings minus the mean of a subset, over its median length; None if that is 0."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
@@ -238,7 +238,7 @@ def _span_coordinates(rows: Rows) -> Rows:
 
 
 def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
-    """Return the share of equal predictions in common tasks and regimes, or None."""
+    """Return the share of equal predictions in common tasks and regimes; None without any."""
     if a is None or b is None:
         return None
     equal = total = 0

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from geneb_ci.github.ages import duration
-from geneb_ci.github.api import GitHub, connect, reached_by_gh, repository_address
-from geneb_ci.github.queue import Queue, Step, Turn, read_queue
+from geneb_ci.github.api import GitHub, connect, is_gh_usable, repository_address
+from geneb_ci.github.queue import Queue, QueueStep, Turn, read_queue
 from geneb_ci.publish.difference import LiveStatus, live_status_of
 from geneb_ci.publish.generation import source_of
 from geneb_ci.publish.git import GitRepository
@@ -74,13 +74,13 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
         return None
     row = rows[0]
     age = duration(row.age_seconds)
-    is_to_be_audited = row.step is Step.AUDIT
-    address = "" if reached_by_gh() else repository_address(repository)
+    is_to_be_audited = row.step is QueueStep.AUDIT
+    address = "" if is_gh_usable() else repository_address(repository)
     return WaitingPull(row.number, row.name, age, row.action, len(rows), is_to_be_audited, address)
 
 
 def live_board(space_name: str, clone: GitRepository) -> LiveBoard:
-    """Return whether a Space serves the board of the last commit of the clone, or another one."""
+    """Return the status of a Space: whether it serves the board of the clone's last commit."""
     space = Space(space_name, token=token_to_read(f"spaces/{space_name}"))
     live = attempt(space.state).manifest
     if live is None:

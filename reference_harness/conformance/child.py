@@ -31,7 +31,7 @@ class _LineListener(SilentListener):
         _write(self._results, {"begin": task_id, "todo": sequences})
 
     def step(self, sequences: int, letters: int) -> None:
-        """Write the number of embedded sequences."""
+        """Write the number of embedded sequences and of their letters."""
         _write(self._results, {"step": [sequences, letters]})
 
     def say(self, line: str) -> None:

@@ -19,8 +19,8 @@ LETTERS = 60
 token."""
 SEQUENCES = 3
 """Number of sequences that must all agree with a layer and a pooling."""
-CLOSE_DISTANCES = 4.0
-"""Factor by which a distance may exceed the smallest and count as equal, because of rounding."""
+CLOSE_FACTOR = 4.0
+"""A distance of up to this factor times the smallest counts as equal to it, because of rounding."""
 SIGNIFICANDS_MIN = 64
 """Fewest distinct significands of embeddings that are compared with half-precision values: bfloat16
 has 128, and counts or one-hot features of short sequences have fewer than twenty."""
@@ -31,7 +31,8 @@ POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "fir
 
 _HALVES = ("bfloat16", "float16")
 SUM_TOLERANCE = 1e-4
-"""Largest tolerance at which a sum of two poolings differs from one pooling of fewer tokens."""
+"""Largest tolerance for which sums of two poolings are searched: with a larger one, a sum could not
+be distinguished from one pooling of fewer tokens."""
 SHARE_MIN = 0.01
 """Smallest coefficient of a pooling in a sum; smaller ones are rounding."""
 SUMMED = ("mean", "cls", "last", "mean 1:-1")
@@ -81,7 +82,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     close_matches = [
         m
         for m in matches
-        if m.distance <= max(TOLERANCES["float32"], CLOSE_DISTANCES * smallest_distance)
+        if m.distance <= max(TOLERANCES["float32"], CLOSE_FACTOR * smallest_distance)
     ]
     layer = _index(declared["layer"], blocks)
     pooling = POOLINGS.get(declared["pooling"].lower())
@@ -213,12 +214,16 @@ def _matches(
 
 
 def _vectors(module_states: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield variant and (d,) vector of each pooling: per piece, then averaged over the pieces."""
-    for piece in module_states.pieces:
-        yield from piece.items()
-    if len(module_states.pieces) > 1:
-        for variant in module_states.pieces[0]:
-            vectors = [piece[variant] for piece in module_states.pieces if variant in piece]
+    """Yield variant and (d,) vector of each pooling: per sequence, then averaged over these."""
+    for poolings in module_states.poolings_by_sequence:
+        yield from poolings.items()
+    if len(module_states.poolings_by_sequence) > 1:
+        for variant in module_states.poolings_by_sequence[0]:
+            vectors = [
+                poolings[variant]
+                for poolings in module_states.poolings_by_sequence
+                if variant in poolings
+            ]
             yield variant, np.mean(vectors, axis=0)
 
 
@@ -274,12 +279,15 @@ def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
 
 
 def _pairs(
-    places: Iterable[tuple[str, str]],
+    sources: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yield pairs of poolings of one module, and of the same pooling of two modules."""
+    """Yield pairs of poolings of one module, and of the same pooling of two modules.
+
+    Each of the pair, and of `sources`, is the path of a module and the variant of a pooling.
+    """
     sources_by_path: dict[str, list[tuple[str, str]]] = {}
     sources_by_variant: dict[str, list[tuple[str, str]]] = {}
-    for path, variant in places:
+    for path, variant in sources:
         sources_by_path.setdefault(path, []).append((path, variant))
         if variant in SUMMED:
             sources_by_variant.setdefault(variant, []).append((path, variant))
@@ -290,8 +298,9 @@ def _pairs(
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
-    """Return the index of each module among the hidden states, and the number of blocks.
+    """Return the layer of each module, by its path, and the number of blocks.
 
+    A layer is an index among the hidden states, 0 for the embedding layer; None if unknown.
     Blocks are the children of the outermost list of modules of one class that all returned hidden
     states. A module that was used more often than others, as with shared weights, has no index.
     """
@@ -303,7 +312,7 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
         return dict(listed_layers), max(listed_layers.values(), default=None)
     blocks = [f"{container}.{name}" for name, _ in recorder.modules[container].named_children()]
     first_order, last_order = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
-    use_count = min(len(state.pieces) for state in recorder.states.values())
+    use_count = min(len(state.poolings_by_sequence) for state in recorder.states.values())
     layers: dict[str, int | None] = {}
     for path, module_states in recorder.states.items():
         block_index = next(
@@ -311,7 +320,7 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
         )
         if path in listed_layers:
             layers[path] = listed_layers[path]
-        elif len(module_states.pieces) > use_count:
+        elif len(module_states.poolings_by_sequence) > use_count:
             layers[path] = None
         elif block_index is not None:
             layers[path] = block_index + 1

@@ -17,8 +17,8 @@ DEPTH_MAX = 3
 in published extractors."""
 ITEMS_MAX = 1000
 """Most items of a container that are searched: lists of modules are short, vocabularies long."""
-PIECES_MAX = 64
-"""Most hidden states of one module kept per call: of strands, windows, or shared layers."""
+SEQUENCES_MAX = 64
+"""Most hidden states of one module kept per call: of strands, of windows, or of a shared layer."""
 
 _HIDDEN_DIMS = 3
 _FLAT_DIMS = 2
@@ -30,9 +30,9 @@ class ModuleStates:
 
     order: int
     """Index of the module's first output among the outputs of all modules."""
-    pieces: list[dict[str, np.ndarray]] = field(default_factory=list)
-    """For each sequence that passed the module, such as both strands: the (d,) vector of each
-    variant of a pooling, such as "mean" or "mean 1:"."""
+    poolings_by_sequence: list[dict[str, np.ndarray]] = field(default_factory=list)
+    """For each sequence that passed the module, such as both strands: (d,) vectors by variant of a
+    pooling, such as "mean" or "mean 1:"."""
 
 
 class Recorder:
@@ -40,9 +40,11 @@ class Recorder:
 
     def __init__(self, extractor: object, width: int) -> None:
         self.states: dict[str, ModuleStates] = {}
+        """Hidden states by path of the module."""
         self.dtype_counts: Counter[str] = Counter()
         """Number of outputs of modules with a weight matrix by type, such as "bfloat16"."""
         self.modules: dict[str, Any] = {}
+        """Hooked modules by path."""
         self._extractor = extractor
         self._width = width
         self._mask: Any = None
@@ -62,7 +64,7 @@ class Recorder:
                 with contextlib.suppress(Exception):
                     pre_handle = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
                     self._handles.append(pre_handle)
-                    self._handles.append(submodule.register_forward_hook(self._after(path)))
+                    self._handles.append(submodule.register_forward_hook(self._output_hook(path)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +77,7 @@ class Recorder:
         if getattr(mask, "ndim", None) == _FLAT_DIMS:
             self._mask = mask
 
-    def _after(self, path: str) -> Any:  # a hook of torch
+    def _output_hook(self, path: str) -> Any:  # a hook of torch
         def hook(module: Any, _: object, output: object) -> None:
             # An output of an unknown kind is not a failure of the extractor.
             with contextlib.suppress(Exception):
@@ -100,12 +102,14 @@ class Recorder:
             self.dtype_counts[str(first_float.dtype).removeprefix("torch.")] += 1
 
     def _record_states(self, path: str, tensor: Any) -> bool:  # a tensor
-        """Pool and keep possible hidden states; return whether the module has any kept ones."""
-        for hidden in _sequences(tensor, self._width):
+        """Pool and keep the hidden states in a tensor; return whether the module has any so far."""
+        for hidden in _hidden_states(tensor, self._width):
             module_states = self.states.setdefault(path, ModuleStates(self._order))
-            if len(module_states.pieces) < PIECES_MAX:
-                row = len(module_states.pieces) % max(1, len(tensor))
-                module_states.pieces.append(_pooled(self._unmasked_tokens(hidden, tensor, row)))
+            if len(module_states.poolings_by_sequence) < SEQUENCES_MAX:
+                row = len(module_states.poolings_by_sequence) % max(1, len(tensor))
+                module_states.poolings_by_sequence.append(
+                    _pooled(self._unmasked_tokens(hidden, tensor, row))
+                )
         return path in self.states
 
     def _unmasked_tokens(self, hidden: Any, tensor: Any, row: int) -> Any:
@@ -118,7 +122,10 @@ class Recorder:
 
 
 def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
-    """Yield name and module of the extractor's attributes, and of its Python module's globals."""
+    """Yield the name and module of each torch module among an extractor's attributes.
+
+    Those among the global variables of its Python module follow.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -164,7 +171,7 @@ def _tensors(output: Any) -> Iterable[Any]:
     return [item for item in members if hasattr(item, "is_floating_point")]
 
 
-def _sequences(tensor: Any, width: int) -> Iterable[Any]:
+def _hidden_states(tensor: Any, width: int) -> Iterable[Any]:
     """Return (t, width) views with t > 1 of a tensor (b, t, d), (b, d, t) or (t, d)."""
     if not hasattr(tensor, "is_floating_point") or not tensor.is_floating_point():
         return []

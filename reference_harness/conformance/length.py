@@ -51,7 +51,7 @@ def _check(subject: Subject, make: SequenceMaker) -> str:
     count_tokens = counter(subject)
     sequence = _longer_than_limit(subject, limit, count_tokens, make)
     if truncation == "none":
-        return _refuses(subject, sequence, limit)
+        return _check_refusal(subject, sequence, limit)
     reach = _letters_with_effect(subject, sequence)
     if reach.side == "none":
         msg = (
@@ -68,7 +68,10 @@ def _check(subject: Subject, make: SequenceMaker) -> str:
 def _compare(
     reach: ReadSpan, sequence: str, limit: int, count_tokens: Callable[[str], int] | None
 ) -> str:
-    """Compare the number of tokens that are read with the declared limit."""
+    """Return a sentence if as many tokens are read as declared.
+
+    Raise BrokenError if not, and UnverifiedError if tokens cannot be counted.
+    """
     letters = reach.letters
     letters_read = sequence[reach.start : reach.stop]
     if count_tokens is None:
@@ -106,7 +109,7 @@ def _compare(
 def _check_last_letter(
     subject: Subject, limit: object, truncation: str, make: SequenceMaker
 ) -> str:
-    """Check that the last letter of a long sequence is read if no limit is declared."""
+    """Check that a long sequence is read up to its last letter, without a limit or with windows."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
@@ -132,7 +135,7 @@ def _check_last_letter(
 
 
 def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str) -> None:
-    """Raise UnverifiedError unless a sequence has more tokens than one window takes."""
+    """Raise UnverifiedError unless a sequence is known to have more tokens than one window."""
     count_tokens = counter(subject)
     if count_tokens is None or count_tokens(sequence) <= limit:
         token_count_text = (
@@ -146,7 +149,7 @@ def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str)
         raise UnverifiedError(msg)
 
 
-def _refuses(subject: Subject, sequence: str, limit: int) -> str:
+def _check_refusal(subject: Subject, sequence: str, limit: int) -> str:
     try:
         subject.embed([sequence], 1)
     except BrokenError:
@@ -196,7 +199,7 @@ def _longer_than_limit(
 
 def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
     """Return which letters of a sequence change its embedding."""
-    return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).reach()
+    return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).read_span()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:

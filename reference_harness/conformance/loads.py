@@ -230,9 +230,8 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
     differing = [
         name for name in lacking_names if _has_namesake(name, unreported[name], stored_tensors)
     ]
-    origin = (
-        first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
-    )
+    origin = first_and_more(list(dict.fromkeys(file.name for file in files)))
+    origin_text = f"{origin} has no such numbers" if origin else "no file of weights was opened"
     if differing:
         msg = (
             f"{len(differing)} weights have other numbers than the tensors of {origin} with the "
@@ -244,8 +243,8 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
     if lacking_names:
         msg = (
             f"The origin of {len(lacking_names)} of {len(weights)} weights cannot be verified "
-            f"({first_and_more(lacking_names)}): no load reports them, and {origin} has no such "
-            "numbers; load them with load_state_dict(tensors, strict=True)"
+            f"({first_and_more(lacking_names)}): no load reports them, and {origin_text}; load "
+            "them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
     used_names = {name for names in source_names.values() for name in names}
@@ -261,7 +260,7 @@ def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, A
 
 
 def _files(subject: Subject) -> list[Path]:
-    """Return the weight files that the command names or that Python has opened."""
+    """Return the weight files at paths in the command, and those that Python has opened."""
     endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS)
     weight_files = [
         file

@@ -65,7 +65,7 @@ def _endings(path: Path) -> set[str]:
 
 
 def named_paths(subject: Subject) -> list[Path]:
-    """Return the absolute paths that the command names: the weights, and options that are paths."""
+    """Return the absolute paths in the command: that of the weights, and options that are paths."""
     named = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
     return [Path(text).resolve() for text in named if text and Path(text).exists()]
 

@@ -10,10 +10,10 @@ from .result import BrokenError, UnverifiedError, show
 from .subject import Subject
 
 LENGTHS = (24, 25, 29)
-"""Lengths of the sequences in letters: words of 2, 3, 4, 6 or 8 letters divide the first without
-remainder, and the others with one."""
+"""Lengths of the sequences in letters: k-mers of 2, 3, 4, 6 or 8 letters fill the first exactly and
+leave a remainder in the others."""
 REMAINDER_MAX = 7
-"""Letters at an end that may be unread because they fill no word of up to eight letters."""
+"""Most letters at an end that may be unread because they fill no k-mer of up to eight letters."""
 _COMPLEMENT = str.maketrans("ACGT", "TGCA")
 _STRANDS = ("strand", "reverse", "complement")
 
@@ -26,7 +26,7 @@ def letters_read(subject: Subject) -> str:
         raise UnverifiedError(msg)
     remainders = []
     for sequence in sequences:
-        unread_indices = LetterChanger(subject.embed, sequence).unread()
+        unread_indices = LetterChanger(subject.embed, sequence).unread_indices()
         if not unread_indices:
             continue
         if len(unread_indices) == len(sequence):
@@ -53,13 +53,13 @@ def letters_read(subject: Subject) -> str:
             )
             raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
     if remainders:
-        msg = f"{_capital('; '.join(remainders))}: letters that fill no word are not read."
+        msg = f"{_capital('; '.join(remainders))}: letters that fill no k-mer are not read."
         raise UnverifiedError(msg)
     return f"Every letter of sequences of {', '.join(str(len(s)) for s in sequences)} is read."
 
 
 def strands(subject: Subject) -> str:
-    """Check that a sequence and its reverse complement differ in embedding, or need not differ."""
+    """Check that both strands have different embeddings, unless equal ones are declared."""
     pairs = [(s, s[::-1].translate(_COMPLEMENT)) for s in map(random_letters, LENGTHS)]
     distances = []
     for sequence, complement in pairs:

@@ -8,6 +8,7 @@ from .subject import Subject
 from .surroundings import NetworkBlock, device
 
 CheckOutcome = str | tuple[str, float | None]
+"""A sentence, perhaps with the largest distance between embeddings that should be equal."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class Property:
     sentence: str
     """The property, in one sentence."""
     check: Callable[[Subject], CheckOutcome] | None
-    """Function that returns a sentence, and perhaps a difference, or raises BrokenError or
-    UnverifiedError; None for the static check."""
+    """Function that returns an outcome, or raises BrokenError or UnverifiedError; None for the
+    static check."""
     is_offline: bool = False
     """Whether the check runs in a separate process with the network blocked."""
     is_full: bool = False
@@ -29,7 +30,7 @@ class Property:
 
 
 def _no_network(subject: Subject) -> str:
-    return NetworkBlock().verdict(subject)
+    return NetworkBlock().check(subject)
 
 
 LOADS = "loads"

@@ -24,7 +24,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyResult:
-    """The verdict on one property of one extractor."""
+    """The result of checking one property of one extractor."""
 
     property: str
     """Slug, as in `PROPERTIES`."""

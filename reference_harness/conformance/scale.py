@@ -31,9 +31,10 @@ SEQUENCES = 2111
 LENGTH_MIN = 7
 """Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
 SEQUENCES_MIN = 24
-"""Fewest sequences whose lengths lie between a length and its double: a batch of more than 17."""
-LONGEST_SHARE = 1.25
-"""Length of the longest sequence over the declared maximum, if longer ones are truncated."""
+"""Fewest sequences with lengths between a length and its double: a batch of more than 17."""
+LONGEST_FACTOR = 1.25
+"""Ratio of the length of the longest sequence to the declared maximum, if the extractor truncates.
+"""
 SECOND_HALF_START = 16
 """Index of the 17th sequence, the first in the second half of a batch of 32."""
 CLASS_EMBEDDINGS = 3
@@ -107,7 +108,7 @@ class Scale:
         )
 
     def alone(self) -> dict[int, np.ndarray]:
-        """Return the embedding alone of each compared sequence, by index; computed only once."""
+        """Return the embedding of each compared sequence alone, by index; each is computed once."""
         for row in self.position_texts:
             if row not in self.embedded_alone:
                 self.embedded_alone[row] = self.subject.embed([self.sequences[row]], 1)[0]
@@ -231,7 +232,10 @@ def lengths_up_to(maximum: int) -> list[int]:
 
 
 def longest(subject: Subject) -> int:
-    """Return the length of the longest sequence; a declared maximum that truncates is exceeded."""
+    """Return the length of the longest sequence to embed, in letters.
+
+    It exceeds a declared maximum at which the extractor truncates.
+    """
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
     if not isinstance(limit, int):
@@ -243,8 +247,8 @@ def longest(subject: Subject) -> int:
     if count is not None:
         letters = limit
         while letters < subject.letters and count(random_letters(letters)) < limit:
-            letters = math.ceil(letters * LONGEST_SHARE)
-    return max(LENGTH_MIN, min(subject.letters, math.ceil(letters * LONGEST_SHARE)))
+            letters = math.ceil(letters * LONGEST_FACTOR)
+    return max(LENGTH_MIN, min(subject.letters, math.ceil(letters * LONGEST_FACTOR)))
 
 
 def _position_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
@@ -263,7 +267,10 @@ def _position_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
 
 
 def _mixed_calls(scale: Scale) -> Iterator[tuple[list[int], int]]:
-    """Yield the sequences of each call and its `batch_size`; large batches have only short ones."""
+    """Yield the indices of the sequences of each call, and its `batch_size`.
+
+    Large batches contain only short sequences.
+    """
     longest_length = max(len(scale.sequences[row]) for row in scale.position_texts)
     for step, (rows, size) in enumerate(MIXED_CALLS):
         fitting = [

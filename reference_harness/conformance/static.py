@@ -30,7 +30,7 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
     ruff = find_ruff()
     if ruff is None:
         return _not_verified(
-            f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff"
+            f"ruff is neither next to {sys.executable} nor on PATH: run pip install ruff"
         )
     command = [ruff, "check", "--isolated", "--no-cache", "--select", f"{UNDEFINED},{UNKNOWN}"]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]

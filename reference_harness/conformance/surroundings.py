@@ -1,4 +1,4 @@
-"""Check the environment of the extractor: device, weights file, network."""
+"""Check the environment of the extractor: device and network."""
 
 import sys
 from typing import Any
@@ -35,8 +35,9 @@ def device(subject: Subject) -> str:
             tensor_device = str(tensor.device)
             if tensor_device != requested and tensor_device.partition(":")[0] != requested:
                 msg = (
-                    f"device {requested!r} was asked for, and its {module_name} has a tensor on "
-                    f"{tensor_device!r}: move every tensor to the device"
+                    f"the extractor was built for device {requested!r}, but its module "
+                    f"{module_name} has a tensor on {tensor_device!r}: move every tensor to the "
+                    "device"
                 )
                 raise BrokenError(msg, example)
     if tensor_count:
@@ -71,7 +72,7 @@ class NetworkBlock:
             msg = "the network is blocked while an extractor is checked"
             raise ConnectionRefusedError(msg)
 
-    def verdict(self, subject: Subject) -> str:
+    def check(self, subject: Subject) -> str:
         """Return a sentence if the extractor loads and embeds without trying the network.
 
         Raise BrokenError otherwise.

@@ -33,7 +33,7 @@ class StrictModel(BaseModel):
 
 Model = TypeVar("Model", bound=StrictModel)
 ERRORS_MAX = 10
-"""How many validation errors `all_errors` prints."""
+"""Most validation errors that `all_errors` lists."""
 
 
 class Scores(StrictModel):
@@ -52,8 +52,8 @@ def first_error(
 ) -> str:
     """Return "place: message" of the first validation error, on one line of printable ASCII.
 
-    The place is the path of keys, joined by "/", escaped and shortened; `root_name` stands for the
-    whole value. With the input, "; found VALUE" follows.
+    The place is the path of keys, joined by "/", escaped and shortened, or `root_name` for an error
+    of the whole document. With `with_input`, "; found VALUE" follows.
     """
     return _error_texts(error, root_name, 1, with_input=with_input)[0]
 
@@ -61,7 +61,7 @@ def first_error(
 def all_errors(error: ValidationError, root_name: str = "the document") -> str:
     """Return every validation error of a file that people write by hand, as `first_error` does.
 
-    They are separated by "; "; after the tenth, only their number follows.
+    They are separated by "; "; after the tenth, only the number of the others follows.
     """
     error_texts = _error_texts(error, root_name, ERRORS_MAX)
     other_count = error.error_count() - len(error_texts)

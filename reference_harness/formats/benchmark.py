@@ -379,7 +379,7 @@ def _example(example: Any, path: tuple[int | str, ...]) -> str:
     return quoted(member, EXAMPLE_MAX)
 
 
-def _regimes(members: Any) -> Iterator[str]:
+def _regime_faults(members: Any) -> Iterator[str]:
     regimes, shots = members["regimes"], members["protocol"]["few_shot_k"]
     if regimes[:1] != [FULL] or len(set(regimes)) < len(regimes):
         yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, none twice"
@@ -397,7 +397,7 @@ def _regimes(members: Any) -> Iterator[str]:
             )
 
 
-def _seeds(members: Any) -> Iterator[str]:
+def _seed_faults(members: Any) -> Iterator[str]:
     seeds = members["protocol"]["seeds"]
     if len(set(seeds)) < len(seeds):
         yield (
@@ -406,27 +406,27 @@ def _seeds(members: Any) -> Iterator[str]:
         )
 
 
-def _names(members: Any) -> Iterator[str]:
-    yield from _alike("tasks have ids", [task["id"] for task in members["tasks"]])
-    yield from _alike("tasks have labels", [task["label"] for task in members["tasks"]])
+def _name_faults(members: Any) -> Iterator[str]:
+    yield from _lookalike_faults("tasks have ids", [task["id"] for task in members["tasks"]])
+    yield from _lookalike_faults("tasks have labels", [task["label"] for task in members["tasks"]])
 
 
-def _categories(members: Any) -> Iterator[str]:
+def _category_faults(members: Any) -> Iterator[str]:
     order = members["category_order"]
     task_categories = list(dict.fromkeys(task["category"] for task in members["tasks"]))
-    yield from _alike("category_order has names", order)
+    yield from _lookalike_faults("category_order has names", order)
     if set(task_categories) != set(order):
         expected = f"expected the categories of the tasks: {quoted(task_categories)}"
         yield f"category_order: found {quoted(order)}; {expected}"
-    if reserved := [name for name in task_categories if _read_alike(name) in _MEANS]:
+    if reserved := [name for name in task_categories if _visual_form(name) in _MEANS]:
         yield f"category_order: found {quoted(reserved)}, the name of a mean; expected other names"
 
 
-def _alike(objects: str, names: list[str]) -> Iterator[str]:
+def _lookalike_faults(objects: str, names: list[str]) -> Iterator[str]:
     """Yield a fault for each name that looks like an earlier one."""
     first_names: dict[str, str] = {}
     for name in names:
-        folded = _read_alike(name)
+        folded = _visual_form(name)
         if folded in first_names:
             yield (
                 f"{objects} that look alike: {quoted(first_names[folded])} and {quoted(name)}; "
@@ -435,12 +435,12 @@ def _alike(objects: str, names: list[str]) -> Iterator[str]:
         first_names.setdefault(folded, name)
 
 
-def _read_alike(name: str) -> str:
-    """Return a form of a name that is equal for names that look alike to a reader."""
+def _visual_form(name: str) -> str:
+    """Return a form of a name that two names have in common if they look alike to a reader."""
     return unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
 
 
-def _sizes(members: Any) -> Iterator[str]:
+def _size_faults(members: Any) -> Iterator[str]:
     for index, task in enumerate(members["tasks"]):
         counts, size = task.get("test_class_counts"), task.get("n_test")
         if counts is None or not isinstance(size, int | None):
@@ -453,7 +453,7 @@ def _sizes(members: Any) -> Iterator[str]:
             )
 
 
-def _submissions(members: Any) -> Iterator[str]:
+def _submission_size_faults(members: Any) -> Iterator[str]:
     tasks, regimes = members["tasks"], len(members["regimes"])
     seeds = len(members["protocol"]["seeds"])
     bytes_total = regimes * sum(_cell_bytes(task, seeds) for task in tasks)
@@ -477,6 +477,13 @@ def _cell_bytes(task: Mapping[str, Any], seeds: int) -> int:
 
 
 _CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
-    *(_regimes, _seeds, _names, _categories, _sizes, _submissions),
+    *(
+        _regime_faults,
+        _seed_faults,
+        _name_faults,
+        _category_faults,
+        _size_faults,
+        _submission_size_faults,
+    ),
 )
 """Checks that involve several members; each yields faults."""

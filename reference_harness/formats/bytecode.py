@@ -2,7 +2,7 @@
 
 
 def damaged_bytecode(error: BaseException) -> str:
-    """Return the compiled file that could not be read, from the error raised; "" if none."""
+    """Return the path of the compiled file that could not be read, by the error; "" if none."""
     file, trace = "", error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
@@ -12,6 +12,6 @@ def damaged_bytecode(error: BaseException) -> str:
 
 
 def interrupting_error(error: BaseException) -> EOFError | None:
-    """Return the error that click reports as "aborted" although nobody interrupted the command."""
+    """Return the error that click reports as "aborted" though nobody interrupted it, else None."""
     cause = error.__cause__
     return cause if isinstance(cause, EOFError) else None

@@ -280,9 +280,9 @@ def file_sha256(path: Path) -> str:
 
 
 def line_ends_of(raw: bytes, digest: str) -> str:
-    """Return the line ends, "CRLF" or "LF", with which the bytes have a SHA-256; "" if neither.
+    """Return the line ends, "LF" or "CRLF", with which the bytes would have a SHA-256, else "".
 
-    Git for Windows checks files out with CRLF that have LF in the commit.
+    Git for Windows may write CRLF into files that have LF in the commit.
     """
     with_lf = raw.replace(b"\r\n", b"\n")
     bytes_by_line_ends = {"LF": with_lf, "CRLF": with_lf.replace(b"\n", b"\r\n")}
@@ -293,7 +293,7 @@ def line_ends_of(raw: bytes, digest: str) -> str:
 
 
 def line_ends_clause(raw: bytes, digest: str) -> str:
-    """Return a clause for a message if the bytes differ only in line ends; "" otherwise."""
+    """Return a clause for a message if the bytes have the digest with other line ends, else ""."""
     ends = line_ends_of(raw, digest)
     return f"; only the line ends differ, expected {ends}: {NO_TRANSLATION}" if ends else ""
 
@@ -312,7 +312,7 @@ NO_TRANSLATION = (
 
 
 def has_sha256(raw: bytes, digest: str) -> bool:
-    """Whether bytes have a SHA-256."""
+    """Whether the SHA-256 of the bytes is `digest`, in hex."""
     return hashlib.sha256(raw).hexdigest() == digest
 
 

@@ -45,6 +45,7 @@ _STEPS = (
     ("/shards", "the Hub's storage", "sent the list of files"),
     ("/reconstructions", "the Hub's storage", "asked what the file is made of"),
 )
+"""Part of the address of a request, the server, and what the request did."""
 _LINE_MAX = 200  # characters of the client's message
 
 
@@ -67,7 +68,7 @@ def limit_storage(settings: dict[str, str] = LIMITS) -> None:
 def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     """Return the failure behind an error of the storage's client; None for any other error.
 
-    An error of this machine, such as a full disk, is an OSError with its number.
+    An error of this machine, such as a full disk, is returned as an OSError with its errno.
     """
     line = " ".join(str(error).split())
     if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):

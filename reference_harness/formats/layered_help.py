@@ -32,13 +32,13 @@ class LayeredHelp:
     """The class of options."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
-        """Store the names of the common options, such as "--key", and pass on the rest."""
+        """Store the names of the common options, such as "--key"; the command gets the rest."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
         self._help_all = self.OPTION(["--help-all"], **help_all())
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters and `--help-all`, which is not in `params`, just as `--help`."""
+        """Return the parameters and `--help-all`, which like `--help` is not in `params`."""
         return [*super().get_params(ctx), self._help_all]  # type: ignore[misc]  # of the command
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

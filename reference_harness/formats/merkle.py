@@ -56,7 +56,7 @@ def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
 
 
 def embedding_leaf(row: bytes | memoryview, index: int) -> bytes:
-    """Return the leaf hash of an embedding."""
+    """Return the leaf hash of the embedding at `index`; `row` has the bytes of its values."""
     digest = hashlib.sha256(LEAF)
     digest.update(row)
     digest.update(struct.pack(">Q", index))
@@ -76,7 +76,7 @@ class _Subtree(NamedTuple):
 
 
 class Tree:
-    """A tree to which leaves are appended; it stores one digest per 1 in its size's binary form."""
+    """A tree to which leaves are appended; of n leaves, it stores at most log2(n) + 1 digests."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         self._subtrees: list[_Subtree] = []

@@ -10,7 +10,7 @@ def say_new_name(old: str, option: str) -> None:
 
 
 def earlier_name(old: str, option: str, parameter: str) -> dict[str, Any]:
-    """Return the keyword arguments of click for a hidden option that stands for another one.
+    """Return the keyword arguments of click for a hidden option that sets another one.
 
     `old` is the hidden option's name, `option` is what to write instead, and `parameter` is the
     parameter of that option.

@@ -80,7 +80,7 @@ def lock_beside(module: Path) -> Path:
 
 
 def read_lock(raw: bytes, file: str, refused: Collection[str] = ()) -> Lock:
-    """Return a lock; `refused` are packages that it must not name.
+    """Return the lock in `raw`; `refused` are packages that it must not contain.
 
     Raise LockRefused for any line that is not `name==version` with hashes, and for a lock that is
     empty or too large.

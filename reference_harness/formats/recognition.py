@@ -139,8 +139,8 @@ _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "get the file itself: `dvc pull FILE`",
     ),
 )
-"""Pattern of the beginning of foreign text, after blanks, kind, name and fix; none matches JSON.
-Patterns are compiled when needed, as most files are valid and begin with a brace."""
+"""Pattern of the beginning of foreign text without leading blanks; kind, name and fix. No pattern
+matches JSON. They are compiled when needed, as most files are valid and begin with a brace."""
 _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     (
         rb"(`{3}|~{3})",
@@ -181,7 +181,7 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         "write it as JSON, as a run does: `geneb-harness run --submission FILE`",
     ),
 )
-"""More beginnings, for a file that should be JSON: a card may begin with a code block."""
+"""Further beginnings, foreign only where JSON is expected: a card may begin with a code block."""
 _NOTEBOOK = rb'"nbformat"\s*:\s*\d'
 _MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)"
 _ANY_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)"
@@ -192,7 +192,7 @@ _RESOLVE = (
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return which other kind of file these bytes are, such as a web page; None if unrecognised.
+    """Return the recognised kind of file of these bytes, such as a web page; None if unrecognised.
 
     A byte order mark alone does not count, as some readers accept it. `markup` is for Markdown and
     code, in which lines of equals signs and code blocks are usual.
@@ -327,7 +327,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "the model_meta.json of MTEB, which describes a model",
         _is_model_card_of_mteb,
-        "name the folder with its results: `geneb-ci pack FOLDER`",
+        "pass the folder with its results: `geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "a result of lighteval, which prompts a model and fits no probe on embeddings",
@@ -410,7 +410,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
 
 
 def foreign_format_of(value: object) -> Recognition | None:
-    """Return which format of another program a JSON value has; None if unknown.
+    """Return the format of another program that a JSON value has; None if it has no known one.
 
     An array is recognised by its first object.
     """

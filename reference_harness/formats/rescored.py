@@ -96,7 +96,7 @@ a standard error 12 % larger than above the mean of any number of draws."""
 
 
 TEST_TIMES = 7
-"""Smallest number of test sequences of a class for each that a few-shot regime draws. Then the mean
+"""Fewest test sequences of a class per sequence that a few-shot regime draws of it. Then the mean
 of 20 draws of one test set has at most 1/20 + 1/7 of the variance of one draw: a little less than
 the mean of five independent draws."""
 

@@ -51,8 +51,8 @@ smaller bound."""
 TOP_LOG2 = 14
 """Any other task is scaled so that its largest magnitude is in [2^14, 2^15), near the maximum."""
 SCALE_MIN, SCALE_MAX = -148, 112
-"""Exponents for which a float16 value times 2^scale is a normal float32: the bounds of these are
-2^-24 x 2^-125 and 2^16 x 2^112."""
+"""Smallest and largest exponent of the scale of a task: the largest magnitude of its embeddings is
+from 2^-134 to 2^127. Up to 112, every float16 value times 2^scale is a finite float32."""
 UNREAD_MAX = 0.01
 """Share of the letters that may be unread without a finding: the remainder of k-mers at the end of
 a sequence of 300 letters, or a few N."""

@@ -76,14 +76,14 @@ def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int
     """Return a sentence about an estimated cost."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "
-        f"{plural(kinds, 'kind')} of probe: {_size(estimate.file_bytes)} to read, "
-        f"{_size(estimate.memory_bytes)} of memory per worker, "
-        f"about {_time(estimate.seconds / min(workers, receipts * tasks))} with "
+        f"{plural(kinds, 'kind')} of probe: {_bytes_text(estimate.file_bytes)} to read, "
+        f"{_bytes_text(estimate.memory_bytes)} of memory per worker, "
+        f"about {_time_text(estimate.seconds / min(workers, receipts * tasks))} with "
         f"{plural(workers, 'worker')} (rough: up to three times more or less)"
     )
 
 
-def _size(count: int) -> str:
+def _bytes_text(count: int) -> str:
     number = float(count)
     for unit in ("B", "kB", "MB"):
         if number < 1000:  # noqa: PLR2004 - a step of the units
@@ -92,7 +92,7 @@ def _size(count: int) -> str:
     return f"{number:,.3g} GB"
 
 
-def _time(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     if seconds < MINUTE_SECONDS:
         return f"{max(1, round(seconds))} s"
     return (

@@ -54,7 +54,7 @@ class ProbeRequest:
 
 
 def read_receipt(word: str) -> Receipt:
-    """Return the receipt that a word of the command line names.
+    """Return the receipt to which a word of the command line refers.
 
     `X.json` or `X` is the submission X.json with its files in the folder X; `FILE=DIR` is any other
     pair. Raise OptionError if one of the two is missing or invalid.

@@ -46,7 +46,7 @@ def section(classes: Labels, truth: Labels, labels_by_fit: Sequence[Labels]) -> 
 
 
 def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes:
-    """Return the part of a scored task: the predictions of its fits of record.
+    """Return a scored task's part of the file: the predictions of its fits of record.
 
     A regime has one fit per seed if embeddings are drawn, else one for all seeds.
     """

@@ -29,7 +29,7 @@ from .task_file import is_written
 
 
 class RescoredRun(NamedTuple):
-    """The result of a worker."""
+    """The scores of record of one task of a run, computed by a worker."""
 
     task_id: str
     data_sha256: str
@@ -144,7 +144,7 @@ def rescored_run(
 
 
 def former_of(path: Path) -> SubmissionV12:
-    """Return the submission of a run with a receipt. Raise OptionError, which names the file."""
+    """Return the submission in a file. Raise OptionError unless it is one with a receipt."""
     try:
         former_submission = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
     except NotReadable as error:

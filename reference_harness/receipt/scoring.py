@@ -71,7 +71,7 @@ class ReceiptProbes:
 
 
 class CellsResult(NamedTuple):
-    """The result of a worker."""
+    """The cells of one task, and what else a worker computed for it."""
 
     task_id: str
     cells: TaskCells
@@ -356,7 +356,7 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
 
 
 def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, TaskReceipt]]:
-    """Return a submission, and its receipt's entry of each task.
+    """Return the submission in a file, and the receipts of its tasks by id.
 
     Raise OptionError, which names the file, if it has no scores or no receipt.
     """

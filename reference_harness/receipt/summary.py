@@ -10,7 +10,7 @@ from reference_harness.formats.submission import (
 
 
 def receipt_of(record: RunRecord) -> EmbeddingReceipt | None:
-    """Return the receipt's part of a submission; None for a run without a receipt.
+    """Return the receipt as a submission contains it; None for a run without a receipt.
 
     Its location is null until the files are published. Raise OptionError if only some tasks have a
     receipt, or they differ in width.

@@ -15,7 +15,7 @@ import pytest
 from geneb_ci.audit.compare import embedding_outcome, embeddings
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.direction import Probe
-from geneb_ci.receipt.draw import SampleSizes
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.receipt.embeddings import ROOM, TAU
 from geneb_ci.receipt.influence import (
     TRAINING,
@@ -36,7 +36,7 @@ from tests.receipt.test_attacks import honest as convolution
 
 Rows = np.ndarray
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
-SAMPLE = SampleSizes(test=240, training=30, support=120)
+SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
 FEW = 4
 """Coordinates that may round otherwise in an embedding of 128."""
 Off = Callable[[pytest.MonkeyPatch], object]

@@ -12,7 +12,7 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_test,
     hit_probability_in_training,
 )
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, draw_shares
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, EmbeddingCounts, draw_shares
 from geneb_ci.receipt.embeddings import flipped_limit
 from reference_harness import benchmark, probe
 from tests.adversary import receipt_forger as forger
@@ -23,7 +23,7 @@ from tests.receipt.audited import MINI, Scored, audit, scored
 from tests.receipt.test_attacks import data_of, labels_of
 from tests.receipt.test_attacks import honest as convolution
 
-SAMPLE = SampleSizes(test=240, training=30, support=120)
+SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
 PROTOCOL = benchmark.mini().protocol
 REGIMES = ("full", "10shot", "1shot")
 

@@ -56,7 +56,7 @@ def signing_of(
 
 def committed(root: Path, commitment: Commitment, of: Ed25519PrivateKey | None = None) -> Path:
     """Sign a commitment."""
-    path = signing_of(root, of).commitment(commitment)
+    path = signing_of(root, of).sign_commitment(commitment)
     assert path is not None
     return path
 
@@ -65,7 +65,7 @@ def started(
     root: Path, plan: TaskPlan, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
 ) -> Path:
     """Sign the start of a plan."""
-    path = signing_of(root, of, shown_on).start(plan)
+    path = signing_of(root, of, shown_on).sign_start(plan)
     assert path is not None
     return path
 

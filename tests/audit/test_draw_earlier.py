@@ -9,7 +9,6 @@ from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, earlier_embe
 from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierDraw,
-    EmbeddingCounts,
     EmbeddingPlan,
     TaskPlan,
 )
@@ -20,6 +19,7 @@ from geneb_ci.audit.sampling.task_draw import (
     require_one_draw,
 )
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt.draw import EmbeddingCounts
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 
 T = [f"2026-09-17T15:22:4{number}Z" for number in range(10)]

@@ -51,12 +51,12 @@ from geneb_ci.audit.sampling.embedding_draw import (
 from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierEmbeddings,
-    EmbeddingCounts,
     EmbeddingPlan,
 )
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt import column_rule, first_rule
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.render.receipts import embedding_outcome_text
 from reference_harness.formats.run_record import TaskReceipt
 from tests.audit.examples import ROUNDS
@@ -328,7 +328,7 @@ def test_few_shot_probes_of_another_version_draw_or_count_are_refused(
 def test_records_before_version_2_3_have_no_few_shot_probes() -> None:
     check_embeddings(bounded(), INPUTS)
     assert "few_shot" not in json.loads(bounded().model_dump_json())
-    with pytest.raises(StepMismatch, match="which its version or benchmark has not"):
+    with pytest.raises(StepMismatch, match="unlike records of its version or benchmark"):
         check_embeddings(bounded(few_shot=fitted()), INPUTS)
 
 
@@ -378,7 +378,10 @@ TRIED: dict[str, Any] = {
     [
         (lambda result: result["fresh"].update(dropped=True), "dropped is True, which contradicts"),
         (lambda result: result["fresh"].update(others={}), "other probes decided on it"),
-        (lambda result: result["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
+        (
+            lambda result: result["fresh"].update(tasks={"other": TRIED}),
+            "its tasks are not tasks of the receipt",
+        ),
         (lambda result: own_fresh(result)["public"].update(rows=39), "not decide on all test"),
         (lambda result: own_fresh(result)["fresh"].update(right=201), "are right than were made"),
         (
@@ -406,8 +409,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     assert room_reason(bounded(bounds=bounds(flipped=2))) == ""
     flipped = room_reason(bounded(bounds=bounds(draws=1500, flipped=4)))
     assert flipped == (
-        "4 of 1,500 drawn test embeddings of full are decided right as committed and wrong as "
-        "rerun, the limit is 3"
+        "4 of 1,500 drawn test embeddings of full are classified rightly as committed and wrongly "
+        "as rerun, the limit is 3"
     )
     text = embedding_outcome_text(bounded())
     assert (
@@ -837,9 +840,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     )
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
-    with pytest.raises(
-        StepMismatch, match="the record lacks the effect on the test embeddings, or has"
-    ):
+    with pytest.raises(StepMismatch, match="the record has no effect on the test embeddings"):
         check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 

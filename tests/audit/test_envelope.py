@@ -85,7 +85,7 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(signatures=[SIGNATURE] * 2), "signatures: List should have at most 1 item"),
         (rewritten(payloadType="text/plain"), "payloadType: Input should be 'application/vnd"),
         (rewritten(more=1), "more: Extra inputs are not permitted"),
-        (rewritten(payload="QQ="), "invalid base64"),
+        (rewritten(payload="QQ="), "payload or signature is not valid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
         (rewritten(payload="QR=="), "the envelope is not written as geneb-ci writes it"),
         (SEALED[:-1], "the envelope is not written as geneb-ci writes it"),

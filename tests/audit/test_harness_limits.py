@@ -76,7 +76,7 @@ class ScoredTask:
         error.run_facts = RunFacts(
             "scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at
         )
-        Signing(self.layout, key(), audits, lambda _: None).abort(error, self.plan)
+        Signing(self.layout, key(), audits, lambda _: None).sign_abort(error, self.plan)
         (file,) = event_files(audits)
         event = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
         assert event.aborted is not None

@@ -11,7 +11,7 @@ from geneb_ci.audit.compare.outcome import HEADS_MAX
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart
 from geneb_ci.audit.record.history import NO_SERVER_NAMED
-from geneb_ci.audit.record.published import PATH, statements_file, statements_in
+from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file, statements_in
 from geneb_ci.audit.record.signing import heads_here
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.beacon import time_of
@@ -132,7 +132,7 @@ def test_deleting_the_newest_too_is_found_by_what_was_published(tmp_path, monkey
     root = repository(tmp_path)
     plan = begun(root, plan_for(RAW))
     failed = recorded(root, outcome_of(plan, RAW, FAILED))
-    published = statements_file(read(root).history)[PATH]
+    published = statements_file(read(root).history)[STATEMENTS_PATH]
     (root / "published.json").write_bytes(published)
     assert statements_in(published)[name_of(failed)]
     monkeypatch.chdir(root)

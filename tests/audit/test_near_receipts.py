@@ -16,10 +16,10 @@ from geneb_ci.audit.compare.embeddings import DrawnTask, EmbeddedVariants, rerun
 from geneb_ci.audit.samples import EmbeddingSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, task_shares
-from geneb_ci.audit.sampling.plan import EarlierEmbeddings, EmbeddingCounts, EmbeddingPlan
+from geneb_ci.audit.sampling.plan import EarlierEmbeddings, EmbeddingPlan
 from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.common.config import find_layout
-from geneb_ci.receipt.draw import drawn_embeddings
+from geneb_ci.receipt.draw import EmbeddingCounts, drawn_embeddings
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded

@@ -16,7 +16,6 @@ import yaml
 
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.audit.trust.attestation import FIELD_GROUPS, SUBMITTERS_WORD, Author, Check
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
@@ -24,6 +23,7 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness.formats.base import Scores, StrictModel
 from reference_harness.formats.receipt_cells import ReceiptCells, TaskCells
 from reference_harness.formats.run_record import Canonical, Regime

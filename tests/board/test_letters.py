@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.board.board import row_maker
 from geneb_ci.board.columns import COLUMNS, facts_of
 from geneb_ci.board.marks import PROPERTY_WORDS, letters_read, property_outcomes
-from geneb_ci.board.parts import CheckedSubmission
+from geneb_ci.board.parts import BoardSubmission
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -78,9 +78,7 @@ def test_the_page_of_a_row_and_the_downloads_say_what_was_read():
     letters = LETTERS | {"given": 1000, "read": 610}
     document["measured"] = {splice.id: {"letters": letters, "embeddings": EMBEDDINGS}}
     submission = SubmissionV12.model_validate(document)
-    row = CheckedSubmission(
-        "0" * 64, "submissions/model.json", "", submission, RowStatistics({}, {})
-    )
+    row = BoardSubmission("0" * 64, "submissions/model.json", "", submission, RowStatistics({}, {}))
     made = row_maker(find_layout(ROOT))(row, [])
     text = f"reads 61 % of the letters of {splice.label}"
     assert facts_of(made, COLUMNS)["letters_read"] == text

@@ -21,7 +21,7 @@ from geneb_ci import api
 from geneb_ci.check import cached
 from geneb_ci.check.cached import CachedChecker, code_digest
 from geneb_ci.check.registry import RULES, chosen_rule_ids
-from geneb_ci.check.report import FileResult, Outcome, Report, outcome_of
+from geneb_ci.check.report import FileFindings, FileResult, Report, outcome_of
 from geneb_ci.check.runner import Checker
 from geneb_ci.common import cache as caches
 from geneb_ci.common import shipped as shipping
@@ -279,7 +279,7 @@ def test_what_is_no_plain_file_is_another_check(tmp_path, what):
 def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "leaderboard/policy", policy)
-    monkeypatch.setitem(shipping._PLACES, "policy", (policy,))
+    monkeypatch.setitem(shipping._FOLDERS, "policy", (policy,))
     (tmp_path / "rows").mkdir()
     files = [Path(shutil.copy(row, tmp_path / "rows")) for row in map(Path, ROWS[:2])]
     former = warm(files, tmp_path / "cache")
@@ -363,7 +363,7 @@ def test_a_process_that_is_killed_is_done_without(tmp_path, monkeypatch):
 def test_a_crash_of_a_rule_is_not_kept(tmp_path, monkeypatch):
     """The next run, which has the memory that was missing, says the rest."""
     files, folder = repository(tmp_path, ROWS[:2]), tmp_path / "cache"
-    crashed = [Outcome(str(path), "", (CRASH,), {}, ()) for path in files]
+    crashed = [FileFindings(str(path), "", (CRASH,), {}, ()) for path in files]
     with monkeypatch.context() as patch:
         patch.setattr("geneb_ci.check.runner.outcomes", lambda *_: iter(crashed))
         assert "check-crashed" in warm(files, folder)

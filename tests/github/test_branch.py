@@ -16,7 +16,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.publish.git import BadRepository, WrongRepository
-from geneb_ci.render.formats import beyond_files
+from geneb_ci.render.formats import pull_request_hint
 from tests.check.test_layouts import upstream
 from tests.git import git
 from tests.github.conftest import PEERS, sound
@@ -82,7 +82,7 @@ def test_the_base_is_main_of_the_repository_that_a_fork_was_made_from(clone, boa
         git(clone, "remote", "remove", remote)
     assert facts().base == "main"
     git(clone, "branch", "--quiet", "--move", "main", "other")
-    with pytest.raises(NothingChecked, match="neither a main branch"):
+    with pytest.raises(NothingChecked, match="no main branch to compare with"):
         check_branch()
     assert facts("other").outcome == "passed"
     with pytest.raises(WrongRepository, match="'nothing' is not a commit"):
@@ -166,7 +166,7 @@ def test_a_clone_that_git_refuses_has_no_verdict(clone, tmp_path, monkeypatch):
         check_branch()
     git(tmp_path, "init", "--quiet", "empty")
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(NothingChecked, match="neither a main branch"):
+    with pytest.raises(NothingChecked, match="no main branch to compare with"):
         check_branch()
 
 
@@ -260,8 +260,8 @@ def test_a_file_that_passes_ends_with_what_else_the_server_asks(capsys):
         assert capsys.readouterr().err == ""
     Path("submissions/model.json").write_text("{}\n", encoding="utf-8")
     assert main(["check", "submissions/model.json"]) == 11
-    assert capsys.readouterr().err == f"{beyond_files(is_short=True)}\n"
-    assert len(beyond_files(is_short=True)) <= 80, "the errors come first"
+    assert capsys.readouterr().err == f"{pull_request_hint(is_short=True)}\n"
+    assert len(pull_request_hint(is_short=True)) <= 80, "the errors come first"
 
 
 def test_what_the_server_asks_beside_a_file_names_every_rule():

@@ -143,7 +143,7 @@ def test_a_commitment_that_was_tried_after_the_beacon_is_refused(board, monkeypa
     expected = (
         "the record names no commit whose status shows its commitment"
         if shown == "nowhere"
-        else f"GitHub has no status of {board.place.base} with commitment"
+        else f"GitHub has no status of commit {board.place.base} with commitment"
     )
     assert all(f"dating: {expected}" in finding for finding in findings), findings
     # Where nobody asks the server, the lie passes: signed, linked, each step recomputed.
@@ -168,9 +168,9 @@ def test_a_commitment_that_main_did_not_have_then_may_be_one_of_many(board, monk
     monkeypatch.chdir(board.place.root)
     findings = board.verdict()
     assert findings
-    expected = f"dating: {board.commit[:12]} did not add its commitment to main"
+    expected = f"dating: commit {board.commit[:12]} did not add the signed commitment"
     assert all(expected in finding for finding in findings), findings
-    monkeypatch.setattr(dating, "_adds", lambda *_: True)
+    monkeypatch.setattr(dating, "_has_added", lambda *_: True)
     assert board.verdict() == []
 
 
@@ -230,7 +230,7 @@ def test_a_commit_that_did_not_add_the_commitment_to_main_dates_nothing(board, m
     monkeypatch.chdir(board.place.root)
     findings = board.verdict()
     assert findings
-    expected = f"dating: {board.commit[:12]} did not add its commitment to main"
+    expected = f"dating: commit {board.commit[:12]} did not add the signed commitment"
     assert all(expected in finding for finding in findings), findings
     assert all(finding.endswith("draw with --shown-on that commit") for finding in findings)
 
@@ -249,7 +249,7 @@ def test_a_placeholder_on_main_is_no_commitment(board, monkeypatch):
     board.shows(plan.commitment_sha256, plan.committed_at)
     recorded(board.root, outcome_of(plan, raw), private(board))
     monkeypatch.chdir(board.place.root)
-    assert any("main does not have its signed commitment" in text for text in board.verdict())
+    assert any("main lacks the signed commitment of the record" in text for text in board.verdict())
 
 
 def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):

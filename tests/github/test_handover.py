@@ -20,9 +20,9 @@ from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     PullVerdict,
     Verdicts,
+    counts_by_rule,
     listed_findings,
     outcome_of,
-    shown_places_of,
 )
 from geneb_ci.github.verdict.verdict_line import decode, encode
 from tests.each import each
@@ -57,7 +57,7 @@ def pull_of(
     findings: list[Finding], number: int = 1, model: str = "model", **options: Any
 ) -> PullVerdict:
     """Return a verdict on a pull request with these findings."""
-    places = shown_places_of(findings)
+    places = counts_by_rule(findings)
     digest = {"path": "submissions/model.json", "blob": "1" * 40, "sha256": "2" * 64}
     value = {
         "number": number,
@@ -190,7 +190,7 @@ FINDING = (*FIRST, "findings", 0)
         ),
         (
             change((*FIRST, "places"), {}),
-            "the verdict on #1 lists missing-task (error), which it does not count",
+            "the verdict on #1 lists missing-task (error), but counts no such finding",
         ),
         (change((*FIRST, "places", "missing-task"), 0), "at pulls/0/places/missing-task"),
         (change((*FIRST, "places", "no-such-rule"), 1), "names an unknown rule: no-such-rule"),
@@ -205,7 +205,7 @@ FINDING = (*FIRST, "findings", 0)
         ),
         (
             change((*FINDING, "severity"), "note"),
-            "the verdict on #1 lists missing-task (note), which it does not count",
+            "the verdict on #1 lists missing-task (note), but counts no such finding",
         ),
         (change((*FINDING, "message"), "a\nb"), "at pulls/0/findings/0/message"),
         (change((*FINDING, "message"), "x" * 601), "at pulls/0/findings/0/message"),

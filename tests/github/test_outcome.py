@@ -12,10 +12,10 @@ from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     Counts,
     PullOutcome,
+    counts_by_rule,
     counts_of,
     important_findings,
     outcome_of,
-    shown_places_of,
 )
 
 ERROR, WARNING, NOTE = "missing-task", "round-numbers", "no-run-details"
@@ -82,7 +82,7 @@ def test_exactly_these_rules_are_for_maintainers():
 
 def test_findings_are_counted_by_rule_and_by_severity():
     findings = [finding(rule) for rule in (WARNING, ERROR, ERROR, CRASHED, NOTE, WARNING, WARNING)]
-    places = shown_places_of(findings)
+    places = counts_by_rule(findings)
     assert list(places.items()) == sorted({ERROR: 2, CRASHED: 1, WARNING: 3, NOTE: 1}.items())
     assert counts_of(places) == Counts(error=2, crashed=1, warning=3, note=1)
     assert counts_of({}) == Counts(0, 0, 0, 0)

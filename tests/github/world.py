@@ -60,7 +60,7 @@ class DirectWire(Wire):
         answer = self.server.answer(verb, whole, TOKEN, raw)
         values_by_header = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status >= 400:
-            self._refuse(Refusal(answer.status, values_by_header, answer.body))
+            self._raise_refusal(Refusal(answer.status, values_by_header, answer.body))
         return values_by_header, json.loads(json.dumps(answer.body))
 
 

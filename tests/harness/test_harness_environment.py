@@ -202,4 +202,4 @@ def test_a_run_says_why_its_record_names_no_commit(
     assert done.returncode == 0, done.stderr
     assert json.loads((harness.folder / "r.json").read_text())["harness"]["commit"] is None
     text = " ".join(done.stderr.split())
-    assert f"the record names no commit of the harness, as git failed: {DUBIOUS}" in text
+    assert f"the record contains no commit of the harness, as git failed: {DUBIOUS}" in text

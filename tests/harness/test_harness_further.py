@@ -74,7 +74,7 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
         ([row("fresh", 0, "ACGT")], "sequence 0: the task has no label None"),
         (
             [row("test", 160, "ACGT")],
-            "sequence 0: index 160 in test, which has 160 sequences",
+            "sequence 0: found the index 160 in test, expected less than 160, its number of",
         ),
     ],
 )

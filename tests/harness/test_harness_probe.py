@@ -196,7 +196,7 @@ def test_one_process_alone_uses_an_accelerator(
     monkeypatch: pytest.MonkeyPatch, device_options: dict[str, object], says: str
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
-    monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
+    monkeypatch.setattr(command, "_torch_device", lambda name: (name, ""))
     options: dict[str, Any] = {
         "probe_device": "cuda",
         "jobs": None,
@@ -236,7 +236,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "wrong"), [("cpu", ""), ("meta", "Tensor.item() cannot be")])
 def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
     """In float64, in a process that ends: this one takes no memory there."""
-    device, message = command._named_by_torch(name)
+    device, message = command._torch_device(name)
     assert message.startswith(wrong)
     assert bool(message) == bool(wrong)
     assert wrong or device == name

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.compare_outputs import add_own, differences, drop_digests
+from tools.compare_outputs import copy_own_files, differences, drop_digests
 
 
 def test_changed_lost_and_new_outputs_are_listed(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_each_version_reads_its_own_policy(tmp_path: Path) -> None:
         (policy / f"{version}.toml").write_text(version)
         (tmp_path / version / "schemas").mkdir()
         (tmp_path / version / "schemas/benchmark.json").write_text(version)
-        add_own(tmp_path / version, tmp_path / "inputs")
+        copy_own_files(tmp_path / version, tmp_path / "inputs")
     inputs = tmp_path / "inputs"
     assert [p.name for p in (inputs / "public/leaderboard/policy").iterdir()] == ["new.toml"]
     assert {p.read_text() for p in inputs.glob("*/schemas/benchmark.json")} == {"new"}

@@ -31,6 +31,7 @@ ALLOWED_NAMES = {
     "*_command": "commands: cli.main.COMMANDS names their modules",
     "_repr_html_": "notebooks call it",
     "to_csv": "docs/developer/python.md promises it of a comparison",
+    "hold": "docs/developer/python.md promises it of a verification",
     "format_commands": "click calls it",
     "format_options": "click calls it",
     "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",

@@ -133,7 +133,9 @@ def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys
     """Nothing could set the status, and every pull request would wait."""
     forge.is_installed = False
     monkeypatch.setattr(new_app, "ASK_S", 0.01)
-    monkeypatch.setattr(new_app, "_is_installed", limited(new_app._is_installed, monkeypatch))
+    monkeypatch.setattr(
+        new_app, "_wait_for_installation", limited(new_app._wait_for_installation, monkeypatch)
+    )
     code, _, out, _ = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 0
     assert (forge.variables[""], required(forge)) == ({}, [])

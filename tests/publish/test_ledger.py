@@ -16,7 +16,7 @@ from geneb_ci.publish.ledger import (
     audited_model,
     ledger,
     level_at,
-    submission_of,
+    submitted_model,
 )
 from geneb_ci.publish.manifest import Event
 from tests.paths import SUBMISSIONS
@@ -166,7 +166,7 @@ def test_names_that_are_no_rows(clone):
     (clone.root / "submissions/link.json").symlink_to("model-a.json")
     clone.commit("Things that are no rows")
     assert len(events_of(clone)) == 1
-    assert submission_of("submissions/.hidden.json") is None
+    assert submitted_model("submissions/.hidden.json") is None
     assert audited_model("leaderboard/audits/m/deeper/x.json") is None
 
 

@@ -67,7 +67,9 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
     _require_usual_places(dataclasses.replace(layout, **unset))
     with pytest.raises(BadConfiguration) as caught:
         _require_usual_places(dataclasses.replace(layout, **elsewhere))
-    assert caught.value.message.startswith(f"pyproject.toml: [tool.geneb-ci] {name} is not ")
+    assert caught.value.message.startswith(
+        f"pyproject.toml: the setting {name} of [tool.geneb-ci] is "
+    )
 
 
 def test_a_space_that_holds_what_was_sent_has_nothing_wrong():

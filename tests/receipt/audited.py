@@ -36,7 +36,7 @@ from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
-from geneb_ci.receipt.draw import SampleSizes, TaskStrata, draw_shares, drawn_embeddings
+from geneb_ci.receipt.draw import EmbeddingCounts, TaskStrata, draw_shares, drawn_embeddings
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
@@ -91,7 +91,7 @@ def scored(
     folder: Path,
     task: str,
     rows: Rows,
-    sample: SampleSizes,
+    sample: EmbeddingCounts,
     *,
     seed: str = SEED,
     source: Source | None = None,

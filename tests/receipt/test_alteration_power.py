@@ -14,7 +14,7 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_training,
     mcc,
 )
-from geneb_ci.receipt.draw import SampleSizes, TaskStrata, draw_shares, drawn_embeddings
+from geneb_ci.receipt.draw import STANDARD_COUNTS, TaskStrata, draw_shares, drawn_embeddings
 from geneb_ci.receipt.raise_bound import cells_of
 from geneb_ci.statistics.metrics import scores_of_matrix
 
@@ -97,7 +97,8 @@ def test_the_probability_of_a_draw_is_that_of_the_draws_made() -> None:
     """Three of 30 right embeddings of one class are altered; 400 seeds draw 10 embeddings each."""
     labels = np.r_[np.zeros(30, np.int64), np.ones(50, np.int64)]
     strata = TaskStrata("task", 1, labels, {"full": labels[None, :]}, {})
-    share = draw_shares(SampleSizes(test=10), {"task": 2}, [["task"]])["task"]
+    counts = STANDARD_COUNTS.model_copy(update={"test": 10})
+    share = draw_shares(counts, {"task": 2}, [["task"]])["task"]
     r = 0.5 * 3 / 80 + 0.25 * 3 / 30
     missed = 0
     for number in range(400):

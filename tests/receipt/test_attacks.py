@@ -12,7 +12,7 @@ import pytest
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingRepeat
 from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise
 from geneb_ci.receipt.column_rule import judge
-from geneb_ci.receipt.draw import SampleSizes
+from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import TaskData
@@ -22,8 +22,8 @@ from tests.receipt import attacks
 from tests.receipt.audited import Found, audit, scored
 
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
-SAMPLE = SampleSizes(test=240, training=30, support=120)
-ALL = SampleSizes(test=100_000, training=3000, support=100_000)
+SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
+ALL = EmbeddingCounts(test=100_000, training=3000, support=100_000, whole=False)
 """So many draws that every right test embedding is among them."""
 
 
@@ -49,7 +49,7 @@ def labels_of(task: str) -> np.ndarray:
 def audited(
     folder: Path,
     change: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray],
-    sample: SampleSizes = SAMPLE,
+    sample: EmbeddingCounts = SAMPLE,
     tasks: tuple[str, ...] = TASKS,
 ) -> Found:
     """Audit receipts whose embeddings were changed, by reruns of the honest ones."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.receipt.draw import (
     SMALL_TASK,
-    SampleSizes,
+    STANDARD_COUNTS,
     TaskShare,
     TaskStrata,
     draw_shares,
@@ -140,7 +140,7 @@ def test_a_task_without_right_predictions_has_no_test_rows() -> None:
 def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows() -> None:
     classes = {f"t{i}": 2 for i in range(6)} | {"many": 25}
     categories = [["t0"], ["t1", "t2", "many", "elsewhere"], ["t3", "t4", "t5"], ["elsewhere"]]
-    shares = draw_shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
+    shares = draw_shares(STANDARD_COUNTS, classes, categories)
     assert [share.test for share in shares.values()] == [500, *[167] * 6]
     assert Counter(share.training for share in shares.values()) == {30: 7}
     assert shares["many"].support == 1014

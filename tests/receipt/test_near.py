@@ -18,7 +18,7 @@ from geneb_ci.receipt.near import (
     EMBEDDINGS_MIN,
     NEAR_PREDICTIONS,
     Nearness,
-    Sample,
+    ReceiptSample,
     compared_positions,
     nearness_of,
 )
@@ -37,8 +37,8 @@ MOVED, COLUMNS = "after moving, scaling and rotating", "after rescaling each col
 LENGTHS = "after rescaling each embedding"
 
 
-def sample(rows: np.ndarray) -> Sample:
-    return Sample(PLACES, rows)
+def sample(rows: np.ndarray) -> ReceiptSample:
+    return ReceiptSample(PLACES, rows)
 
 
 def noise(relative: float) -> Any:
@@ -112,7 +112,7 @@ def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int
         size=first_rows.shape
     )
     places = PLACES[:EMBEDDINGS_MIN]
-    a, b = Sample(places, first_rows), Sample(places, two)
+    a, b = ReceiptSample(places, first_rows), ReceiptSample(places, two)
     first, second = nearness_of(a, b), nearness_of(b, a)
     assert first.is_near == second.is_near
     assert first.close == pytest.approx(second.close, abs=0.1)  # an embedding may be at the border
@@ -124,7 +124,7 @@ def test_rows_that_are_all_alike_are_not_aligned() -> None:
 
 
 def test_receipts_without_common_rows_are_refused() -> None:
-    few = Sample(PLACES[: EMBEDDINGS_MIN - 1], ROWS[: EMBEDDINGS_MIN - 1])
+    few = ReceiptSample(PLACES[: EMBEDDINGS_MIN - 1], ROWS[: EMBEDDINGS_MIN - 1])
     with pytest.raises(NothingChecked, match="have 49 of the compared embeddings in common"):
         nearness_of(sample(ROWS), few)
 

@@ -149,7 +149,7 @@ def test_interpreters():
 def test_an_environment_that_was_written_into_is_not_used_again(tmp_path):
     environments, path = Environments(tmp_path / "kept"), tmp_path / "tools"
     for _ in range(2):
-        environments.bare(CURRENT_INTERPRETER, path, pip=False)
+        environments.create(CURRENT_INTERPRETER, path, pip=False)
         assert (path / "bin/python").is_symlink()
     assert environments.restore("another key", [path]) is None
     environments.keep("key", "a.job", [path])
@@ -158,7 +158,7 @@ def test_an_environment_that_was_written_into_is_not_used_again(tmp_path):
     with pytest.raises(RuntimeError, match=r"a job wrote into its environment: 0/pyvenv\.cfg"):
         environments.restore("key", [path])
     with pytest.raises(RuntimeError, match=r"a job wrote into its environment"):
-        environments.bare(CURRENT_INTERPRETER, path, pip=False)
+        environments.create(CURRENT_INTERPRETER, path, pip=False)
 
 
 def test_an_install_is_known_by_all_that_it_depends_on(tmp_path):

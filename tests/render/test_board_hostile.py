@@ -18,7 +18,7 @@ from geneb_ci.board.diff import (
     RankMove,
     RegimePlace,
 )
-from geneb_ci.publish.comparison import Comparison, Replay, RuleEffect
+from geneb_ci.publish.comparison import BoardComparison, Replay, RuleEffect
 from geneb_ci.render import comparison
 from tests.render.hostile import texts
 
@@ -38,7 +38,7 @@ def comparisons(draw):
         moves=(RankMove(text, PLACE, PLACE, (first, other, text), (), inside_noise=True),),
         pushed={"full": 3},
     )
-    return Comparison(
+    return BoardComparison(
         text, "0" * 40, diff, (RejectedSubmission(first, 1),), (RejectedSubmission(other, 0),)
     )
 

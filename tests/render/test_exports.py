@@ -20,7 +20,7 @@ from geneb_ci.board.columns import Row
 from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.tables import FORMULA, MARK, Table, TableColumn
+from geneb_ci.board.tables import FORMULA, MARK, DescribedTable, TableColumn
 from geneb_ci.common import parquet
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
@@ -190,7 +190,7 @@ def third_evidence(made: Site) -> Any:
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_no_text_becomes_a_formula_and_each_comes_back(texts: list[str]) -> None:
     columns = tuple(TableColumn(f"c{n}", "text", "") for n in range(len(texts)))
-    content = csv_bytes(Table("t", "", columns, lambda: [tuple(texts)])).decode()
+    content = csv_bytes(DescribedTable("t", "", columns, lambda: [tuple(texts)])).decode()
     (_, line) = csv.reader(io.StringIO(content, newline=""))
     assert [
         cell_text

@@ -16,7 +16,7 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.situation.contributor import TABLE, BranchState, ReceiptFacts
+from geneb_ci.situation.contributor import TABLE, BranchState, DeclaredReceipt
 from geneb_ci.situation.table import Role, decide
 from tests.cli.repository import commit, put, small_repository
 from tests.git import git
@@ -704,7 +704,7 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
         row=ROW,
         pending=(ROW,),
         models=("gamma",),
-        receipt=ReceiptFacts(is_published=False, file_count=13),
+        receipt=DeclaredReceipt(is_published=False, file_count=13),
         is_practice_board=True,
     )
     step = decide(Role.CONTRIBUTOR, state, TABLE)

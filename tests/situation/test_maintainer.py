@@ -550,7 +550,7 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     number = world.open({"README.md": ("100644", b"mine\n")}, title="Change the README")
     world.sweep()
     monkeypatch.setattr(servers, "connect", lambda _: world.github())
-    monkeypatch.setattr(servers, "reached_by_gh", lambda: True)
+    monkeypatch.setattr(servers, "is_gh_usable", lambda: True)
     next_step = step(role="maintainer", repository="org/board")
     assert next_step.situation == "pull-request-waits", next_step.text()
     assert next_step.command == f"gh pr view {number} --repo org/board"

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         workflows = reading.workflows(root)
         failures += reading.versions(root, workflows)
     except reading.Unsound as error:
-        return _ended([str(error)], [], started)
+        return _print_summary([str(error)], [], started)
     jobs = [f"{name}.{job}" for name, workflow in workflows.items() for job in workflow.jobs]
     chosen = [job for job in jobs if not options.job or {job, job.split(".")[0]} & set(options.job)]
     if options.borrow:  # this program's environment cannot build the site
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     ]:
         parser.error(f"there is no job {unknown[0]!r}; there are: {', '.join(jobs)}")
     if failures:
-        return _ended(failures, [], started)
+        return _print_summary(failures, [], started)
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rehearsal-", ignore_cleanup_errors=True) as at,
         world(
@@ -79,7 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
                 for scope in _unused(workflows, job, rehearsed.used[job])
             ]
         failed = [o for o in rehearsed.outcomes if o.conclusion == "failure" and not o.intended]
-    return _ended(failures, failed, started, partly=len(chosen) < len(jobs) or options.borrow)
+    return _print_summary(
+        failures, failed, started, partly=len(chosen) < len(jobs) or options.borrow
+    )
 
 
 def _unused(workflows: dict[str, Workflow], job: str, used: set[str]) -> list[str]:
@@ -96,7 +98,7 @@ def _say(outcome: Outcome) -> None:
         print(f"    {step.seconds:6.1f} s  {step.conclusion:8} {step.name}{note}", flush=True)
 
 
-def _ended(
+def _print_summary(
     failures: list[str], failed: list[Outcome], begun: float, *, partly: bool = False
 ) -> int:
     """Print the summary and return the exit code."""

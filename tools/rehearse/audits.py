@@ -21,7 +21,7 @@ from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, pem_of
 from tests.audit.relay import relay, says
 from tests.publish.hub import WRITER
-from tools.rehearse.expected import hold, hold_in
+from tools.rehearse.expected import require_equal, require_in
 from tools.rehearse.forge import APP_ACCOUNT, AUDITOR, REQUIRED, git
 from tools.rehearse.standins import APP, clone
 from tools.rehearse.triggers import Event, repository
@@ -41,7 +41,8 @@ class Audits:
 
     def __init__(self, story: "Story") -> None:
         self.story, self.world, self.forge = story, story.world, story.world.forge
-        self.ground = ""
+        self.board_commit = ""
+        """The commit of main that made it a board of GENEB-mini."""
         self.files: dict[str, bytes] = {}
 
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -49,16 +50,16 @@ class Audits:
         chosen = [name for name in ("open", "ready", "rerun", "deliver") if self._is_chosen(name)]
         if not chosen:
             return
-        yield "main becomes a board of GENEB-mini", self.founded
+        yield "main becomes a board of GENEB-mini", self.set_up_board
         if {"open", "rerun", "deliver"} & set(chosen):
-            yield "a label and a merge verify a row, by a runner for one job", self.by_runner
+            yield "a label and a merge verify a row, by a runner for one job", self.audit_by_runner
         if "ready" in chosen:
-            yield "a row of main and a merge verify it, by a Job of the Hub", self.by_hub
+            yield "a row of main and a merge verify it, by a Job of the Hub", self.audit_by_hub
 
     def _is_chosen(self, job: str) -> bool:
         return self.world.chosen(f"audit.{job}")
 
-    def founded(self) -> None:
+    def set_up_board(self) -> None:
         """Push a practice board to main, and run the row that will be proposed."""
         work = self.world.folder / "practice"
         clone(self.forge.repository, work, "refs/heads/main", depth=1)
@@ -76,17 +77,17 @@ class Audits:
         git(work, "add", "--all")
         git(work, "commit", "--quiet", "-m", "A board of GENEB-mini")
         git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-        self.ground = git(work, "rev-parse", "HEAD")
-        self.forge.learn(self.ground)
-        self.files = self._measured(work)
+        self.board_commit = git(work, "rev-parse", "HEAD")
+        self.forge.learn(self.board_commit)
+        self.files = self._run_harness(work)
 
     def _verdict_ended(self) -> Event:
-        """Return the event that ends a verdict and so starts an audit, without a schedule."""
+        """Return the event of an ended verdict, which starts an audit without a schedule."""
         run = {"name": "verdict", "event": "workflow_run", "conclusion": "success"}
         payload = repository() | {"action": "completed", "workflow_run": run}
         return Event("workflow_run", "refs/heads/main", self.forge.main, payload)
 
-    def _measured(self, work: Path) -> dict[str, bytes]:
+    def _run_harness(self, work: Path) -> dict[str, bytes]:
         """Run the harness as a contributor does; return the files of the submission."""
         subprocess.run(
             [
@@ -105,14 +106,14 @@ class Audits:
             f"submissions/cards/{MODEL}.md": template("card.md.in", {}),
         }
 
-    def by_runner(self) -> None:
+    def audit_by_runner(self) -> None:
         """Audit on this machine, in the place of a self-hosted runner."""
         self.world.variables |= {"AUDIT_FLAVOR": "", "AUDIT_RUNNER": "gpu-box"} | _PYTHON
-        self._audited({"open", "ready", "rerun", "deliver"})
+        self._audit({"open", "ready", "rerun", "deliver"})
 
-    def by_hub(self) -> None:
+    def audit_by_hub(self) -> None:
         """Audit a row that is already on main, as a Job of the imitated Hub, with an App."""
-        git(self.forge.repository, "update-ref", "refs/heads/main", self.ground)
+        git(self.forge.repository, "update-ref", "refs/heads/main", self.board_commit)
         for path, raw in self.files.items():
             self.forge.push(path, raw)
         self.world.variables |= {"AUDIT_FLAVOR": "l4x1", "AUDIT_RUNNER": ""} | _PYTHON
@@ -120,11 +121,11 @@ class Audits:
         self.world.variables |= dict.fromkeys(("AUDIT_APP", "VERDICT_APP"), APP[0])
         self.world.variables["VERDICT_BOT"] = account
         self.forge.pinned = APP_ACCOUNT
-        self._audited({"open", "ready", "deliver"})
+        self._audit({"open", "ready", "deliver"})
         (spec,) = self.world.hub.shelf.jobs.specs.values()
         self._no_secret(json.dumps(spec))
 
-    def _audited(self, jobs: set[str]) -> None:
+    def _audit(self, jobs: set[str]) -> None:
         """Run the workflow for a label or a row, merge its records, and check the result."""
         is_on_main = "rerun" not in jobs
         if is_on_main:
@@ -138,21 +139,23 @@ class Audits:
         with self._secrets():
             outcomes = self.story.run(event, "audit", only="audit")
         if is_on_main and "ready" in outcomes["audit"]:
-            hold_in("the summary", "at most $", outcomes["audit"]["ready"].summary)
+            require_in("the summary", "at most $", outcomes["audit"]["ready"].summary)
         if "deliver" not in outcomes["audit"]:
             return
         ran = {
             name for name, outcome in outcomes["audit"].items() if outcome.conclusion == "success"
         }
-        hold("jobs that ran", ran, jobs)
+        require_equal("jobs that ran", ran, jobs)
         if is_on_main:
             number = max(self.forge.issues)
-        hold("labels", self.forge.labels(number), [AGREES])
-        hold("the pull request, or the issue", self.forge.thread(number)["state"], "closed")
-        hold_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
+        require_equal("labels", self.forge.labels(number), [AGREES])
+        require_equal(
+            "the pull request, or the issue", self.forge.thread(number)["state"], "closed"
+        )
+        require_in("the comment", "| `signer` | holds |", self.forge.comments[number][-1]["body"])
         record = max(self.forge.pulls)
         written = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
-        hold("writes to main", {path for path in written if "/merge" in path}, set())
+        require_equal("writes to main", {path for path in written if "/merge" in path}, set())
         if self.world.chosen("verdict.report"):
             sweep = Event("schedule", "refs/heads/main", self.forge.main, repository())
             self.story.run(sweep, "verdict", only="verdict")
@@ -161,11 +164,11 @@ class Audits:
             status = {"context": REQUIRED, "state": "success", "creator": self.forge.pinned}
             self.forge.statuses[head] = [status]
         self.story.merge_of(record)
-        hold_in("the row on main", f"{MODEL}  audited: audit ", self._explained())
+        require_in("the row on main", f"{MODEL}  audited: audit ", self._explanation())
 
     @contextlib.contextmanager
     def _secrets(self) -> Iterator[None]:
-        """Give the environment its secrets, and GitHub's clock the time of a published round."""
+        """Set the secrets of the environment, and GitHub's clock to the time of a beacon round."""
         self.world.secrets[ENVIRONMENT] = {
             "AUDIT_KEY": pem_of().decode(),
             "AUDIT_TOKEN": "" if self.world.variables["AUDIT_APP"] else WRITER_TOKEN,
@@ -184,9 +187,9 @@ class Audits:
     def _no_secret(self, log: str) -> None:
         stored = self.world.secrets[ENVIRONMENT].items()
         leaked = [name for name, value in stored if value and value in log]
-        hold("secrets in the Job of the Hub", leaked, [])
+        require_equal("secrets in the Job of the Hub", leaked, [])
 
-    def _explained(self) -> str:
+    def _explanation(self) -> str:
         checkout = self.world.folder / f"explained-{len(self.forge.pulls)}"
         clone(self.forge.repository, checkout, "refs/heads/main", depth=0)
         process = subprocess.run(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Facts = set[tuple[str, int, int]]
-"""Name, size and time of each file, but for those with bytecode, which Python writes by itself."""
+"""Name, size in bytes and time of change in ns of each file, except of Python's bytecode."""
 CURRENT_INTERPRETER = Path(sys.executable)
 """The interpreter that runs the rehearsal itself."""
 _INSTALLS = re.compile(r"tools/install-locked\b")
@@ -29,12 +29,12 @@ class Environments:
 
     folder: Path
     jobs: dict[str, str] = field(default_factory=dict)
-    """By key of an install step: the first job that ran it."""
+    """Name of the first job that ran an install step, by the step's key."""
     facts: dict[str, Facts] = field(default_factory=dict)
-    """By key of an install step: the files that it created."""
+    """Facts of the files that an install step created, by the step's key."""
 
-    def bare(self, interpreter: Path, folder: Path, *, pip: bool = True) -> None:
-        """Create an empty environment in a folder; a repeated one is linked from the first."""
+    def create(self, interpreter: Path, folder: Path, *, pip: bool = True) -> None:
+        """Create an empty environment in a folder, or link it from an earlier equal one."""
         digest = hashlib.sha256(f"{interpreter} {folder}".encode()).hexdigest()
         if self.restore(digest, [folder]) is None:
             options = [] if pip else ["--without-pip"]
@@ -44,7 +44,7 @@ class Environments:
     def borrow(self, environment: Path, root: Path) -> None:
         """Let an environment use the packages of this program and the code of a checkout."""
         if not environment.exists():
-            self.bare(CURRENT_INTERPRETER, environment, pip=False)
+            self.create(CURRENT_INTERPRETER, environment, pip=False)
         (packages,) = environment.glob("lib/python*/site-packages")
         paths = f"{root}\n{sysconfig.get_path('purelib')}\n"
         (packages / "geneb-ci.pth").write_text(paths, encoding="utf-8")
@@ -59,15 +59,17 @@ class Environments:
             digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
 
-    def keep(self, digest: str, job: str, places: list[Path]) -> None:
-        """Store what an install step of a job created in these folders."""
-        for number, folder in enumerate(places):
+    def keep(self, digest: str, job: str, folders: list[Path]) -> None:
+        """Store what an install step created in folders, under its key and the name of its job."""
+        for number, folder in enumerate(folders):
             if folder.exists():
                 _link(folder, self.folder / digest / str(number))
         self.jobs[digest], self.facts[digest] = job, _facts(self.folder / digest)
 
-    def restore(self, digest: str, places: list[Path]) -> str | None:
-        """Restore what an install step created; return the name of its job, None if unknown.
+    def restore(self, digest: str, folders: list[Path]) -> str | None:
+        """Restore what an install step created in folders; return the name of its job.
+
+        Return None if no job ran such a step.
 
         Raises RuntimeError if a job has changed one of its files since.
         """
@@ -76,7 +78,7 @@ class Environments:
         if changed := _facts(self.folder / digest) ^ self.facts[digest]:
             jobs = sorted({job for job, *_ in changed})
             raise RuntimeError(f"a job wrote into its environment: {', '.join(jobs[:3])}")
-        for number, folder in enumerate(places):
+        for number, folder in enumerate(folders):
             if (stored := self.folder / digest / str(number)).exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 _link(stored, folder)

@@ -40,7 +40,7 @@ def substitute(text: str, contexts: Mapping[str, Any]) -> str:
 
 
 def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -> bool:
-    """Evaluate an `if:`. Unless it calls a status function, `success()` is required as well."""
+    """Return whether an `if:` is true; unless it calls a status function, `success` is required."""
     if text is None:
         return success
     expression = text.strip()

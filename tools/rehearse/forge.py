@@ -22,8 +22,9 @@ AUDITOR = frozenset(
         *("pull_requests:read", "pull_requests:write", "pulls:open"),
     }
 )
-"""The App that opens pull requests with audit records."""
+"""Rights of the App that opens pull requests with audit records."""
 APP_ACCOUNT = {"id": 9, "login": "audits[bot]"}
+"""Account of that App."""
 
 Files = Mapping[str, bytes | None]
 """Bytes of files by path in the repository; None deletes a file."""
@@ -84,10 +85,10 @@ class GitForge(GitHubServer):
         self.pinned: dict[str, Any] | None = None
         """The only account whose status allows a merge; None if anybody's does."""
         self.identities: dict[str, dict[str, str]] = {}
-        """By token with which a job requests its identity: the claims of the job."""
+        """Claims of each job, by the token with which it requests its identity."""
 
     def routes(self) -> list[tuple[str, str, str, Callable[..., Answer]]]:
-        """Return the routes of the tests' server, and those for what people do."""
+        """Return the routes of the tests' server, and those that need git repositories on disk."""
         return [
             (r"/git/matching-refs/(\S+)", "GET", "contents:read", GitForge.matching_refs),
             *ROUTES,
@@ -112,7 +113,7 @@ class GitForge(GitHubServer):
         return self.main
 
     def learn(self, sha: str) -> None:
-        """Read the commits, trees and files up to a commit, as far as they are unknown."""
+        """Read the commits up to a commit, with their trees and files, unless already read."""
         listed = git(self.repository, "log", "--format=%H %T %P", sha).splitlines()
         for commit, tree, *parents in (line.split() for line in listed):
             if commit not in self.commits:
@@ -276,7 +277,7 @@ class GitForge(GitHubServer):
         return f"{self.address}/repos/{REPOSITORY}{path}"
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
-        """Answer a request, including those outside a repository's API: a job's identity."""
+        """Answer a request; one for a job's identity is outside the API of the repository."""
         if (verb, path) == ("GET", "/identity"):
             asking = next(
                 (self.identities[token] for token in self.granted & set(self.identities)), {}

@@ -11,7 +11,7 @@ VERSION = re.compile(r"3\.\d+")
 
 
 class NoInterpreter(Exception):  # noqa: N818 (named after what is wrong)
-    """This machine has no Python of the version that a workflow names."""
+    """This machine has no Python of the version that a workflow requires."""
 
 
 def find(version: str) -> Path:

@@ -88,13 +88,17 @@ class Job:
         self.workspace = root / "work/board/board"
         for folder in (self.home, self.temp, self.tools, self.files, self.workspace):
             folder.mkdir(parents=True)
-        standins.host_programs(self.host)
+        standins.write_host_programs(self.host)
         self.path: list[str] = []
+        """Folders that steps put first on PATH."""
         self.exported: dict[str, str] = {}
+        """Environment variables that steps set for later steps."""
         self.installed: list[str] = []
         """Keys of the install steps so far."""
-        self.pristine = True
+        self.is_pristine = True
+        """Whether only install steps have run so far, whose results can be restored."""
         self.count = 0
+        """Number of steps so far."""
         self.context = contexts | {"github": self._github(), "runner": self._runner()}
         self.summary = self.files / "summary"
         self.summary.touch()
@@ -152,7 +156,7 @@ class Job:
         if "id_token:write" in self.granted:
             identity = {
                 "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.world.forge.address}/identity",
-                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": self.world.ask_identity(self),
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": self.world.new_identity_token(self),
             }
         return {
             **passed,
@@ -179,15 +183,15 @@ class Job:
         self.world.forge.used.clear()
         try:
             steps: dict[str, Any] = StrictContext()
-            self._steps(self.tree["steps"], self.context | {"steps": steps}, {})
+            self._run_steps(self.tree["steps"], self.context | {"steps": steps}, {})
             outputs = self.tree.get("outputs", {})
             filled = self.context | {"steps": steps}
             self.outcome.outputs = {k: substitute(v, filled) for k, v in outputs.items()}
         except (ExpressionError, Unsound, RuntimeError) as error:
-            self._failed("outputs", str(error))
+            self._add_failure("outputs", str(error))
         finally:
             if denied := self.world.forge.denied:  # even if the job went on regardless
-                self._failed("permissions", "\n".join(sorted(set(denied))))
+                self._add_failure("permissions", "\n".join(sorted(set(denied))))
             job = self.outcome.job.split(" ")[0]
             self.world.used.setdefault(job, set()).update(self.world.forge.used)
             del self.world.forge.grants[self.token]
@@ -195,54 +199,58 @@ class Job:
         self.outcome.summary = self.summary.read_text(encoding="utf-8")
         return self.outcome
 
-    def _failed(self, step: str, why: str, seconds: float = 0.0) -> None:
+    def _add_failure(self, step: str, why: str, seconds: float = 0.0) -> None:
         self.outcome.conclusion = "failure"
         self.outcome.steps.append(Step(step, "failure", seconds, log=why))
 
-    def _steps(
+    def _run_steps(
         self, steps: list[dict[str, Any]], contexts: dict[str, Any], more: dict[str, str]
     ) -> bool:
         """Run the steps of a job or a composite action; return whether all succeeded."""
-        good = True
+        has_succeeded = True
         for step in steps:
             self.count += 1
             step_name = step.get("name") or step.get("uses") or step.get("run", "").strip()
             title = step_name.splitlines()[0].split(" #")[0][:70]
             begun = time.monotonic()
-            contexts |= status_functions(success=good)
+            contexts |= status_functions(success=has_succeeded)
             try:
                 if not condition(
-                    step.get("if"), self._with_environment(contexts, more), success=good
+                    step.get("if"), self._with_environment(contexts, more), success=has_succeeded
                 ):
-                    self._note(step, contexts, {}, "skipped")
+                    self._set_result(step, contexts, {}, "skipped")
                     self.outcome.steps.append(Step(title, "skipped"))
                     continue
-                fine, outputs = self._step(step, title, contexts, more)
+                step_succeeded, outputs = self._run_step(step, title, contexts, more)
             except (ExpressionError, Unsound, RuntimeError) as error:
                 self.outcome.steps.append(
                     Step(title, "failure", time.monotonic() - begun, log=str(error))
                 )
-                fine, outputs = False, {}
+                step_succeeded, outputs = False, {}
             tolerated = substitute(step.get("continue-on-error", "false"), contexts) == "true"
-            self._note(step, contexts, outputs, "success" if fine else "failure")
-            if not fine and tolerated:
+            self._set_result(step, contexts, outputs, "success" if step_succeeded else "failure")
+            if not step_succeeded and tolerated:
                 # GitHub goes on silently; the rehearsal shows it, or nobody would notice.
                 self.outcome.steps[-1].note = "on GitHub, continue-on-error hides this failure"
-            self.outcome.conclusion = self.outcome.conclusion if fine else "failure"
-            good = good and (fine or tolerated)
-        return good
+            self.outcome.conclusion = self.outcome.conclusion if step_succeeded else "failure"
+            has_succeeded = has_succeeded and (step_succeeded or tolerated)
+        return has_succeeded
 
     @staticmethod
-    def _note(
-        step: dict[str, Any], contexts: dict[str, Any], outputs: dict[str, str], how: str
+    def _set_result(
+        step: dict[str, Any], contexts: dict[str, Any], outputs: dict[str, str], conclusion: str
     ) -> None:
         if "id" in step:
-            contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": how, "conclusion": how}
+            contexts["steps"][step["id"]] = {
+                "outputs": outputs,
+                "outcome": conclusion,
+                "conclusion": conclusion,
+            }
 
     def _with_environment(self, contexts: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
         return contexts | {"env": {**self.exported, **env}}
 
-    def _step(
+    def _run_step(
         self, step: dict[str, Any], title: str, contexts: dict[str, Any], more: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
         """Run one step; return whether it succeeded, and its outputs."""
@@ -257,20 +265,20 @@ class Job:
                 key: substitute(v, contexts_of_step) for key, v in step.get("with", {}).items()
             }
             if step["uses"].startswith(("./", "$/")):
-                return self._composite(step["uses"], inputs, env)
+                return self._run_composite(step["uses"], inputs, env)
             action = step["uses"].partition("@")[0]
             if action not in standins.ACTIONS:
                 raise Unsound(f"{action}: the rehearsal has no stand-in for this action")
             outputs = standins.ACTIONS[action](self, inputs)
             if action == "actions/checkout":
-                standins.ci_run(self)
+                standins.replace_ci_run(self)
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, "stand-in"))
             return True, outputs
         if "run" not in step:
             raise Unsound("a step has neither `run` nor `uses`")
-        return self._script(step, title, substitute(step["run"], contexts_of_step), env)
+        return self._run_script(step, title, substitute(step["run"], contexts_of_step), env)
 
-    def _composite(
+    def _run_composite(
         self, uses: str, inputs_passed: dict[str, str], env: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
         """Run a composite action of the workflow's commit (`$/`) or of the workspace (`./`)."""
@@ -295,21 +303,21 @@ class Job:
         steps = StrictContext()
         contexts = self.context | {"inputs": inputs, "steps": steps}
         contexts["github"] = StrictContext(self.context["github"] | {"action_path": str(folder)})
-        good = self._steps(
+        has_succeeded = self._run_steps(
             action["runs"]["steps"], contexts, env | {"GITHUB_ACTION_PATH": str(folder)}
         )
         outputs = {
             k: substitute(v["value"], contexts) for k, v in action.get("outputs", {}).items()
         }
-        return good, outputs
+        return has_succeeded, outputs
 
-    def _script(
+    def _run_script(
         self, step: dict[str, Any], title: str, script: str, env: dict[str, str]
     ) -> tuple[bool, dict[str, str]]:
         """Run a script, or restore the result of an equal install step."""
         begun = time.monotonic()
         installs = self.world.environments
-        places = [self.tools, self.temp]
+        folders = [self.tools, self.temp]
         root = Path(env.get("GITHUB_ACTION_PATH", self.workspace))
         while not (root / "requirements").is_dir() and root != root.parent:
             root = root.parent
@@ -319,14 +327,14 @@ class Job:
             str(root),
             *map(str, sorted(self.tools.iterdir())),
         ]
-        digest = installs.key(script, root, surroundings) if self.pristine else None
+        digest = installs.key(script, root, surroundings) if self.is_pristine else None
         if digest and self.world.borrow:
             action = "GITHUB_ACTION_PATH" in env
             environment = self.temp / "geneb-ci" if action else next(self.tools.iterdir())
             installs.borrow(environment, root)
             self.outcome.steps.append(Step(title, "success", 0.0, "left out: --borrow"))
             return True, {}
-        if digest and (job := installs.restore(digest, places)) is not None:
+        if digest and (job := installs.restore(digest, folders)) is not None:
             self.installed.append(digest)
             note = f"the environment of {job}"
             self.outcome.steps.append(Step(title, "success", time.monotonic() - begun, note))
@@ -346,19 +354,19 @@ class Job:
         ended = shell.run(script, step.get("shell", ""), file, variables, cwd, limit)
         seconds = time.monotonic() - begun
         if digest and not ended.code:
-            installs.keep(digest, self.outcome.job, places)
+            installs.keep(digest, self.outcome.job, folders)
             self.installed.append(digest)
         elif not digest:
-            self.pristine = False
-        fine = ended.code == 0
+            self.is_pristine = False
+        step_succeeded = ended.code == 0
         self.outcome.steps.append(
             Step(
                 title,
-                "success" if fine else "failure",
+                "success" if step_succeeded else "failure",
                 seconds,
-                "" if fine else f"exit code {ended.code}",
+                "" if step_succeeded else f"exit code {ended.code}",
                 ended.output,
             )
         )
         self.exported |= shell.values(exported)
-        return fine, shell.values(output)
+        return step_succeeded, shell.values(output)

@@ -1,4 +1,4 @@
-"""What a program in an otherwise empty environment still gets from this machine."""
+"""Environment variables of this machine that a program gets in an otherwise empty environment."""
 
 PASSED = (
     *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),

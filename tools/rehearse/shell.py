@@ -21,7 +21,7 @@ _HEREDOC = re.compile(r"([A-Za-z_][\w-]*)<<(\S+)")
 
 @dataclass(frozen=True)
 class Ended:
-    """Result of a script."""
+    """Exit code and output of a script."""
 
     code: int
     output: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geneb_ci.github.report import HEALTH_TITLE
 from tools.rehearse import row
-from tools.rehearse.expected import hold, hold_in
+from tools.rehearse.expected import require_equal, require_in
 from tools.rehearse.forge import git
 from tools.rehearse.triggers import Event, repository
 from tools.rehearse.world import RESOURCE
@@ -27,12 +27,15 @@ class Space:
         jobs = ("publish.build", "publish.push", "publish.verify", "publish.tell")
         chosen = [name for name in jobs if self.world.chosen(name)]
         if chosen:
-            yield "the board is published", self.published
+            yield "the board is published", self.publish_board
         if {"publish.verify", "publish.tell"} & set(chosen):
-            yield "a Space that was changed by hand is reported in an issue", self.unhealthy
-            yield "the Space agrees with main again", self.healthy
+            yield (
+                "a Space that was changed by hand is reported in an issue",
+                self.report_changed_space,
+            )
+            yield "the Space agrees with main again", self.close_report
 
-    def published(self) -> None:
+    def publish_board(self) -> None:
         """Publish after the push to main: one generation with all rows, including the new one."""
         paths = git(self.world.forge.repository, "diff", "--name-only", f"{self.story.merged}^!")
         event = Event(
@@ -46,18 +49,20 @@ class Space:
         if "push" not in outcomes["publish"]:
             return
         commits = self.world.hub.shelf.repos[RESOURCE].commits
-        hold("commits of the Space, its first included", len(commits), 2)
+        require_equal("commits of the Space, its first included", len(commits), 2)
         tree = commits[-1].tree
         manifest = json.loads(tree["manifest.json"])
-        hold("the commit that the Space names", manifest["source_commit"], self.story.merged)
-        hold(
+        require_equal(
+            "the commit that the Space names", manifest["source_commit"], self.story.merged
+        )
+        require_equal(
             "the generation that was built and published",
             manifest["generation"],
             outcomes["publish"]["build"].outputs["generation"],
         )
-        hold("rows on the Space", len(_rows(tree)), len(self._submissions()))
-        hold_in("the rows on the Space", f"Model {row.MODEL}", _rows(tree))
-        hold("what was attested", set(self.world.attested), {"manifest.json"})
+        require_equal("rows on the Space", len(_rows(tree)), len(self._submissions()))
+        require_in("the rows on the Space", f"Model {row.MODEL}", _rows(tree))
+        require_equal("what was attested", set(self.world.attested), {"manifest.json"})
 
     def _submissions(self) -> list[str]:
         """Return the submissions on main: those of this repository and the merged one."""
@@ -66,27 +71,29 @@ class Space:
         )
         return [name for name in listed.splitlines() if Path(name).suffix == ".json"]
 
-    def unhealthy(self) -> None:
+    def report_changed_space(self) -> None:
         """Change a file of the Space; the daily check must fail and open an issue."""
         tree = self.world.hub.shelf.repos[RESOURCE].commits[-1].tree
-        hold_in("files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree))
+        require_in(
+            "files of the Space (rehearse `--job publish` too)", "leaderboard.json", list(tree)
+        )
         before = tree["leaderboard.json"]
         tree["leaderboard.json"] = before + b" "
-        self.story.run(self._daily(), "publish", only="publish", good=False)
+        self.story.run(self._daily(), "publish", only="publish", expects_success=False)
         tree["leaderboard.json"] = before
         *_, outcome = (
             outcome for outcome in self.world.outcomes if outcome.job == "publish.verify"
         )
-        hold("the check of a changed Space", outcome.conclusion, "failure")
+        require_equal("the check of a changed Space", outcome.conclusion, "failure")
         outcome.intended = True
         if self.world.chosen("publish.tell"):
-            hold("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
+            require_equal("issues about the Space", self._issues(HEALTH_TITLE), ["open"])
 
-    def healthy(self) -> None:
+    def close_report(self) -> None:
         """Check that the daily run finds the Space in order and closes that issue."""
         self.story.run(self._daily(), "publish", only="publish")
         if self.world.chosen("publish.tell"):
-            hold("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
+            require_equal("issues about the Space", self._issues(HEALTH_TITLE), ["closed"])
 
     def _daily(self) -> Event:
         return Event("schedule", "refs/heads/main", self.story.merged, repository())

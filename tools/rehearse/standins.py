@@ -1,4 +1,4 @@
-"""What only GitHub or the Hub can do, with the stand-in for each in one table."""
+"""Stand-ins for what only GitHub, the Hub or another machine can do; `TABLE` lists them."""
 
 import shutil
 import subprocess
@@ -19,6 +19,7 @@ class StandIn(NamedTuple):
 
     name: str
     instead: str
+    """The description of its stand-in."""
 
 
 TABLE = (
@@ -65,12 +66,12 @@ _SETUP = {"python-version", "update-environment"}
 _ATTEST = {"subject-name", "subject-digest"}
 
 
-def _inputs(action: str, inputs: dict[str, str], expected: set[str]) -> None:
+def _refuse_unknown_inputs(action: str, inputs: dict[str, str], expected: set[str]) -> None:
     if unknown := sorted(set(inputs) - expected):
         raise Unsound(f"{action}: the stand-in does not know the input {unknown[0]!r}")
 
 
-def _require(job: "Job", action: str, *scopes: str) -> None:
+def _require_scopes(job: "Job", action: str, *scopes: str) -> None:
     for scope in scopes:
         if scope not in job.granted:
             permission = scope.replace("_", "-").replace(":", ": ")
@@ -82,9 +83,9 @@ def _require(job: "Job", action: str, *scopes: str) -> None:
 
 
 def checkout(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Clone as actions/checkout does, with its depth, and with credentials only if asked for."""
-    _inputs("actions/checkout", inputs, _CHECKOUT)
-    _require(job, "actions/checkout", "contents:read")
+    """Clone as actions/checkout does: with the requested depth, with credentials unless refused."""
+    _refuse_unknown_inputs("actions/checkout", inputs, _CHECKOUT)
+    _require_scopes(job, "actions/checkout", "contents:read")
     if inputs.get("repository") not in {None, "", job.context["github"]["repository"]}:
         raise Unsound(f"actions/checkout: the rehearsal has no repository {inputs['repository']!r}")
     folder = job.workspace / inputs.get("path", "")
@@ -127,8 +128,8 @@ def _remote_ref(ref: str) -> str:
 
 
 def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
-    """Create an environment of that version, and put it first on PATH unless told otherwise."""
-    _inputs("actions/setup-python", inputs, _SETUP)
+    """Create an environment of the requested Python, and put it first on PATH unless refused."""
+    _refuse_unknown_inputs("actions/setup-python", inputs, _SETUP)
     version = inputs.get("python-version", "")
     folder = job.tools / f"python-{version}"
     try:
@@ -136,7 +137,7 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     except NoInterpreter as error:
         raise Unsound(f"actions/setup-python: {error}") from error
     # With --borrow nothing is installed, and creating pip would cost seconds.
-    job.world.environments.bare(interpreter, folder, pip=not job.world.borrow)
+    job.world.environments.create(interpreter, folder, pip=not job.world.borrow)
     python = folder / "bin/python"
     if inputs.get("update-environment") != "false":
         job.path.insert(0, str(python.parent))
@@ -146,8 +147,8 @@ def setup_python(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Store the digest that would be attested. Raises Unsound if it is malformed."""
-    _inputs("actions/attest", inputs, _ATTEST)
-    _require(job, "actions/attest", "id_token:write", "attestations:write")
+    _refuse_unknown_inputs("actions/attest", inputs, _ATTEST)
+    _require_scopes(job, "actions/attest", "id_token:write", "attestations:write")
     algorithm, _, digest = inputs.get("subject-digest", "").partition(":")
     if algorithm != "sha256" or len(digest) != 64 or set(digest) - set("0123456789abcdef"):  # noqa: PLR2004
         raise Unsound(f"actions/attest: {inputs.get('subject-digest')!r} is not a sha256 digest")
@@ -157,7 +158,7 @@ def attest(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 def upload_pages_artifact(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Store a site for the job that publishes it."""
-    _inputs("actions/upload-pages-artifact", inputs, {"path"})
+    _refuse_unknown_inputs("actions/upload-pages-artifact", inputs, {"path"})
     folder = job.workspace / inputs.get("path", "_site/")
     if not (folder / "index.html").is_file():
         raise Unsound(f"actions/upload-pages-artifact: {inputs.get('path')} has no index.html")
@@ -171,8 +172,8 @@ def upload_pages_artifact(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
 
 def deploy_pages(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Publish the site that a job of the same run has uploaded."""
-    _inputs("actions/deploy-pages", inputs, set())
-    _require(job, "actions/deploy-pages", "pages:write", "id_token:write")
+    _refuse_unknown_inputs("actions/deploy-pages", inputs, set())
+    _require_scopes(job, "actions/deploy-pages", "pages:write", "id_token:write")
     if job.tree.get("environment") != "github-pages":
         raise Unsound("actions/deploy-pages: 400 Invalid environment: expected github-pages")
     if not job.world.uploaded:
@@ -185,7 +186,7 @@ def create_app_token(job: "Job", inputs: dict[str, str]) -> dict[str, str]:
     """Create a token with the requested rights."""
     action, prefix = "actions/create-github-app-token", "permission-"
     rights = {name for name in inputs if name.startswith(prefix)}
-    _inputs(action, inputs, {"client-id", "private-key", *rights})
+    _refuse_unknown_inputs(action, inputs, {"client-id", "private-key", *rights})
     if (inputs["client-id"], inputs["private-key"]) != APP:
         raise Unsound(f"{action}: 401 A JSON web token could not be decoded")
     token = f"ghs_app_{len(job.world.forge.grants)}"
@@ -212,7 +213,7 @@ _HOST = ("sudo", "apt-get", "sysctl", "make")
 _SILENT = '#!/bin/sh\necho "stand-in: ${0##*/} $*"\n'
 
 
-def host_programs(folder: Path) -> None:
+def write_host_programs(folder: Path) -> None:
     """Write stand-ins for the programs that a job must not run on this machine."""
     folder.mkdir(parents=True)
     for program in _HOST:
@@ -220,7 +221,7 @@ def host_programs(folder: Path) -> None:
         (folder / program).chmod(0o755)
 
 
-def ci_run(job: "Job") -> None:
+def replace_ci_run(job: "Job") -> None:
     """Replace `.ci/run` in a checkout by its stand-in, as it would start another rehearsal."""
     script = job.workspace / ".ci/run"
     if job.workflow.name != "ci.yml" or not script.exists():

@@ -1,7 +1,7 @@
 """The story: a fork, a row, a pull request, its verdict, the merge, the publication, an audit.
 
-The workflows that the events start do all but what people do. Each chapter checks the state that it
-must have produced.
+A chapter does itself what people do; the workflows that its events start do everything else. Then
+it checks the resulting state.
 """
 
 import time
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tests.github.server import BOT
 from tools.rehearse import row
 from tools.rehearse.audits import Audits
-from tools.rehearse.expected import Mismatch, hold, hold_in
+from tools.rehearse.expected import Mismatch, require_equal, require_in
 from tools.rehearse.forge import REQUIRED, git
 from tools.rehearse.job import Outcome
 from tools.rehearse.space import Space
@@ -30,6 +30,7 @@ class Story:
 
     world: World
     merged: str = ""
+    """The commit of main that the merge created."""
     before: str = ""
     """The newest commit of main before the merge."""
 
@@ -39,34 +40,45 @@ class Story:
         reports = chosen("verdict.parse") or chosen("verdict.report")
         space = list(Space(self).chapters())
         if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
-            yield "a push to main is tested", self.tested
+            yield "a push to main is tested", self.push_code
         if any(map(chosen, DOCS)):
-            yield "the pages are published as a site", self.documented
+            yield "the pages are published as a site", self.publish_pages
         if chosen("pr-validate.check") or reports:
-            yield "a pull request with an impossible score is rejected", self.refused
-            yield "a fork adds a row, which gets a verdict", self.proposed
+            yield (
+                "a pull request with an impossible score is rejected",
+                self.reject_impossible_score,
+            )
+            yield "a fork adds a row, which gets a verdict", self.propose_row
         if reports:
-            yield "a pull request with a locked conversation is listed in an issue", self.locked
-            yield "the scheduled sweep finds every verdict written", self.swept
-            yield "a merge queue checks the row on the future main", self.queued
+            yield (
+                "a pull request with a locked conversation is listed in an issue",
+                self.lock_conversation,
+            )
+            yield "the scheduled sweep finds every verdict written", self.sweep
+            yield "a merge queue checks the row on the future main", self.queue_merge
         if space:
             yield "the row is merged", self.merge
         yield from space
         yield from Audits(self).chapters()
 
-    def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> OutcomesByWorkflow:
-        """Dispatch an event; check that the workflows `due` start, and that no job fails."""
+    def run(
+        self, event: Event, *started_workflows: str, only: str = "", expects_success: bool = True
+    ) -> OutcomesByWorkflow:
+        """Dispatch an event; check that `started_workflows` start, and that no job fails.
+
+        With `only`, no other workflow is run; without `expects_success`, jobs may fail.
+        """
         outcomes = self.world.dispatch(event, only=only)
-        for workflow in due:
+        for workflow in started_workflows:
             if workflow not in outcomes:
                 raise Mismatch(f"the event {event.name} does not start {workflow}: see its `on:`")
         for workflow in outcomes:
             for job, outcome in outcomes[workflow].items():
-                if outcome.conclusion == "failure" and good:
+                if outcome.conclusion == "failure" and expects_success:
                     raise Mismatch(f"{workflow}.{job} failed")
         return outcomes
 
-    def tested(self) -> None:
+    def push_code(self) -> None:
         """Push code to main, which runs the project's own tests on each Python."""
         forge = self.world.forge
         before = forge.main
@@ -81,38 +93,38 @@ class Story:
         )
         self.run(event, "ci", only="ci")
 
-    def documented(self) -> None:
+    def publish_pages(self) -> None:
         """Change a page on main, which builds the site, checks every link, and publishes it."""
         pushed = self.world.forge.push("docs/news.md", b"# News\n\n[Rules](../RULES.md)\n")
         event = Event("push", "refs/heads/main", pushed, repository(), paths=("docs/news.md",))
         outcomes = self.run(event, "docs", only="docs")
         if "deploy" in outcomes["docs"]:
-            hold_in("the site", "news/index.html", "\n".join(self.world.site))
+            require_in("the site", "news/index.html", "\n".join(self.world.site))
             rules = self.world.site["RULES/index.html"].decode()
-            hold_in("the page of rules", "missing-task", rules)
+            require_in("the page of rules", "missing-task", rules)
 
-    def proposed(self) -> None:
+    def propose_row(self) -> None:
         """Fork, add a row and open a pull request, as a contributor does; check its verdict."""
         files = row.sound(self.world.root)
         number = self.propose(row.MODEL, files)
-        self._judged(number, good=True)
+        self._judge(number, expects_success=True)
         if self.world.chosen("verdict.report"):
-            self._hold_verdict(number, "geneb: passed", "success")
+            self._require_verdict(number, "geneb: passed", "success")
 
-    def refused(self) -> None:
+    def reject_impossible_score(self) -> None:
         """Propose a score above 1: check and verdict must fail, and the merge must be refused."""
         number = self.propose(BAD, row.impossible(self.world.root, BAD))
-        self._judged(number, good=False)
+        self._judge(number, expects_success=False)
         if self.world.chosen("verdict.report"):
-            self._hold_verdict(number, "geneb: changes needed", "failure")
-        hold("a merge without a good verdict", self.world.forge.merge(number), "")
+            self._require_verdict(number, "geneb: changes needed", "failure")
+        require_equal("a merge without a good verdict", self.world.forge.merge(number), "")
         self.world.forge.pulls[number]["state"] = "closed"
 
     def propose(self, model: str, files: row.Files) -> int:
         """Propose a row as a contributor does; return the number of the pull request."""
         return self.world.forge.propose(model, f"Add {model}", files)
 
-    def _judged(self, number: int, *, good: bool) -> None:
+    def _judge(self, number: int, *, expects_success: bool) -> None:
         """Run what a stranger's pull request starts: its verdict and, once approved, the check.
 
         The check waits for an approval, as for every outside contributor; GitHub reports it as
@@ -144,40 +156,44 @@ class Story:
             fork=True,
             head=pull["head"]["ref"],
         )
-        self._ring(pull["head"]["sha"], "pull_request", "requested")
-        outcomes = self.run(event, "pr-validate", good=good)
+        self._report_check(pull["head"]["sha"], "pull_request", "requested")
+        outcomes = self.run(event, "pr-validate", expects_success=expects_success)
         if "test" in outcomes.get("ci", {}):
-            hold("the suite, on submissions alone", outcomes["ci"]["test"].conclusion, "skipped")
+            require_equal(
+                "the suite, on submissions alone", outcomes["ci"]["test"].conclusion, "skipped"
+            )
         for outcome in outcomes["pr-validate"].values():
-            if not good:
-                hold("pr-validate on an impossible score", outcome.conclusion, "failure")
-                hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
-                hold_in("the summary", "score-out-of-range", outcome.summary)
+            if not expects_success:
+                require_equal("pr-validate on an impossible score", outcome.conclusion, "failure")
+                require_in("the annotations", f"submissions/{BAD}.json", outcome.log)
+                require_in("the summary", "score-out-of-range", outcome.summary)
                 outcome.intended = True
         before = len(forge.requests)
-        self._ring(pull["head"]["sha"], "pull_request", "completed")
+        self._report_check(pull["head"]["sha"], "pull_request", "completed")
         if self.world.chosen("verdict.report"):
-            hold("requests of a second ring", len(forge.requests[before:]), 1)
+            require_equal("requests after the check ended", len(forge.requests[before:]), 1)
 
-    def _ring(self, head: str, event: str, action: str) -> None:
+    def _report_check(self, head: str, event: str, action: str) -> None:
         """Start the workflows that follow a run of pr-validate on a commit."""
         run = {"name": "pr-validate", "event": event, "head_sha": head}
         payload = repository() | {"action": action, "workflow_run": run}
         ring = Event("workflow_run", "refs/heads/main", self.world.forge.main, payload)
         self.run(ring, "verdict", only="verdict")
 
-    def _hold_verdict(self, number: int, label: str, state: str) -> None:
+    def _require_verdict(self, number: int, label: str, state: str) -> None:
         """Check that there are exactly one comment of ours, this label and this status."""
         forge = self.world.forge
         our_comments = [
             comment["body"] for comment in forge.comments[number] if comment["user"] == BOT
         ]
-        hold("comments of ours", len(our_comments), 1)
-        hold("labels", forge.labels(number), [label])
+        require_equal("comments of ours", len(our_comments), 1)
+        require_equal("labels", forge.labels(number), [label])
         statuses = forge.statuses.get(forge.pulls[number]["head"]["sha"], [])
-        hold("statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)])
+        require_equal(
+            "statuses", [(s["context"], s["state"]) for s in statuses], [(REQUIRED, state)]
+        )
 
-    def locked(self) -> None:
+    def lock_conversation(self) -> None:
         """Lock a conversation, so that it takes no comment: the sweep must list it in an issue."""
         forge = self.world.forge
         number = self.propose(LOCKED, row.impossible(self.world.root, LOCKED))
@@ -185,20 +201,24 @@ class Story:
         event = Event("schedule", "refs/heads/main", forge.main, repository())
         self.run(event, "verdict", only="verdict")
         if self.world.chosen("verdict.report"):
-            hold("lists of what waits", len(forge.issues), 1)
-            hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
+            require_equal("lists of what waits", len(forge.issues), 1)
+            require_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
 
-    def swept(self) -> None:
+    def sweep(self) -> None:
         """Run the scheduled sweep; as everything has a verdict, it must write nothing."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
         outcomes = self.run(event, "verdict", only="verdict")
         conclusions = {job: outcome.conclusion for job, outcome in outcomes["verdict"].items()}
-        hold("parse", conclusions["parse"], "success")
-        hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
-        hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
+        require_equal("parse", conclusions["parse"], "success")
+        require_equal(
+            "report, with no verdict to report", conclusions.get("report", "skipped"), "skipped"
+        )
+        require_equal(
+            "writes of a sweep with nothing to do", len(self.world.forge.writes()), before
+        )
 
-    def queued(self) -> None:
+    def queue_merge(self) -> None:
         """Put the row's pull request into a merge queue; check that the group gets a status."""
         forge = self.world.forge
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
@@ -209,13 +229,13 @@ class Story:
         payload = repository() | {"action": "checks_requested", "merge_group": group_payload}
         outcomes = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
         if "test" in outcomes["ci"]:
-            hold(
+            require_equal(
                 "the suite, on a group of submissions", outcomes["ci"]["test"].conclusion, "skipped"
             )
-        self._ring(group, "merge_group", "completed")
+        self._report_check(group, "merge_group", "completed")
         if self.world.chosen("verdict.report"):
             statuses = [(s["context"], s["state"]) for s in forge.statuses.get(group, [])]
-            hold("statuses of the group", statuses, [(REQUIRED, "success")])
+            require_equal("statuses of the group", statuses, [(REQUIRED, "success")])
 
     def merge(self) -> None:
         """Merge the pull request as a maintainer does, at the commit that got the verdict."""

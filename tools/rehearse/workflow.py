@@ -26,7 +26,7 @@ _VERSION = re.compile(r"3\.(\d+)")
 
 
 class Unsound(Exception):  # noqa: N818 (named after what is wrong)
-    """A workflow that the rehearsal cannot run as it stands."""
+    """A workflow that the rehearsal cannot run as it is."""
 
 
 def workflows(root: Path) -> dict[str, Workflow]:
@@ -116,7 +116,7 @@ def unused(workflow: Workflow, job: dict[str, Any], used: set[str]) -> list[str]
 
 
 def versions(root: Path, workflows: dict[str, Workflow]) -> Iterator[str]:
-    """Yield what is wrong with the Python versions that workflows and actions name.
+    """Yield a message for each wrong Python version in workflows and actions.
 
     A version must be a quoted text, within `requires-python`. A matrix must contain each version in
     the package's classifiers. All jobs without a matrix must name the same version, which must be

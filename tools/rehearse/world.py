@@ -82,8 +82,9 @@ class World:
     """Secrets by environment; only jobs in the environment see them."""
     outcomes: list[Outcome] = field(default_factory=list)
     used: dict[str, set[str]] = field(default_factory=dict)
-    """By job: the permissions that its runs have used."""
+    """Permissions that the runs of a job have used, by the job's name."""
     attested: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each attested file, by the file's name."""
     uploaded: dict[str, bytes] = field(default_factory=dict)
     """The site that a job of this run has uploaded, for another job to publish."""
     site: dict[str, bytes] = field(default_factory=dict)
@@ -99,8 +100,8 @@ class World:
         """Return the payload of an event, with its inputs, as JSON."""
         return json.dumps(event.payload | ({"inputs": event.inputs} if event.inputs else {}))
 
-    def ask_identity(self, job: Job) -> str:
-        """Return a token with which a job can request its identity, and remember its claims."""
+    def new_identity_token(self, job: Job) -> str:
+        """Return a new token with which a job can request its identity, and store its claims."""
         token = f"identity_{secrets.token_hex(18)}"
         self.forge.identities[token] = {
             "repository": REPOSITORY,
@@ -116,11 +117,11 @@ class World:
         outcomes = {}
         for workflow_name, workflow in reading.workflows(self._tree_of(event)).items():
             if starts(workflow, event) and only in {"", workflow_name}:
-                outcomes[workflow_name] = self._workflow(workflow_name, workflow, event)
+                outcomes[workflow_name] = self._run_workflow(workflow_name, workflow, event)
         return outcomes
 
     def _tree_of(self, event: Event) -> Path:
-        """Check out the workflows of the event's commit, which GitHub would run."""
+        """Check out the workflows of the event's commit, which GitHub runs; return the folder."""
         folder = self.folder / "workflows" / event.sha
         if not folder.exists():
             folder.mkdir(parents=True)
@@ -128,7 +129,9 @@ class World:
             subprocess.run(["tar", "-x", "-C", folder], input=raw, check=True)
         return folder
 
-    def _workflow(self, workflow_name: str, workflow: Workflow, event: Event) -> dict[str, Outcome]:
+    def _run_workflow(
+        self, workflow_name: str, workflow: Workflow, event: Event
+    ) -> dict[str, Outcome]:
         """Run the jobs of a workflow in order, passing on their outputs."""
         chosen = {job for job in workflow.jobs if self.chosen(f"{workflow_name}.{job}")}
         for job in reversed([job for job, _ in reading.in_order(workflow)]):
@@ -137,10 +140,10 @@ class World:
         outcomes: dict[str, Outcome] = {}
         for job, tree in reading.in_order(workflow):
             if job in chosen:
-                outcomes[job] = self._job(workflow_name, workflow, job, tree, event, outcomes)
+                outcomes[job] = self._run_job(workflow_name, workflow, job, tree, event, outcomes)
         return outcomes
 
-    def _job(
+    def _run_job(
         self,
         name: str,
         workflow: Workflow,
@@ -165,16 +168,16 @@ class World:
                 }
             ),
         }
-        good = all(outcome.conclusion == "success" for outcome in needed.values())
+        needed_succeeded = all(outcome.conclusion == "success" for outcome in needed.values())
         outcome_of_all = Outcome(f"{name}.{job}", "skipped")
         for combination in reading.matrix(tree):
             contexts["matrix"] = StrictContext(combination)
             run = Job(self, workflow, job, tree, event, contexts, granted)
             suffix = f" ({', '.join(combination.values())})" if combination else ""
             run.outcome.job += suffix
-            run.context |= status_functions(success=good)
+            run.context |= status_functions(success=needed_succeeded)
             try:
-                started = condition(tree.get("if"), run.context, success=good)
+                started = condition(tree.get("if"), run.context, success=needed_succeeded)
                 for text in (
                     tree.get("name", ""),
                     *_labels(tree["runs-on"]),
@@ -256,7 +259,7 @@ def _machine_variables(hub: Hub) -> dict[str, str]:
 
 
 def _index() -> dict[str, str]:
-    """Return the package index in this machine's settings, if there is one."""
+    """Return the variable of the package index in this machine's settings; {} if there is none."""
     process = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,

@@ -244,34 +244,34 @@ def _receipt_step(
         and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
     contradictions = {
-        f"other embeddings of {', '.join(different_draws)} follow from the seed": bool(
+        f"the drawn embeddings of {', '.join(different_draws)} do not follow from the seed": bool(
             different_draws
         ),
-        f"other training embeddings of {', '.join(weaker_tasks)} are the strongest": bool(
+        f"the record lacks the strongest training embeddings of {', '.join(weaker_tasks)}": bool(
             weaker_tasks
         ),
         "the cells of the record are not those that the receipt gives": (
             compared_cells(submission, cells) != outcome.cells
         ),
-        "the test of direction has another result than in the record": is_comparable
+        "the test of direction does not have the result of the record": is_comparable
         and not _is_same_direction(direction_of(tasks, reruns, plan.seed), outcome.direction),
-        "the effect on the test embeddings is another than in the record": is_comparable
+        "the effect on the test embeddings is not that of the record": is_comparable
         and not _is_same_effect(outcome, tasks, reruns),
-        "the bounds of raises by altered test embeddings are others than in the record": (
+        "the bounds of raises by altered test embeddings are not those of the record": (
             is_comparable
             and bool(outcome.bounds)
             and not _are_same_bounds(outcome, tasks, reruns, shares, benchmark)
         ),
-        "the tolerances let the test loss fall by another amount than in the record": (
+        "the fall of the test loss within the tolerances is not that of the record": (
             is_comparable and not _is_same_room(outcome, tasks, reruns)
         ),
-        "the variants are not those of the seed, or the probes decide otherwise on them": (
+        "the variants do not follow from the seed, or the probes classify them differently": (
             embeddings is not None
             and outcome.variants is not None
             and _variants(outcome.variants, outcome, embeddings, drawn_tasks, variants, refits)
             != outcome.variants
         ),
-        "few-shot probes score otherwise on other sequences or variants than in the record": (
+        "the scores of few-shot probes on other sequences are not those of the record": (
             embeddings is not None
             and not is_without_few_shot
             and not _is_same_few_shot(outcome, cells, refits, benchmark)
@@ -450,7 +450,7 @@ def verification_with_embeddings(
     *,
     is_named: bool,
 ) -> Verification:
-    """Verify a record, and its rerun embeddings if the user named it or they are beside it."""
+    """Verify a record, and its rerun embeddings if the user named the record or if they exist."""
     verification = repository.verification(path, shown_name)
     if is_named or tools is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return _with_files(verification, path, repository.inputs, tools)

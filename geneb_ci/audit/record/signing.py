@@ -105,7 +105,10 @@ def read_any_commitment(path: Path, layout: Layout) -> Commitment:
 
 
 def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
-    """Return the statements that a new statement names: the heads, and `names` if they exist."""
+    """Return the statements that a new one names: the heads, and those of `names` that exist.
+
+    The result maps the name of each statement to its digest.
+    """
     history = repository.history
     return history.heads | {
         name: history.digests[name] for name in names if name in history.digests
@@ -113,7 +116,7 @@ def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
 
 
 def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return the statements that a record or an abort names: the heads and starts of its plan."""
+    """Return the statements that a record or abort of a plan names: its starts, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()
@@ -141,7 +144,7 @@ class Signing:
     shown_on: str | None = None
     """The git commit on GitHub whose status contains the digest."""
 
-    def commitment(self, commitment: Commitment) -> Path | None:
+    def sign_commitment(self, commitment: Commitment) -> Path | None:
         """Write the signed commitment, unless it exists; return its path, or None without a key."""
         if self.key is None:
             return None
@@ -152,7 +155,7 @@ class Signing:
             self._write(signed_event(commitment, self.key, heads))
         return path
 
-    def start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
+    def sign_start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
         """Sign that a rerun begins, so that later audits repeat its draw even if it is ended.
 
         Returns the path of the signed start, which may exist already, or None without a key. `pull`
@@ -172,7 +175,7 @@ class Signing:
         heads = heads_here(repository, committed_name(plan))
         return self._write(signed_event(start, self.key, heads))
 
-    def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
+    def sign_abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that later audits repeat its draw.
 
         The error's fix then names the signed file. Nothing is written if the error has no facts of
@@ -198,7 +201,7 @@ class Signing:
             "branch; its draw counts for the next audit"
         )
 
-    def record(self, rerun: RerunResult) -> Path | None:
+    def sign_record(self, rerun: RerunResult) -> Path | None:
         """Write the signed record and the rerun embeddings that it names; return its path.
 
         Returns None without a key. Raises AuditRefused where scores differ and the model registry
@@ -259,7 +262,7 @@ def write_record(
 def refuse_unknown_run(rerun: RerunResult, layout: Layout) -> None:
     """Raise AuditRefused if only scores differ and the model registry says the run is unknown.
 
-    They are then no evidence against the row. Other objections concern the code that was run.
+    Such scores are no evidence against the row. Other objections concern the code that was run.
     """
     outcome = rerun.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:

@@ -82,7 +82,10 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _check_strongest(task, is_expected=outcome.schema_version not in WITHOUT_REFITS)
     _check_repeats(outcome)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
-        _refuse("the record lacks the effect on the test embeddings, or has one unlike its version")
+        _refuse(
+            f"the record has {'no' if outcome.effect is None else 'an'} effect on the test "
+            f"embeddings, unlike records of version {outcome.schema_version}"
+        )
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"the numbers of equal, differing and unclaimed cells do not add up to {cells.of}")
@@ -180,8 +183,8 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
     if is_before or not benchmark.protocol.few_shot_k:
         if few_shot is not None or (is_before and any(task.support for task in outcome.refits)):
             _refuse(
-                "the record has few-shot probes fitted on other sequences, which its version or "
-                "benchmark has not"
+                "the record has few-shot probes fitted on other sequences, unlike records of its "
+                "version or benchmark"
             )
         return
     if few_shot is None:
@@ -217,7 +220,7 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
         _refuse("fresh set: other probes decided on it than on the variants")
     for tasks in (fresh.tasks, *fresh.others.values()):
         if tasks.keys() != fresh.tasks.keys() or not tasks.keys() <= test_counts.keys():
-            _refuse("fresh set: its tasks are not those of the receipt, or not of every probe")
+            _refuse("fresh set: its tasks are not tasks of the receipt, or differ between probes")
         for task, decided in tasks.items():
             if decided.public.rows != decided.fits * test_counts[task]:
                 _refuse(f"fresh set: a probe did not decide on all test embeddings of {task}")
@@ -311,7 +314,10 @@ def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
 
 
 def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
-    """Refuse a number of strongest training embeddings that two lists of them cannot have."""
+    """Refuse an impossible number of strongest training embeddings, or test embeddings among them.
+
+    They are the first of a list by influence and of a list by distance.
+    """
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
     if is_expected and not least <= len(set(rows)) <= most:
@@ -403,7 +409,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
                 [digest.tobytes() for digest in hashes[begin:end]]
                 for begin, end in itertools.pairwise(ends)
             ]
-            rows = RerunEmbeddings(
+            embeddings = RerunEmbeddings(
                 _array_in(archive, "task", "<i8", (count,)),
                 _array_in(archive, "row", "<i8", (count,)),
                 _array_in(archive, "committed", "<f2", (count, dim)),
@@ -416,9 +422,9 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
         raise StepMismatch(
             RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
         ) from error
-    if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
+    if list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) != expected:
         _refuse("the file of rerun embeddings has other embeddings than the record", RERUN)
-    return rows
+    return embeddings
 
 
 def _repeats_in(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
@@ -478,14 +484,16 @@ def _array_in(
 
 
 def check_proofs(
-    rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
+    embeddings: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
     """Raise StepMismatch if a committed embedding does not lead to the Merkle root of its task."""
-    for index, number in enumerate(rows.task.tolist()):
+    for index, number in enumerate(embeddings.task.tolist()):
         task = outcome.tasks[number]
-        committed_task, row = receipt.tasks[task.task], int(rows.row[index])
-        leaf = embedding_leaf(rows.committed[index].tobytes(), row)
-        root = root_by(leaf, row, committed_task.train + committed_task.test, rows.proofs[index])
+        committed_task, row = receipt.tasks[task.task], int(embeddings.row[index])
+        leaf = embedding_leaf(embeddings.committed[index].tobytes(), row)
+        root = root_by(
+            leaf, row, committed_task.train + committed_task.test, embeddings.proofs[index]
+        )
         if root is None or root.hex() != committed_task.root:
             _refuse(
                 f"embedding {row} of {task.task} is not one that the receipt commits to", PROOFS
@@ -493,7 +501,7 @@ def check_proofs(
 
 
 def check_comparisons(
-    rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
+    embeddings: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
     """Raise StepMismatch if an embedding and its rerun do not compare as the record says.
 
@@ -501,9 +509,9 @@ def check_comparisons(
     """
     first_repeat = 0
     for number, task in enumerate(outcome.tasks):
-        is_of_task = rows.task == number
+        is_of_task = embeddings.task == number
         scale = receipt.tasks[task.task].scale_log2
-        committed, rerun = rows.committed[is_of_task], rows.rerun[is_of_task]
+        committed, rerun = embeddings.committed[is_of_task], embeddings.rerun[is_of_task]
         if outcome.schema_version == WITH_ROW_TOLERANCES:
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
@@ -511,10 +519,10 @@ def check_comparisons(
             computed_comparison = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
-            again = rows.repeats[first_repeat : first_repeat + len(repeats)]
+            again = embeddings.repeats[first_repeat : first_repeat + len(repeats)]
             first_repeat += len(repeats)
             is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
-            computed_comparison = _by_column(
+            computed_comparison = _compared_by_column(
                 task, committed, rerun, again, scale, with_foreseen=is_before_bounds
             )
         if (task.deviation, task.mismatch) != computed_comparison:
@@ -524,7 +532,7 @@ def check_comparisons(
             )
 
 
-def _by_column(
+def _compared_by_column(
     task: ComparedTask,
     committed: "npt.NDArray[np.float16]",
     rerun: "npt.NDArray[np.float32]",

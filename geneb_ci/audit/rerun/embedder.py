@@ -16,10 +16,9 @@ from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
-from geneb_ci.receipt.draw import SMALL_TASK
+from geneb_ci.receipt.draw import SMALL_TASK, EmbeddingCounts
 from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark

@@ -8,10 +8,8 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
-    TEST_EMBEDDINGS_MAX,
     Beacon,
     EarlierEmbeddings,
-    EmbeddingCounts,
     EmbeddingPlan,
     TaskPlan,
 )
@@ -23,9 +21,11 @@ from geneb_ci.audit.sampling.task_draw import (
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import (
+    STANDARD_COUNTS,
     STANDARD_TEST,
     STANDARD_TRAINING,
-    SampleSizes,
+    TEST_EMBEDDINGS_MAX,
+    EmbeddingCounts,
     TaskShare,
     draw_shares,
 )
@@ -51,7 +51,7 @@ def embedding_counts(size: str) -> EmbeddingCounts:
     any other text.
     """
     if size in {STANDARD, FULL}:
-        return EmbeddingCounts(**SampleSizes(whole=size == FULL)._asdict())
+        return STANDARD_COUNTS.model_copy(update={"whole": size == FULL})
     number = int(size) if size.isascii() and size.isdigit() and len(size) < len("10000000") else 0
     if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
@@ -119,9 +119,7 @@ def task_shares(
         for task in benchmark.tasks
         if task.id in receipt.tasks
     }
-    return draw_shares(
-        SampleSizes(**rows.model_dump()), classes, list(benchmark.categories.values())
-    )
+    return draw_shares(rows, classes, list(benchmark.categories.values()))
 
 
 def earlier_embedding_draws(

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 
-from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.receipt.alteration_power import (
     ALTERED_SHARES,
     MEASURED_GAIN,
@@ -10,6 +9,7 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_test,
     hit_probability_in_training,
 )
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.receipt.raise_bound import cells_of
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12

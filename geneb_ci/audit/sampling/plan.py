@@ -12,6 +12,7 @@ from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
+from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
@@ -103,27 +104,6 @@ class TaskPlan(BasePlan):
     def drawn(self) -> list[str]:
         """Ids of the guaranteed sample."""
         return [choice.task for choice in self.chosen if choice.reason == "drawn"]
-
-
-TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
-"""Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
-task that `--size` draws with them. The limit exists since a verification repeats every draw."""
-DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
-
-
-class EmbeddingCounts(StrictModel):
-    """Numbers of drawn embeddings of a receipt."""
-
-    test: DrawCount
-    """Smallest number of test embeddings of each regime, in all tasks together."""
-    training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
-    """Number of training embeddings of each task."""
-    support: DrawCount
-    """Number of embeddings of few-shot training sequences, in all tasks together: of each few-shot
-    regime but the smallest, whose embeddings are all drawn."""
-    whole: bool
-    """Whether all embeddings of few-shot training sequences, and all training embeddings of the
-    smaller tasks, are drawn."""
 
 
 class EarlierEmbeddings(StrictModel):

@@ -320,7 +320,7 @@ def column_author(column: str) -> Author:
     raise KeyError(f"the column {column} is in no group of FIELD_GROUPS in {__name__}: add its key")
 
 
-class Statement(NamedTuple):
+class FieldAttestation(NamedTuple):
     """Some fields of a row, and what attests them."""
 
     fields: str
@@ -374,20 +374,20 @@ class RowAttestation:
         return str(self.evidence)
 
     @property
-    def statements(self) -> tuple[Statement, ...]:
+    def statements(self) -> tuple[FieldAttestation, ...]:
         """The statements about the scores; empty if only the submitter's word attests them."""
         return (*self._score_statements(), *self._canonical_statements())
 
     @property
-    def every_statement(self) -> tuple[Statement, ...]:
+    def every_statement(self) -> tuple[FieldAttestation, ...]:
         """One or more statements about each group of fields, in the order of FIELD_GROUPS."""
-        scores = tuple(self._score_statements()) or (Statement(SCORES, SUBMITTERS_WORD),)
+        scores = tuple(self._score_statements()) or (FieldAttestation(SCORES, SUBMITTERS_WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
             for group in FIELD_GROUPS
             for statement in statements.get(group.name)
-            or (Statement(group.name, self._text_of(group)),)
+            or (FieldAttestation(group.name, self._text_of(group)),)
         )
 
     def _text_of(self, group: FieldGroup) -> str:
@@ -414,33 +414,33 @@ class RowAttestation:
             group.statement,
         )
 
-    def _score_statements(self) -> Iterator[Statement]:
+    def _score_statements(self) -> Iterator[FieldAttestation]:
         standings = SCORE_EVIDENCE[self.evidence]
         if standings.others is ScoreEvidence.DISPUTED:
-            yield Statement(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
+            yield FieldAttestation(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
             return
         if not self.tasks:
             if self.recomputed is not None:
                 record = self.of_record
-                yield Statement(
+                yield FieldAttestation(
                     SCORES, _recomputed_text(record) if record is not None else SUBMITTERS_WORD
                 )
             return
-        yield Statement("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
+        yield FieldAttestation("scores of rerun tasks", self._rerun_text(tuple(self.rerun)))
         if self.of_record is not None:
-            yield Statement("scores of the other tasks", _recomputed_text(self.of_record))
+            yield FieldAttestation("scores of the other tasks", _recomputed_text(self.of_record))
             return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
             meaning = SCORE_EVIDENCE_MEANING[standings.sampled]
-            yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
+            yield FieldAttestation(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
             subject = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
-            yield Statement(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
+            yield FieldAttestation(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
 
-    def _canonical_statements(self) -> Iterator[Statement]:
+    def _canonical_statements(self) -> Iterator[FieldAttestation]:
         if self.recomputed is not None:
-            yield Statement(CANONICAL, _recomputed_text(self.recomputed))
+            yield FieldAttestation(CANONICAL, _recomputed_text(self.recomputed))
 
     def _rerun_text(self, regimes: Sequence[str]) -> str:
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""

@@ -62,10 +62,10 @@ class FigureKind(NamedTuple):
     definition: str
     unit: str
     defaults: Parameters
-    """The parameters with which the paper computed it."""
+    """The parameters with which the paper computed the figure."""
     compute: Callable[[Rows, Mapping[str, Any]], FigureValue]
     exclude: tuple[str, ...] = ()
-    """Models that the paper excludes from it."""
+    """Models that the paper excludes from the figure."""
 
 
 def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
@@ -317,7 +317,9 @@ def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureVal
         if _may_deviate(scores, parameters["threshold"])
         and (deviation := statistics.stdev(scores)) > parameters["threshold"]
     )
-    return len(tasks), [FigurePart(name=task, value=-value) for value, task in tasks]
+    return len(tasks), [
+        FigurePart(name=task, value=-negative_deviation) for negative_deviation, task in tasks
+    ]
 
 
 def _may_deviate(scores: Sequence[float], threshold: float) -> bool:

@@ -37,7 +37,7 @@ class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro" and category."""
 
     positions: Mapping[str, int]
-    """By model id: its index in each column."""
+    """By model id: the index of its score in each column."""
     columns: Mapping[str, Floats]
     """Scores of these models, by "macro" or category."""
 
@@ -85,8 +85,10 @@ def diagnostic_steps(
     steps_by_name: Steps = {"findings": partial(_findings, figure_inputs, benchmark)}
     for pair in itertools.combinations(scores, 2):
         steps_by_name[f"taus {pair}"] = partial(_pair_taus, *map(scores.__getitem__, pair))
-    for regime, table in scores.items():
-        steps_by_name[f"taus {regime}"] = partial(kendall_taus, list(table.columns.values()))
+    for regime, ranked_models in scores.items():
+        steps_by_name[f"taus {regime}"] = partial(
+            kendall_taus, list(ranked_models.columns.values())
+        )
     return steps_by_name
 
 
@@ -103,7 +105,7 @@ def _findings(
 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
-    """Return the number of models ranked in both regimes, and Kendall's tau of each score."""
+    """Return the number of models ranked in both regimes, and their Kendall's tau by score name."""
     row_pairs = [
         (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
     ]
@@ -132,37 +134,39 @@ def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
         evidence=str(row.evidence),
         params=submission.meta.params,
         params_in_paper=None if paper_params is None else int(paper_params),
-        regimes=[regime for regime, table in scores.items() if model in table.positions],
+        regimes=[
+            regime for regime, ranked_models in scores.items() if model in ranked_models.positions
+        ],
     )
 
 
-def rounded(value: float, decimals: int = DECIMALS) -> float:
-    """Return a rounded figure; -0.0 becomes 0.0."""
-    return round(float(value), decimals) + 0.0
+def rounded(number: float, decimals: int = DECIMALS) -> float:
+    """Return a number rounded to `decimals`; -0.0 becomes 0.0."""
+    return round(float(number), decimals) + 0.0
 
 
-def rounded_or_none(value: float) -> float | None:
-    """Return a rounded figure; None for NaN."""
-    return None if math.isnan(value) else rounded(value)
+def rounded_or_none(number: float) -> float | None:
+    """Return a number rounded to DECIMALS; None for NaN."""
+    return None if math.isnan(number) else rounded(number)
 
 
 def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
     """Return by regime the models that score higher by macro than all that are not larger."""
     return {
-        regime: document.Size(pareto=pareto(_models_by_size(inputs, table)))
-        for regime, table in inputs.scores.items()
+        regime: document.Size(pareto=pareto(_models_by_size(inputs, ranked_models)))
+        for regime, ranked_models in inputs.scores.items()
     }
 
 
 def _models_by_size(
-    inputs: DiagnosticInputs, table: RankedModels
+    inputs: DiagnosticInputs, ranked_models: RankedModels
 ) -> Iterator[tuple[str, int, float]]:
-    """Yield id, parameter count and macro score of ranked models, the smallest and best first."""
-    macro = table.columns["macro"].tolist()
+    """Yield id, parameter count and macro score of ranked models, by size, then best first."""
+    macro = ranked_models.columns["macro"].tolist()
     order = [
-        (model.params, -macro[table.positions[model.model]], number)
+        (model.params, -macro[ranked_models.positions[model.model]], number)
         for number, model in enumerate(inputs.models)
-        if model.model in table.positions
+        if model.model in ranked_models.positions
     ]
     return (
         (inputs.models[number].model, params, -negative_macro)
@@ -289,8 +293,8 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     categories = list(inputs.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, table in inputs.scores.items():
-        score_names, matrix = list(table.columns), inputs.results[f"taus {regime}"]
+    for regime, ranked_models in inputs.scores.items():
+        score_names, matrix = list(ranked_models.columns), inputs.results[f"taus {regime}"]
         by_name = {
             a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(score_names)}
             for i, a in enumerate(score_names)
@@ -341,7 +345,7 @@ def _winner_changes(
     changes = []
     for category in inputs.benchmark.category_order:
         standings_before, standings_after = (
-            inputs.intervals[r].categories[category] for r in (before, after)
+            inputs.intervals[regime].categories[category] for regime in (before, after)
         )
         if not standings_before or not standings_after:
             continue

@@ -37,7 +37,7 @@ OTHER_COLOUR = "#4f5d5a"
 
 
 class ModelFact(NamedTuple):
-    """One fact of a model."""
+    """One fact about a model, as its page shows it."""
 
     label: str
     value: str
@@ -56,13 +56,17 @@ def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
     """Yield a fact with mean MCC of a row and of the baselines, on the tasks that all have."""
     comparison = baseline_comparison(row.submission.results, benchmark)
     if comparison is not None:
-        baselines = ", ".join(f"{name} {score:.3f}" for name, score in comparison.baselines.items())
+        baselines = ", ".join(
+            f"{name} {score:.3f}" for name, score in comparison.baseline_means.items()
+        )
         tasks = (
             "every task"
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        means = f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row:.3f}; {baselines}"
+        means = (
+            f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
+        )
         yield ModelFact("Beside baselines", means, Author.BOARD)
 
 
@@ -130,13 +134,13 @@ def _registered(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
     if model_entry is None:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
-    words = {
+    texts_by_label = {
         "Architecture": in_words("architecture", model_entry.architecture),
         "Tokenizer": in_words("tokenization", model_entry.tokenization),
         "Pretraining": model_entry.pretraining,
     }
-    for label, word in words.items():
-        yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
+    for label, label_text in texts_by_label.items():
+        yield ModelFact(label, label_text or UNKNOWN, Author.REGISTRY)
     if model_entry.params_trained:
         count = f"{model_entry.params_trained:,}, without tables of positions and filters"
         yield ModelFact("Trained weights", count, Author.REGISTRY)
@@ -172,7 +176,7 @@ class Snippet(NamedTuple):
     """Instructions for loading a model, in words and in Python."""
 
     code: str
-    """Empty if there is no extractor for the model yet."""
+    """A command or Python code; "" if there is no extractor for the model yet."""
     notes: tuple[str, ...]
 
 

@@ -38,7 +38,7 @@ LISTED_MAX = 500
 """Maximum number of models in the table of a page, which then has 150 kB; the board has all."""
 
 
-class TaskFacts(NamedTuple):
+class TaskPageFacts(NamedTuple):
     """Facts about a task; all fields are empty if the policy has none."""
 
     description: str = ""
@@ -47,7 +47,7 @@ class TaskFacts(NamedTuple):
     links: tuple[Link, ...] = ()
 
 
-def task_facts(site: Site) -> Mapping[str, TaskFacts]:
+def task_facts(site: Site) -> Mapping[str, TaskPageFacts]:
     """Return the facts of tasks by id, from the policy's tasks.toml."""
     notes = site.notes
     facts_by_task, facts = notes.facts(site.benchmark.tasks), {}
@@ -57,7 +57,7 @@ def task_facts(site: Site) -> Mapping[str, TaskFacts]:
             paper = notes.papers[note.paper] if note.paper else None
             is_link = paper is not None and safe_address(paper.address)
             links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
-            facts[task] = TaskFacts(note.asks, facts_by_task[task], links)
+            facts[task] = TaskPageFacts(note.asks, facts_by_task[task], links)
     return facts
 
 
@@ -116,7 +116,7 @@ def other_pages(site: Site) -> Iterator[LazyPage]:
     """Yield the pages of a board that are not about a single model."""
     facts, partial = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
-        known_facts = facts.get(task.id, TaskFacts())
+        known_facts = facts.get(task.id, TaskPageFacts())
         yield LazyPage(f"tasks/{task.id}.html", partial(task_page, task, known_facts, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
@@ -197,7 +197,7 @@ def _category_tasks(category: str, site: Site) -> list[Task]:
     return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
 
 
-def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
+def task_page(task: Task, facts: TaskPageFacts, site: Site) -> Page:
     """Return the page of a task: its question, and the scores of models."""
     models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
     cells = model_cells(
@@ -228,7 +228,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     )
 
 
-def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
+def category_page(category: str, facts: Mapping[str, TaskPageFacts], site: Site) -> Page:
     """Return the page of a category: its tasks, and the scores and ranks of models."""
     first_regime, tasks = site.benchmark.regimes[0], _category_tasks(category, site)
     scores = [
@@ -251,7 +251,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         about=about,
         described={"identifier": category},
         category=category,
-        tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
+        tasks=[(task, facts.get(task.id, TaskPageFacts())) for task in tasks],
         rows=list(zip(best_models, mean_cells(standings), strict=True)),
         left_out=len(site.names) - len(best_models),
         links=benchmark_links(site),

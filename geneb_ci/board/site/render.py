@@ -91,7 +91,7 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
 
 def completed_index(index: bytes, site: Site) -> bytes:
-    """Return index.html with its marks replaced by name, date, version, links, Space and scores.
+    """Return index.html with its marks replaced by facts about the board and by its scores.
 
     The scores are for readers without JavaScript. A page without these marks, such as one by a
     maintainer, is returned unchanged.

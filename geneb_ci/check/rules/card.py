@@ -264,7 +264,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
         message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"
         yield _copied_fault(message, facts.title, title_line(card))
         return
-    for model, other_card in context.other_cards.cards_beside(context.document.path.stem):
+    for model, other_card in context.other_cards.cards_except(context.document.path.stem):
         shared_topics = _shared_topics(facts, other_card, row)
         other_row = context.other_cards.row(model) if shared_topics else row
         shared_topics = [
@@ -316,7 +316,7 @@ def _is_explained(topic: str, facts: CardFacts, row: RowFacts, other_row: RowFac
     if topic == TRAINING:
         return row.training == other_row.training
     confirmed_links = facts.links & row.links or facts.repositories & row.repositories
-    return bool(confirmed_links) or row.names_same_weights(other_row)
+    return bool(confirmed_links) or row.has_same_weights(other_row)
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:

@@ -18,7 +18,7 @@ from geneb_ci.submission.reading import files_in
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 DecisionFunction = Callable[[str], DecidedStanding]
-"""Returns the significant results of a row in a regime that ranks it."""
+"""A function that returns the significant results of a row in a regime."""
 
 
 class BaseBranch:
@@ -39,7 +39,7 @@ class BaseBranch:
     @functools.cached_property
     def modules(self) -> dict[str, str]:
         """By model id: the file name of the extractor that the row names."""
-        rows = (self._row(path) for path in self._files() if _names_extractor(path))
+        rows = (self._row(path) for path in self._files() if _may_name_extractor(path))
         return {
             row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]
             for row in rows
@@ -96,8 +96,8 @@ class BaseBranch:
         return decide_regime
 
 
-def _names_extractor(path: Path) -> bool:
-    """Whether a file may name an extractor; rows of format 1.0 do not and need no parsing."""
+def _may_name_extractor(path: Path) -> bool:
+    """Whether a row may contain the name of an extractor; other rows need not be parsed."""
     try:
         raw = path.read_bytes()
     except OSError:  # not a readable row

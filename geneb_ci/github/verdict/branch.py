@@ -19,7 +19,7 @@ from geneb_ci.github.main_branch import (
 from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker, repository_folders
-from geneb_ci.github.verdict.decide import Decision, decide
+from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
@@ -28,10 +28,10 @@ from reference_harness.formats.text import Say, silent
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
-_ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
-_REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
-"""By git's mark of a file of the working tree: its meaning; any other mark means changed."""
+_REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
+"""By the mark that `git status` prints: its meaning; any other mark means changed."""
 
 
 class NoClone(NoBranch):
@@ -41,7 +41,7 @@ class NoClone(NoBranch):
 class BranchVerdict(NamedTuple):
     """The verdict on the commit HEAD as a pull request, and what the verdict does not cover."""
 
-    decision: Decision
+    decision: PullDecision
     base: str
     """The branch that HEAD was compared with."""
     uncommitted: tuple[UncommittedFile, ...]
@@ -65,15 +65,17 @@ def judge_branch(
 ) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
-    The default of `base` is the first that exists of main of `upstream`, of `origin` and of the
-    clone. The base's settings apply; uncommitted files do not count. With `ranks` the verdict also
-    has the rank of the row. Raises, if no base was given, NoClone if this is no clone of
-    submissions, and NoBranch if HEAD adds nothing to the base or no base is known; UsageProblem if
-    the base has no submissions, WrongRepository if it does not exist, ForgeProblem if both sides
-    have no commit in common, and BadRepository if git refuses the clone.
+    Without `base`, HEAD is compared with the main branch of the remote `upstream`, else of
+    `origin`, else of the clone. The settings of the base apply; uncommitted files do not count.
+    With `ranks` the verdict also contains the rank of the row.
+
+    Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
+    ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
+    Without `base`, raises NoClone if this is no clone of submissions, and NoBranch if no base is
+    known or HEAD adds nothing to it.
     """
     if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        raise NoClone(f"{folder} is not in a clone", "clone the repository that you propose to")
+        raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
@@ -82,9 +84,9 @@ def judge_branch(
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
     if base is None and layout.submissions is None:
         raise NoClone(f"{branch} has no folder of submissions", "name another branch: --base REF")
-    places = repository_folders(layout)
-    folders = sorted({places.submissions, places.cards, places.extractors})
-    uncommitted = tuple(_uncommitted(repository, folders))
+    folders = repository_folders(layout)
+    own_folders = sorted({folders.submissions, folders.cards, folders.extractors})
+    uncommitted = tuple(_uncommitted(repository, own_folders))
     if base is None and clone.merge_base(base_commit.sha, head).sha == head:
         error_class = NoClone if branch in MAIN_NAMES and not uncommitted else NoBranch
         raise error_class(
@@ -101,7 +103,7 @@ def judge_branch(
 
 
 def report_of(
-    decision: Decision,
+    decision: PullDecision,
     base: str,
     uncommitted: tuple[UncommittedFile, ...] = (),
     unseen: tuple[str, ...] = (),
@@ -115,7 +117,7 @@ def report_of(
         status=verdict.state,
         description=verdict.description,
         title=TITLES[verdict.outcome],
-        advice=next_step(verdict).replace("`", "") if verdict.outcome in _ADVISED else "",
+        advice=next_step(verdict).replace("`", "") if verdict.outcome in _WITH_ADVICE else "",
         model=verdict.model,
         base=base,
         base_sha=verdict.base_sha,
@@ -153,7 +155,7 @@ def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str
     """Return, by path, how each file that `git status` lists differs from HEAD."""
     listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
     return {
-        os.fsdecode(status_line[3:]): _REASONS.get(chr(status_line[1]), "changed")
+        os.fsdecode(status_line[3:]): _REASON_BY_MARK.get(chr(status_line[1]), "changed")
         for status_line in listing.split(b"\0")[:-1]
     }
 

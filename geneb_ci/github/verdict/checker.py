@@ -44,9 +44,11 @@ from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
-LATER = frozenset({SUBMISSION, HARNESS})
-"""Steps that may be unknown before a merge, because a row that failed its audit may not be on main.
-Until the merge, only the draw of the record counts."""
+KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
+"""Steps of a verification that need the audited row on main; they may be unknown before a merge.
+
+If the audit differs, its record is merged without the row, and then only its draw counts.
+"""
 # Listed findings per rule; the others are counted.
 PATHS_MAX = 20
 # With these findings no file of the pull request is read, because its changes are too many or not
@@ -163,15 +165,17 @@ def _dating_errors(
 
 
 def _step_errors(verification: Verification) -> Iterator[str]:
-    """Yield the steps of a record that differ, or else those that cannot be computed here."""
+    """Yield each step of a record that differs; if none does, name those that are unknown."""
     for step in verification.steps:
         if step.state is StepState.DIFFERS:
             yield f"{step.name}: {step.message}"
     unknown_steps = [
-        s.name for s in verification.steps if s.state is StepState.UNKNOWN and s.name not in LATER
+        s.name
+        for s in verification.steps
+        if s.state is StepState.UNKNOWN and s.name not in KNOWN_LATER
     ]
     if unknown_steps and not verification.differs:
-        yield f"not computed: {', '.join(unknown_steps)}"
+        yield f"steps that could not be computed: {', '.join(unknown_steps)}"
 
 
 def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) -> list[Finding]:
@@ -225,7 +229,7 @@ class CheckedPull:
     """The row with its context; None if no row was read."""
     result: FileResult | None = None
     fingerprint: Fingerprint | None = None
-    """The digests for comparison with other open rows; None if the row itself has errors."""
+    """Names, files and scores to compare with other open rows; None if the row has errors."""
 
 
 def repository_folders(layout: Layout) -> RepositoryFolders:
@@ -257,14 +261,14 @@ class PullChecker:
         self.base = base
         self.layout = base.layout
         self.main = main
-        self.places = repository_folders(base.layout)
+        self.folders = repository_folders(base.layout)
         self.checker = Checker(RULES)
         self._proposals: dict[str, Proposal] = {}
 
     def proposal(self, head: str) -> Proposal:
-        """Return what a head changes; read once. Raises ForgeProblem."""
+        """Return the change that a head makes on main; read once. Raises ForgeProblem."""
         if head not in self._proposals:
-            self._proposals[head] = read_proposal(self.reader, head, self.places, self.main)
+            self._proposals[head] = read_proposal(self.reader, head, self.folders, self.main)
         return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
@@ -274,7 +278,10 @@ class PullChecker:
     def own_blobs(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows them."""
         proposal = self.proposal(head)
-        return [proposal.head[path] for path in self._paths_to_read(proposal.change, proposal.head)]
+        return [
+            proposal.merged_files[path]
+            for path in self._paths_to_read(proposal.change, proposal.merged_files)
+        ]
 
     def judge(
         self, head: str, other_fingerprints: Mapping[int, Fingerprint] | None = None
@@ -287,8 +294,8 @@ class PullChecker:
         checked_pull = self.judge_alone(self.proposal(head))
         if checked_pull.fingerprint is None:
             return checked_pull
-        found_rivals = rivals(checked_pull.fingerprint, other_fingerprints or {})
-        change = dataclasses.replace(checked_pull.change, rivals=found_rivals)
+        open_rivals = rivals(checked_pull.fingerprint, other_fingerprints or {})
+        change = dataclasses.replace(checked_pull.change, rivals=open_rivals)
         rival_findings = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
         findings = tuple(sorted((*checked_pull.findings, *rival_findings), key=Finding.sort_key))
         return dataclasses.replace(checked_pull, change=change, findings=findings)
@@ -301,23 +308,23 @@ class PullChecker:
             finding.rule for finding in first_findings
         } & UNREADABLE_CHANGE_RULES or not proposal.change.model:
             return CheckedPull(proposal.merge_base, proposal.change, tuple(first_findings))
-        change, raws = proposal.change, dict[str, bytes | Fault]()
+        change, contents = proposal.change, dict[str, bytes | Fault]()
         if not change.is_evidence:
-            raws = self._read(change, proposal.head)
-            change = self._with_named_files(proposal, raws)
-            if any(file.path not in raws for file in (change.extractor, change.lock) if file):
-                raws |= self._read(change, proposal.head)  # now known to belong to the row
-        records, unverified = self._records(change, raws)
+            contents = self._read(change, proposal.merged_files)
+            change = self._with_named_files(proposal, contents)
+            if any(file.path not in contents for file in (change.extractor, change.lock) if file):
+                contents |= self._read(change, proposal.merged_files)  # now known to be the row's
+        records, unverified = self._records(change, contents)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
-        files = _digests(raws | records)
-        row = f"{self.places.submissions}/{change.model}.json"
-        if row not in raws:
+        files = _digests(contents | records)
+        row = f"{self.folders.submissions}/{change.model}.json"
+        if row not in contents:
             checked_files = files if change.is_evidence else ()
             return CheckedPull(proposal.merge_base, change, tuple(findings), checked_files)
-        context = self._context(change, raws, row)
+        context = self._context(change, contents, row)
         result = self.checker.result(context)
-        findings += [*_unusable_extractor(change, raws, context), *result.findings]
+        findings += [*_unusable_extractor(change, contents, context), *result.findings]
         if any(finding.rule == "row-without-card" for finding in findings):
             findings = [finding for finding in findings if finding.rule != "missing-card"]
         findings.sort(key=Finding.sort_key)
@@ -331,49 +338,53 @@ class PullChecker:
         )
 
     def _records(
-        self, change: Change, raws: Mapping[str, bytes | Fault]
+        self, change: Change, contents: Mapping[str, bytes | Fault]
     ) -> tuple[dict[str, bytes | Fault], tuple[tuple[str, str], ...]]:
-        """Return the audit records of a change, and path and reason of each that does not verify.
+        """Return the bytes of a change's audit records by path, and path and reason of each error.
 
-        They are verified on the base branch with `raws`, the files of the change.
+        Records are verified on the base branch, changed by `contents`, the files of the model.
         """
-        raws_by_path = {
+        record_contents = {
             file.path: read_blob(self.reader, file.after)
             for file in change.records
             if file.after is not None
         }
-        if not raws_by_path:
+        if not record_contents:
             return {}, ()
         faults = [
-            (path, raw.message) for path, raw in raws_by_path.items() if isinstance(raw, Fault)
+            (path, raw.message) for path, raw in record_contents.items() if isinstance(raw, Fault)
         ]
         proposed = {
-            path: raw for path, raw in {**raws, **raws_by_path}.items() if isinstance(raw, bytes)
+            path: raw
+            for path, raw in {**contents, **record_contents}.items()
+            if isinstance(raw, bytes)
         }
-        return raws_by_path, tuple(
+        return record_contents, tuple(
             sorted((*faults, *unverified_records(self.layout, self.main, proposed, self.reader)))
         )
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
-        """Read the model's files, including the row if it is unchanged."""
+        """Return the bytes or the fault of each file of the model, by path; also of its row."""
         return {
             path: read_blob(self.reader, head[path]) for path in self._paths_to_read(change, head)
         }
 
     def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
-        row = f"{self.places.submissions}/{change.model}.json"
+        row = f"{self.folders.submissions}/{change.model}.json"
         paths = [file.path for file in change.model_files if file.after is not None]
         if change.model and row in head and row not in paths:
             paths.append(row)
         return [path for path in paths if head[path].mode == REGULAR]
 
-    def _with_named_files(self, proposal: Proposal, raws: Mapping[str, bytes | Fault]) -> Change:
-        """Return the change with the extractor and the correction named in its files."""
+    def _with_named_files(
+        self, proposal: Proposal, contents: Mapping[str, bytes | Fault]
+    ) -> Change:
+        """Return the change, completed by the extractor and the correction that its files name."""
         change = proposal.change
-        row = raws.get(f"{self.places.submissions}/{change.model}.json")
+        row = contents.get(f"{self.folders.submissions}/{change.model}.json")
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
-        card = _card(raws, f"{self.places.cards}/{change.model}.md")
+        card = _card(contents, f"{self.folders.cards}/{change.model}.md")
         note = card.field_named(_CORRECTION) if card is not None else None
         modules = self.base.modules
         published = modules.get(change.model, "")
@@ -384,21 +395,21 @@ class PullChecker:
             change,
             module=module,
             has_extractor=is_built_in(row_document)
-            or f"{self.places.extractors}/{module}" in proposal.head,
+            or f"{self.folders.extractors}/{module}" in proposal.merged_files,
             published_module="" if is_shared else published,
             correction=note.value if note is not None else "",
         )
 
-    def _context(self, change: Change, raws: Mapping[str, bytes | Fault], row: str) -> Context:
-        card_path = f"{self.places.cards}/{change.model}.md"
+    def _context(self, change: Change, contents: Mapping[str, bytes | Fault], row: str) -> Context:
+        card_path = f"{self.folders.cards}/{change.model}.md"
         code_by_name = {}
         for file in (change.extractor, change.lock):
-            code = raws.get(file.path) if file is not None else None
+            code = contents.get(file.path) if file is not None else None
             if file is not None and isinstance(code, bytes):
                 code_by_name[file.path.rsplit("/", 1)[-1]] = code
-        if change.lock is not None and change.lock.path not in raws:
+        if change.lock is not None and change.lock.path not in contents:
             code_by_name[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
-        proposed = ProposedRow(raws[row], _card(raws, card_path), code_by_name)
+        proposed = ProposedRow(contents[row], _card(contents, card_path), code_by_name)
         row_path = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed_context(row_path, row, proposed)
 
@@ -412,27 +423,27 @@ def _with_changed_records(change: Change) -> Change:
     )
 
 
-def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
+def _digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     """Return the digests of the files that were checked."""
     return tuple(
         FileDigest(path=path, blob=blob_id(raw), sha256=hashlib.sha256(raw).hexdigest())
-        for path, raw in sorted(raws.items())
+        for path, raw in sorted(contents.items())
         if isinstance(raw, bytes)
     )[:FILES_MAX]
 
 
-def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
-    return parse_card(raws[path], path) if path in raws else None
+def _card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
+    return parse_card(contents[path], path) if path in contents else None
 
 
 def _unusable_extractor(
-    change: Change, raws: Mapping[str, bytes | Fault], context: Context
+    change: Change, contents: Mapping[str, bytes | Fault], context: Context
 ) -> list[Finding]:
     """Return the finding about an extractor that is no usable module, if no rule reports it.
 
     A row of format 1.0 names no extractor. Rows and cards have their own rules.
     """
-    raw = raws.get(change.extractor.path) if change.extractor is not None else None
+    raw = contents.get(change.extractor.path) if change.extractor is not None else None
     if change.extractor is None or raw is None:
         return []
     fault = raw if isinstance(raw, Fault) else ExtractorFile(change.extractor.path, raw).fault

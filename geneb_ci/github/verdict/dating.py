@@ -1,11 +1,11 @@
-"""Check that GitHub shows a commitment as public before the round of its draw."""
+"""Check that GitHub shows a commitment as public before the beacon's round of its draw."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from urllib.parse import quote
 
 from geneb_ci.audit.record.events import StatementKind
-from geneb_ci.audit.record.history import DIGITS
+from geneb_ci.audit.record.history import COMMIT_DIGITS
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.check.change import REGULAR, Blob
@@ -22,13 +22,13 @@ COMMITS_PAGES_MAX = 30
 def dating_errors(
     repository: AuditRepository, plan: BasePlan, audits: str, github: GitHub, main: Main
 ) -> Iterator[str]:
-    """Yield why it is not proven that a commitment was public before the round of its draw.
+    """Yield why a commitment is not proven to have been public before its round of the beacon.
 
     `audits` is the folder of audits, relative to the root of the repository.
 
-    GitHub must show the commitment as a status of that time. To exclude that one of many prepared
-    draws was chosen, the commit with that status must be the one that added the signed commitment
-    to main, or our comment on a pull request must contain the draw.
+    GitHub must show a status with the commitment, set at the time that `plan` states. To exclude
+    that one of many prepared draws was chosen, the commit with this status must be the one that
+    added the signed commitment to main, or our comment on a pull request must contain the draw.
     """
     history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
@@ -44,7 +44,7 @@ def dating_errors(
         return
     if not dated_commits:
         yield (
-            f"dating: GitHub has no status of {', '.join(commits)} with commitment "
+            f"dating: GitHub has no status of commit {', '.join(commits)} with commitment "
             f"{digest[:16]}... at {plan.committed_at}"
         )
         return
@@ -52,16 +52,17 @@ def dating_errors(
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
     path, sha = _commitment(repository, plan, audits)
-    if not path or not _is_at(main.files, path, sha):
+    if not path or not _has_file(main.files, path, sha):
         yield (
-            "dating: main does not have its signed commitment, and no comment on a pull request "
-            "has the draw: merge what `geneb-ci audit commit --key` signs, then publish the digest"
+            "dating: main lacks the signed commitment of the record, and no comment on a pull "
+            "request has the draw: merge what `geneb-ci audit commit --key` signs, then publish "
+            "the digest"
         )
-    elif not any(_adds(commit, path, sha, github, main) for commit in dated_commits):
+    elif not any(_has_added(commit, path, sha, github, main) for commit in dated_commits):
         yield (
-            f"dating: {dated_commits[0][:DIGITS]} did not add its commitment to main, so the "
-            "draw may be one of many: publish the digest on the commit of main that added it, "
-            "and draw with --shown-on that commit"
+            f"dating: commit {dated_commits[0][:COMMIT_DIGITS]} did not add the signed commitment "
+            "to main, so the draw may be one of many: publish the digest on the commit of main "
+            "that added it, and draw with --shown-on that commit"
         )
 
 
@@ -74,22 +75,22 @@ def _commitment(repository: AuditRepository, plan: BasePlan, audits: str) -> tup
     return "", ""
 
 
-def _is_at(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+def _has_file(files: Mapping[str, Blob], path: str, sha: str) -> bool:
     blob = files.get(path)
     return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
 
 
-class _Listed(ReplyModel):
-    """A commit of a list, with its parents, the first one first."""
+class _ListedCommit(ReplyModel):
+    """A commit in GitHub's list, with its parents in their order."""
 
     sha: Sha
     parents: list[GitObject]
 
 
-def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
+def _has_added(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     """Whether a commit on main's first-parent line added a file: its first parent lacks it."""
     parent = _first_parent(commit, github, main)
-    if parent is None or not _is_at(github.tree(commit).files, path, sha):
+    if parent is None or not _has_file(github.tree(commit).files, path, sha):
         return False
     if not parent:
         return True
@@ -99,7 +100,7 @@ def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     earlier_commits = github.wire.get(
         f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1
     )
-    return not parsed(list[_Listed], earlier_commits.body, "the commits of the commitment")
+    return not parsed(list[_ListedCommit], earlier_commits.body, "the commits of the commitment")
 
 
 def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
@@ -110,7 +111,7 @@ def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
     sha, parents = main.sha, dict[str, str]()
     pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
     for page in islice(pages, COMMITS_PAGES_MAX):
-        for commit_entry in parsed(list[_Listed], page, "the commits of main"):
+        for commit_entry in parsed(list[_ListedCommit], page, "the commits of main"):
             parents[commit_entry.sha] = commit_entry.parents[0].sha if commit_entry.parents else ""
         while sha in parents:
             if sha == commit:

@@ -29,10 +29,10 @@ from geneb_ci.github.verdict.model import (
     PullVerdict,
     RowComparison,
     RowStanding,
+    counts_by_rule,
     counts_of,
     listed_findings,
     outcome_of,
-    shown_places_of,
 )
 from geneb_ci.github.verdict.verdict_line import require_consistent
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
@@ -46,12 +46,13 @@ FABRICATED_SHARE = 0.2
 
 
 class RankedRow(NamedTuple):
-    """One row in one regime."""
+    """One row with its scores of one regime in the primary metric."""
 
     model: str
     categories: dict[str, float]
+    """Mean score of each category, by its name."""
     score: float
-    """Mean over the category means of the primary metric."""
+    """Mean of the category means."""
 
 
 def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[RankedRow]:
@@ -81,7 +82,7 @@ def standings(
     benchmark: Benchmark,
     decide_regime: DecisionFunction | None = None,
 ) -> list[RowStanding]:
-    """Return the rank in each regime, and the rank of the row that it replaces."""
+    """Return the ranks of a row, and of the row that it replaces, in each regime that ranks it."""
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
@@ -105,9 +106,10 @@ def standings(
 def row_comparison(
     submission: Submission, board: Sequence[Submission], benchmark: Benchmark
 ) -> RowComparison | None:
-    """Compare the row with the best row and the two most similar rows.
+    """Return the comparison of a row with the best and the two most similar rows, by category.
 
-    Similarity is the root mean square difference of category means. None if it is not ranked.
+    The most similar rows have the smallest root mean square difference of category means. Returns
+    None if the row is not ranked.
     """
     regime = benchmark.regimes[0]
     other_rows = [row for row in board if row.model_id != submission.model_id]
@@ -144,7 +146,7 @@ def _distance(row: RankedRow, rival: RankedRow) -> float:
 
 
 def neighbour(context: Context) -> Neighbour | None:
-    """Return the published row with the most scores equal within rerun noise."""
+    """Return the other row with the most scores equal within rerun noise; None if there is none."""
     view = context.view
     nearest = next(iter(resemblances(view)), None)
     if nearest is None:
@@ -173,7 +175,7 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     )
 
 
-class Decision(NamedTuple):
+class PullDecision(NamedTuple):
     """The verdict on a pull request, with all findings."""
 
     verdict: PullVerdict
@@ -188,7 +190,7 @@ def decide(
     other_fingerprints: Mapping[int, Fingerprint] | None = None,
     *,
     ranks: bool = True,
-) -> Decision:
+) -> PullDecision:
     """Check the head of a pull request, or of a branch that may become one, and decide.
 
     The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
@@ -207,12 +209,12 @@ def decide(
         message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
         crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
         empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,))
-        return Decision(
+        return PullDecision(
             pull_verdict(pull, empty_check, pull_checker.base, pull_checker.main.digest),
             (crash,),
             None,
         )
-    return Decision(verdict, checked_pull.findings, checked_pull)
+    return PullDecision(verdict, checked_pull.findings, checked_pull)
 
 
 def pull_verdict(
@@ -225,7 +227,7 @@ def pull_verdict(
 ) -> PullVerdict:
     """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
     file_result, context = checked_pull.result, checked_pull.context
-    places = shown_places_of(checked_pull.findings)
+    places = counts_by_rule(checked_pull.findings)
     is_sound = file_result is not None and not counts_of(places).error
     submission = file_result.submission if file_result is not None and is_sound else None
     level = None

@@ -27,7 +27,7 @@ from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict, PullVerdict
 
 
 def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:
-    """Return the groups without a verdict, at most `GROUPS_MAX`, and the errors.
+    """Return the commits of at most `GROUPS_MAX` groups without a verdict, and reading errors.
 
     These include groups whose verdict was not written because main had changed. One request, and
     one for each group. Raises RateLimited.
@@ -61,7 +61,7 @@ def judge_group(github: GitHub, pull_checker: PullChecker, head: str) -> GroupVe
     ]
     open_list = OpenList([], []) if unread_rules else github.open_pulls()
     for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
-        pull_by_model[model] = pull_checker.judge_alone(_proposal_with(proposal, paths))
+        pull_by_model[model] = pull_checker.judge_alone(_proposal_of_files(proposal, paths))
         change = pull_by_model[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
     for model, row in pull_by_model.items():
@@ -101,7 +101,7 @@ def _paths_by_model(github: GitHub, change: Change, pulls: Sequence[Pull]) -> di
     return dict(sorted(paths_by_model.items()))
 
 
-def _proposal_with(proposal: Proposal, paths: set[str]) -> Proposal:
+def _proposal_of_files(proposal: Proposal, paths: set[str]) -> Proposal:
     files = tuple(file for file in proposal.change.files if file.path in paths)
     return replace(proposal, change=Change(files, folders=proposal.change.folders))
 

@@ -113,7 +113,7 @@ _CHECK_VERDICTS = {
 
 
 class CommandState(NamedTuple):
-    """The commands of maintainers in comments; these are also fields of a verdict."""
+    """The members `command`, `dispute` and `seen` of a verdict: commands of maintainers."""
 
     command: Command | None = None
     dispute: Command | None = None
@@ -132,7 +132,7 @@ class CommandState(NamedTuple):
 
 
 def state_of(outcome: PullOutcome, commands: CommandState) -> str:
-    """Return the status of a verdict; a dispute withdraws a pass."""
+    """Return the state of a verdict's status: pending if a dispute withdraws a pass."""
     return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
 
 
@@ -229,14 +229,14 @@ class FileDigest(StrictModel):
 
 
 class CategoryScores(StrictModel):
-    """One category: the score of each model of the comparison, in its order."""
+    """The scores of one category, in the order of the `models` of the comparison."""
 
     category: Short
     scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
 
 
 class RowComparison(StrictModel):
-    """The row beside others, in the benchmark's first regime and primary metric."""
+    """The row compared with others, in the benchmark's first regime and primary metric."""
 
     regime: Short
     metric: Short
@@ -253,6 +253,7 @@ class RowStanding(StrictModel):
     score: Signed
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
+    """Number of ranked rows."""
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that this row replaces; null for a new row."""
     decided: "DecidedStanding | None"
@@ -260,7 +261,7 @@ class RowStanding(StrictModel):
 
 
 class DecidedStanding(StrictModel):
-    """A row's standing among all rows that holds with 95 % confidence on other test sequences."""
+    """A row's rank range and significant differences, with 95 % confidence on other sequences."""
 
     rank_low: Annotated[int, Field(ge=1)]
     rank_high: Annotated[int, Field(ge=1)]
@@ -282,6 +283,7 @@ class Neighbour(StrictModel):
     near: Count
     """Number of scores that are equal within rerun noise."""
     cells: Count
+    """Number of compared scores."""
     limit: Count
     """Smallest number of such scores at which a row counts as a copy."""
 
@@ -300,12 +302,12 @@ class AuditEstimate(StrictModel):
 
 
 class Fingerprint(StrictModel):
-    """The digests used to compare a row with the rows of other open pull requests."""
+    """Names, files and scores of a row, to compare it with rows of other open pull requests."""
 
     model: Model
     display: Short
     paths: Annotated[list[Short], Field(max_length=OWN_FILES_MAX)]
-    """Its files that the pull request changes."""
+    """Paths of the row, card and extractor, as far as the pull request changes them."""
     cells: Annotated[str, Field(max_length=CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
     """Scores of the primary metric, regime by regime: base64 of unsigned 16-bit integers."""
 
@@ -359,7 +361,7 @@ class PullVerdict(StrictModel):
 
     @property
     def state(self) -> str:
-        """The status that it gives."""
+        """State of the status that this verdict sets."""
         return state_of(self.outcome, self.command_state)
 
     @property
@@ -406,9 +408,9 @@ class PullVerdict(StrictModel):
 
     @property
     def for_comment(self) -> "PullVerdict":
-        """The verdict as its comment keeps it, without members that are only shown.
+        """The verdict without members that are only shown, as our comment stores it.
 
-        Later versions read it, so new members need a default.
+        Later versions of geneb-ci read it, so new members need a default.
         """
         foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
         emptied_members: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
@@ -444,7 +446,7 @@ class GroupVerdict(StrictModel):
 
     @property
     def state(self) -> str:
-        """The status that it gives."""
+        """State of the status that this verdict sets."""
         counts = counts_of(self.places)
         return SUCCESS if self.models and not (counts.error or counts.crashed) else FAILURE
 
@@ -486,8 +488,8 @@ class Verdicts(StrictModel):
         return not (self.pulls or self.stale or self.troubles or self.settled or self.groups)
 
 
-def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return rule id to number of findings, including findings that are counted but not listed."""
+def counts_by_rule(findings: Iterable[Finding]) -> dict[str, int]:
+    """Return the number of findings by rule, including those that are counted but not listed."""
     places: Counter[str] = Counter()
     for finding in findings:
         places[finding.rule] += 1 + finding.unlisted

@@ -46,13 +46,16 @@ def _without_last(verdict: Verdicts) -> Verdicts:
 
 def _shortest(verdict: Verdicts) -> str:
     """Return the verdict as JSON, or compressed if it does not fit."""
-    line = one_line.plain(verdict)
+    line = one_line.json_line(verdict)
     is_short = len(line) <= one_line.BYTES_MAX
     return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdict)
 
 
 def decode(line: str, repository: str) -> Verdicts:
-    """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
+    """Return the verdicts in a line from another job.
+
+    Raises UsageProblem if the line is empty, and Tampered if it is invalid or contradicts itself.
+    """
     if not line.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
     verdict = one_line.decode(line, Verdicts, "the verdict", _RETRY_FIX)
@@ -76,12 +79,12 @@ def require_consistent(pull: PullVerdict) -> None:
 
     The job that computes verdicts calls this for each, because one error makes `report` refuse all.
     """
-    _require_known_rules(pull.places, str(pull.number))
+    _require_known_rules(pull.places, f"#{pull.number}")
     for finding in pull.findings:
         if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:
             raise Tampered(
-                f"the verdict on #{pull.number} lists {finding.rule} ({finding.severity}), which "
-                "it does not count",
+                f"the verdict on #{pull.number} lists {finding.rule} ({finding.severity}), but "
+                "counts no such finding",
                 _RETRY_FIX,
             )
     listed_counts = Counter(finding.rule for finding in pull.findings)

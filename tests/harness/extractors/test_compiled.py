@@ -122,7 +122,7 @@ def test_what_compiling_excludes(model, other):
 def test_rows_of_a_receipt_are_not_compiled():
     options = {"receipt": Path("r"), "extractor": "huggingface"}
     with pytest.raises(OptionError, match=r"^--receipt and --option compile=true exclude"):
-        command._spec(options, {"compile": "true"})
+        command._embedder_spec(options, {"compile": "true"})
 
 
 def test_an_audit_runs_the_model_as_it_is(model, capfd):
