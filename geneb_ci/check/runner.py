@@ -184,7 +184,7 @@ class Checker:
             )
             benchmark = practice_benchmark() if is_practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        is_in_repository = layout.holds(document.path)
+        is_in_repository = layout.has_submission(document.path)
         card = card_of(document, layout, proposed) if is_in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)

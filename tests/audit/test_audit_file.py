@@ -113,7 +113,7 @@ def test_a_report_says_what_is_to_be_done_next(installed: Installed) -> None:
         (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
         (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
         (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:1"),
-        (("--limit-memory", "16"), 3, "raise the limit by --limit-memory"),
+        (("--limit-memory", "16"), 3, "raise the limit with --limit-memory"),
         (("--work", "policy.toml/x"), 2, "--work DIR"),
     ],
 )

@@ -306,7 +306,7 @@ def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path)
 
         first = pool.submit(fetch)
         assert half.wait(60)
-        with pytest.raises(NothingChecked, match="another process is fetching this file"):
+        with pytest.raises(NothingChecked, match="another process is downloading this file"):
             fetch()
         event.set()
         assert first.result(60) == right

@@ -201,7 +201,7 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
     """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
         for number, reading, expected in _seed_comparisons(claim):
-            if reading.holds(expected, EXACT):
+            if reading.agrees_with(expected, EXACT):
                 continue
             claimed, computed = distinct_text(reading.value, expected)
             source = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
