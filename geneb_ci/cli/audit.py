@@ -15,7 +15,7 @@ from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_here
+from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_for_statement
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
@@ -351,7 +351,7 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)
     repository = AuditRepository(find_layout(file.parent))
-    heads = heads_here(repository, f"{file.parent.name}/{file.name}")
+    heads = heads_for_statement(repository, f"{file.parent.name}/{file.name}")
     content = withdrawal_of(file.parent.name, raw, reason, now, signer, heads)
     path = record.with_name(f"{record.stem}{WITHDRAWN_SUFFIX}")
     try:

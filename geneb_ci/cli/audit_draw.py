@@ -16,7 +16,7 @@ from geneb_ci.audit.record.signing import (
     read_any_commitment,
 )
 from geneb_ci.audit.samples import (
-    SAMPLES,
+    SAMPLE_NAMES,
     AnySample,
     EmbeddingSample,
     Sample,
@@ -90,7 +90,7 @@ def earlier_option(function: Any) -> Any:
 _SAMPLE_OPTIONS = (
     click.option(
         "--sample",
-        type=click.Choice(SAMPLES, case_sensitive=False),
+        type=click.Choice(SAMPLE_NAMES, case_sensitive=False),
         default=TaskSample.name,
         show_default=True,
         help="What is embedded again: whole tasks, or embeddings of the receipt.",
