@@ -120,7 +120,7 @@ def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
 
 
 def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
-    """Return an option of a list as words of a command line.
+    """Return an option in the TOML list of audits as words of a command line.
 
     Raises UsageProblem for a value that the option cannot have.
     """
@@ -136,7 +136,7 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
 
 
 def _word_of(element: Any, position: str) -> str:  # of a TOML file
-    """Return a value of a list as a word of a command line.
+    """Return a value in the TOML list of audits as a word of a command line.
 
     Raises UsageProblem unless it is text, a whole number, or a time in UTC.
     """

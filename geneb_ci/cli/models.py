@@ -200,6 +200,7 @@ def _visible_line(line: str) -> str:
 
 
 def _value_text(value: object, fact: str = "") -> str:
+    """Return the value of a fact of an entry as text; codes of `TERMS` are put into words."""
     if fact in TERMS:
         return in_words(fact, str(value)) or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -87,8 +87,12 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
         )
 
 
-def _has_field(card: Card, field: str, words: tuple[str, ...]) -> bool:
-    card_field = card.field_named(*words)
+def _has_field(card: Card, field: str, headings: tuple[str, ...]) -> bool:
+    """Whether a card has text under one of the headings that a required field may have.
+
+    The layer may also be stated under the heading of the pooling.
+    """
+    card_field = card.field_named(*headings)
     if card_field is not None and card_field.value:
         return True
     pooling = card.field_named("pooling") if field == "Layer" else None
