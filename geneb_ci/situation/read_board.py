@@ -80,7 +80,7 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
 
 
 class BoardReader:
-    """Reader of one repository of a board."""
+    """A reader of one repository of a board."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
@@ -120,7 +120,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the available key whose signatures count, or else the best other key."""
+        """Return the facts of a private key whose signatures count, or else of another one."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
