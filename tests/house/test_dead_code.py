@@ -49,6 +49,7 @@ ALLOWED_NAMES = {
     "yes": "struct.pack takes the steps of a seccomp program as tuples",
     "no": "struct.pack takes the steps of a seccomp program as tuples",
     "colour": "the template of the badge reads it",
+    "published_facts": "the templates of categories and tasks read it",
     "bibtex": "the template of every page reads it",
     "label_width": "the template of the badge reads it",
     "message_width": "the template of the badge reads it",
