@@ -124,7 +124,7 @@ class _Run:
             self.waiting_tasks = deque(
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
             )
-        while self.waiting_tasks or self.embedded_ids or self.engine.open:
+        while self.waiting_tasks or self.embedded_ids or self.engine.open_jobs:
             while self.waiting_tasks and self.engine.has_room:
                 self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):

@@ -41,15 +41,15 @@ BYTES_MAX = 500_000_000
 """Maximum bytes of a file of a board: with a thousand models, a file has 40 MB."""
 
 
-def parameters(size: str) -> int:
+def parameters(params_text: str) -> int:
     """Return the number in a text such as 500M, 1.2B or 86000000.
 
     Raises UsageProblem if the text has another form.
     """
-    match = _SIZE.fullmatch(size.strip())
+    match = _SIZE.fullmatch(params_text.strip())
     if match is None:
         raise UsageProblem(
-            f"{quoted(size)} is not a number of parameters",
+            f"{quoted(params_text)} is not a number of parameters",
             "write it as 500M, 1.2B or 86000000",
         )
     return round(float(match[1]) * _UNITS[match[2].upper()])

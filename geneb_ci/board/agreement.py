@@ -60,11 +60,11 @@ def _inversions(columns: Positions) -> Positions:
     dtype = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
     by_value = np.argsort(columns.astype(dtype), axis=1, kind="stable")
     # Replace values by ranks; equal values ascend by position, so none of their pairs descends.
-    ranks, places = np.empty((count, length), dtype=dtype), np.arange(length)
-    np.put_along_axis(ranks, by_value, places.astype(dtype)[None, :], axis=1)
+    ranks, positions = np.empty((count, length), dtype=dtype), np.arange(length)
+    np.put_along_axis(ranks, by_value, positions.astype(dtype)[None, :], axis=1)
     inversions = _near_inversions(ranks) + _near_inversions((by_value // BLOCK_SIZE).astype(dtype))
     blocks = -(-length // BLOCK_SIZE)
-    position_blocks = places // BLOCK_SIZE * blocks
+    position_blocks = positions // BLOCK_SIZE * blocks
     for k, block in enumerate(ranks // BLOCK_SIZE):
         # Number of values by block of positions (row) and block of values (column).
         counts = np.bincount(position_blocks + block, minlength=blocks * blocks)

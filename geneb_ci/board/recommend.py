@@ -205,9 +205,9 @@ def _candidates(
 ) -> Candidates:
     board = facts.boards[regime]
     index_of = {model: k for k, model in enumerate(board.models)}
-    places = np.array([index_of[model] for model in models], dtype=np.intp)
-    params = [board.params[k] for k in places.tolist()]
-    numbers = task_numbers(board, tasks, places, facts.draw_variances[regime])
+    positions = np.array([index_of[model] for model in models], dtype=np.intp)
+    params = [board.params[k] for k in positions.tolist()]
+    numbers = task_numbers(board, tasks, positions, facts.draw_variances[regime])
     return Candidates(models, params, board.critical, tasks, numbers)
 
 

@@ -34,7 +34,7 @@ DIAGNOSTICS = "diagnostics.json"
 DIAGNOSTICS_DEPTH = 4
 """Depth in diagnostics.json at which each member is a column, with one number for each model."""
 METRICS = ("MCC", "Acc", "F1")
-_PARTS = {
+_SCORE_DESCRIPTIONS = {
     "cat": "Mean score of the tasks of each category.",
     "task": "Score by id of the task.",
 }
@@ -63,7 +63,7 @@ def _row_type(
 ) -> type[StrictModel]:
     """Return the type of a row: a field for each column, then the scores by every metric.
 
-    `scores` is a key of _PARTS: whether the row has scores of categories or of tasks.
+    `scores` is a key of _SCORE_DESCRIPTIONS: the row has scores of categories, or of tasks.
     """
     fields: dict[str, Any] = {
         column.key: (column.type, Field(description=column.about))
@@ -74,7 +74,10 @@ def _row_type(
     for metric in METRICS:
         fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
         fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
-        fields[f"{scores}_{metric}"] = dict[str, Signed], Field(description=_PARTS[scores])
+        fields[f"{scores}_{metric}"] = (
+            dict[str, Signed],
+            Field(description=_SCORE_DESCRIPTIONS[scores]),
+        )
     return create_model(type_name, __base__=StrictModel, __doc__=about, **fields)
 
 
@@ -185,8 +188,8 @@ def leaderboards(
     """
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
-    places = {task: index for index, task in enumerate(benchmark.task_ids)}
-    categories, task_count = tuple(benchmark.categories), len(places)
+    position_by_task = {task: index for index, task in enumerate(benchmark.task_ids)}
+    categories, task_count = tuple(benchmark.categories), len(position_by_task)
     keys_by_metric = [
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
         for metric in benchmark.metrics
@@ -206,7 +209,7 @@ def leaderboards(
                 category_row[macro] = task_row[macro] = next(means)
                 category_row[category] = dict(zip(categories, means, strict=False))
                 task_scores = scores[number * task_count : (number + 1) * task_count]
-                task_row[task] = PackedNumbers(places, task_scores)
+                task_row[task] = PackedNumbers(position_by_task, task_scores)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     return {"data": by_category}, {"tasks": published_tasks(benchmark, notes), "data": by_task}

@@ -250,19 +250,19 @@ class _Quoted(dict[str | None, str]):
     def __missing__(self, cell_text: str | None) -> str:
         if cell_text is None:
             return UNKNOWN
-        marked = MARK + cell_text if FORMULA.match(cell_text) else cell_text
-        self[cell_text] = '"{}"'.format(marked.replace('"', '""'))
+        safe_text = MARK + cell_text if FORMULA.match(cell_text) else cell_text
+        self[cell_text] = '"{}"'.format(safe_text.replace('"', '""'))
         return self[cell_text]
 
 
-def _csv_cell(value: object) -> str:
-    if value is None:
+def _csv_cell(cell: object) -> str:
+    if cell is None:
         return UNKNOWN
-    if isinstance(value, bool):
-        return '"true"' if value else '"false"'
-    if isinstance(value, list):
-        return '"{}"'.format(json.dumps(value, allow_nan=False, separators=(",", ":")))
-    return repr(value)
+    if isinstance(cell, bool):
+        return '"true"' if cell else '"false"'
+    if isinstance(cell, list):
+        return '"{}"'.format(json.dumps(cell, allow_nan=False, separators=(",", ":")))
+    return repr(cell)
 
 
 def parquet_text(table: DescribedTable) -> Iterator[bytes]:

@@ -147,14 +147,17 @@ def _regime_intervals(
     benchmark: Benchmark,
     ranks_by_score: Mapping[str, RankRanges],
 ) -> RegimeIntervals:
-    places = {model: index for index, model in enumerate(board.models)}
+    position_by_model = {model: index for index, model in enumerate(board.models)}
     by_score = {name: standings(board, name, ranks) for name, ranks in ranks_by_score.items()}
     return RegimeIntervals(
         board=board,
         macro=by_score["macro"],
         micro=by_score["micro"],
         categories={name: by_score[name] for name in benchmark.category_order},
-        tasks={task: _interval_limits(places, scores) for task, scores in board.tasks.items()},
+        tasks={
+            task: _interval_limits(position_by_model, scores)
+            for task, scores in board.tasks.items()
+        },
         draw_variance=draw_variance(regime, benchmark),
     )
 
@@ -221,7 +224,7 @@ def regime_scores(
     row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked_rows]
     by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], mean_names)
     by_task = _columns([row.tasks[:3] for row in row_results], tasks)
-    places = (
+    positions = (
         shared_errors.triangle_positions(ranked_rows)
         if shared_errors is not None
         else [None] * len(ranked_rows)
@@ -231,7 +234,7 @@ def regime_scores(
         models=tuple(row.model_id for row in ranked_rows),
         params=tuple(row.meta.params for row in ranked_rows),
         scores={
-            name: with_shared(column, triangles.get(name, []), places)
+            name: with_shared(column, triangles.get(name, []), positions)
             for name, column in by_name.items()
         },
         tasks=by_task,
@@ -261,9 +264,10 @@ def with_shared(
 ) -> ScoreColumn:
     """Return scores with the covariances of models with published predictions.
 
-    `positions` has for each model its index in `triangle`, or None without predictions.
-    The triangle covers errors from test sequences only. A score's variance may be larger, since
-    training draws add to it; the part of the draws is taken as independent.
+    `triangle` has the covariances of each such model with those before it; `positions` has for each
+    model its index there, or None without predictions. The triangle covers errors from test
+    sequences only. A score's variance may be larger, since training draws add to it; the part of
+    the draws is taken as independent.
     """
     known_rows = [k for k, index in enumerate(positions) if index is not None]
     if len(known_rows) < 2 or not triangle:  # noqa: PLR2004 (a pair)
@@ -275,10 +279,10 @@ def with_shared(
     shared = np.zeros((len(positions), len(positions)))
     for n, i in enumerate(known_rows):
         for m, j in enumerate(known_rows[:n]):
-            low, high = sorted((int(positions[i] or 0), int(positions[j] or 0)))
+            column, row = sorted((int(positions[i] or 0), int(positions[j] or 0)))
             triangle_error = math.sqrt(covariances[n][-1] * covariances[m][-1])
             correlation = (
-                max(-1.0, min(1.0, triangle[high][low] / triangle_error))
+                max(-1.0, min(1.0, triangle[row][column] / triangle_error))
                 if triangle_error > 0
                 else 0.0
             )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geneb_ci.check.claims import Results, fit_count_of, readings, results_of
+from geneb_ci.check.claims import Results, fit_count_of, reported_triples, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -149,7 +149,10 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
 
 
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
-    """Return MCC of tables as `statistics.binary.scores` does; 0 if it is undefined."""
+    """Return the MCC of confusion matrices, 0 where it is undefined.
+
+    `statistics.binary.scores` has the formula.
+    """
     n = small + large
     squared_denominator = small * large * (small + rho) * (large - rho)
     numerator = n * correct - 2 * small * large - rho * (large - small)
@@ -169,7 +172,7 @@ def _integer_counts(
 ) -> tuple[Floats, Floats]:
     """Return the right predictions in both classes of one fit, as integers.
 
-    If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the table.
+    If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the matrix.
     """
     small, large = (np.rint(part) for part in correct_counts)
     mcc_of_counts = _mcc(sizes.small, sizes.large, small + large, large - small)
@@ -177,12 +180,17 @@ def _integer_counts(
     is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT
     is_exact &= np.abs((small + large) / n - means.acc) <= EXACT
     if not is_exact.all():
-        widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
+        widths = reported_triples(
+            {task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1
+        )
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
             task = benchmark.task_ids[int(sizes.two_class[index])]
-            table = recovered_table(classes, widths[task])
-            small[index], large[index] = table.small_correct, table.large_correct
+            confusion_matrix = recovered_table(classes, widths[task])
+            small[index], large[index] = (
+                confusion_matrix.small_correct,
+                confusion_matrix.large_correct,
+            )
     return small, large
 
 

@@ -35,9 +35,9 @@ from geneb_ci.common.finding import exact_name, first_and_more
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
-    labels_json,
-    labels_text,
     matrices_text,
+    row_evidence_json,
+    row_evidence_text,
 )
 from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document
@@ -192,7 +192,7 @@ def _build(
     jobs: int | None = None,
     cache: bool = True,
 ) -> int:
-    """Write the board of a folder and its page, print their names, and return the exit code."""
+    """Write the board and page of a folder, print what was written, and return the exit code."""
     try:
         board = build(
             folder,
@@ -316,10 +316,10 @@ def matrices_command(
     cells = list(recovered_tables(context, regime))
     if not cells:
         raise NothingChecked(
-            f'{file}: "{regime}" has no scores of single fits on two-class tasks',
+            f'{file}: "{regime}" has no two-class task with the scores of one trained probe',
             _ONE_FIT_FIX
             if regime in context.benchmark.protocol.few_shot_k
-            else f"see which scores it lacks or has wrong: geneb-ci check {file}",
+            else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
     columns, lines_max = row_width(output), LINES_MAX
     if prints_all or output != STDOUT:
@@ -351,10 +351,10 @@ def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int
     """Compute the evidence of every submission of FOLDER from checks and audits."""
     rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
     if format_ == "json":
-        click.echo(labels_json(rows), nl=False)
+        click.echo(row_evidence_json(rows), nl=False)
     else:
         lines_max = sys.maxsize if prints_all else LINES_MAX
-        click.echo(labels_text(rows, row_width(), lines_max), nl=False)
+        click.echo(row_evidence_text(rows, row_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 

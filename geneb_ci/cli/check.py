@@ -36,7 +36,7 @@ from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.common.types import level_meaning, level_word
-from geneb_ci.render.formats import FULL_TEXT, beyond_files, proposal_lines, render
+from geneb_ci.render.formats import FULL_TEXT, proposal_lines, pull_request_hint, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
@@ -50,7 +50,7 @@ DIFF_WIDTH = 300
 """Maximum characters of a line of a diff: a file written on one line is a change of 100 kB."""
 PASSING_VERDICTS = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
 STALE_MAX = 10
-"""Maximum number of stale entries of a baseline that are printed."""
+"""Maximum number of printed findings of a baseline that are not found any more."""
 
 
 class _Check(PairedCommand, LayeredCommand):
@@ -175,7 +175,9 @@ def check_command(
     )
     _write(report, reports)
     if report.files and any(not path.is_dir() for path in paths):
-        _print_paragraph(beyond_files(is_short=report.verdict not in PASSING_VERDICTS), reports)
+        _print_paragraph(
+            pull_request_hint(is_short=report.verdict not in PASSING_VERDICTS), reports
+        )
     if baseline is not None:
         _print_baseline(report, baseline)
     _print_next(report, paths, reports)

@@ -209,7 +209,7 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return the content of every file of a new board by its path, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
     data_text, options = _task_data(definition)
-    words = {
+    template_values = {
         "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
         "version": __version__,
@@ -244,14 +244,14 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         "leaderboard/policy/policy.toml": policy_text(definition).encode(),
         "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
-        "leaderboard/README.md": template("space.md.in", words),
+        "leaderboard/README.md": template("space.md.in", template_values),
         OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers).encode(),
         f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", answers.repository).encode(),
         ANSWERS_FILE: answers.text.encode(),
-        "README.md": template("README.md.in", words),
-        "SECURITY.md": template("SECURITY.md.in", words),
-        "submissions/README.md": template("submissions.md.in", words),
-        "pyproject.toml": template("pyproject.toml.in", words),
+        "README.md": template("README.md.in", template_values),
+        "SECURITY.md": template("SECURITY.md.in", template_values),
+        "submissions/README.md": template("submissions.md.in", template_values),
+        "pyproject.toml": template("pyproject.toml.in", template_values),
         ".gitignore": b"/keys/\n__pycache__/\n",
         ".gitattributes": b"# Digests are of bytes: no line end is ever translated.\n* -text\n",
     }

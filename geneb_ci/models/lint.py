@@ -83,8 +83,11 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
         return
     tokenizer, word = loading.tokenizer, entry.tokenization
     if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
-        usual = " or ".join(_TOKENIZERS[word])
-        yield f"tokenization is {word!r}, which needs tokenizer {usual}, not {tokenizer!r}"
+        expected_tokenizers = " or ".join(_TOKENIZERS[word])
+        yield (
+            f"tokenization is {word!r}, which needs tokenizer {expected_tokenizers}, not "
+            f"{tokenizer!r}"
+        )
     if ("kmer_tokens" in loading.quirks) != (tokenizer == "kmer"):
         yield f"quirks {_has(loading, 'kmer_tokens')} kmer_tokens, but tokenizer is {tokenizer!r}"
 
@@ -201,20 +204,20 @@ def _source_contradictions(entry: ModelEntry, table_source: Mapping[str, Any]) -
         yield f"revision: the table has {pinned.group()}, which the entry does not pin"
 
 
-def _size_contradictions(entry: ModelEntry, size: float | None) -> Iterator[str]:
-    """Yield a contradiction between the published number of weights and the files' `size` in GB."""
+def _size_contradictions(entry: ModelEntry, size_gb: float | None) -> Iterator[str]:
+    """Yield a contradiction between the published number of weights and the size of the files."""
     explanation = entry.params_unknown or (entry.sources is not None and entry.sources.params)
-    if size is None or not entry.params or explanation:
+    if size_gb is None or not entry.params or explanation:
         return
-    half_unit = 10 ** -len(f"{size}".partition(".")[2]) / 2
+    half_unit = 10 ** -len(f"{size_gb}".partition(".")[2]) / 2
     count_min, count_max = (
-        gb * _GB / _BYTES_A_WEIGHT for gb in (size - half_unit, size + half_unit)
+        gb * _GB / _BYTES_A_WEIGHT for gb in (size_gb - half_unit, size_gb + half_unit)
     )
     if not count_min * (1 - _DIFFERENCE_MAX) <= entry.params <= count_max * (1 + _DIFFERENCE_MAX):
         yield (
-            f"params: {entry.params:,} are published, but files of {size} GB have "
-            f"{size * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare it "
-            "unexplained in params_unknown"
+            f"params: {entry.params:,} are published, but files of {size_gb} GB have "
+            f"{size_gb * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare "
+            "it unexplained in params_unknown"
         )
 
 

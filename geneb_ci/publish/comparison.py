@@ -165,27 +165,29 @@ def replay(layout: Layout, base: str) -> Replay:
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
-        replayed = _findings_of_commit(folder, base)
-    current = _present_findings(files)
+        replayed_counts = _findings_of_commit(folder, base)
+    present_counts = _present_findings(files)
     return Replay(
         base,
         commit,
         len(files),
-        fails=_only(replayed, current, Severity.ERROR),
-        warns=_only(replayed, current, Severity.WARNING),
-        heals=_only(current, replayed, Severity.ERROR),
+        fails=_only(replayed_counts, present_counts, Severity.ERROR),
+        warns=_only(replayed_counts, present_counts, Severity.WARNING),
+        heals=_only(present_counts, replayed_counts, Severity.ERROR),
     )
 
 
-def _copy(source: Path, to: Path) -> None:
+def _copy(source: Path, target: Path) -> None:
     """Copy regular files and links only, because reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
         modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
-        usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-        return [name for name, mode in modes.items() if not any(kind(mode) for kind in usual)]
+        copied_types = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        return [
+            name for name, mode in modes.items() if not any(kind(mode) for kind in copied_types)
+        ]
 
-    shutil.copytree(source, to, symlinks=True, ignore=special, dirs_exist_ok=True)
+    shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
 
 
 def _findings_of_commit(folder: Path, base: str) -> FindingCounts:

@@ -127,10 +127,10 @@ def _facts(
     row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
 ) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
-    old, new = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
+    facts_before, facts_after = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
     for fact in FACTS:
-        if old.get(fact) != new.get(fact):
-            yield ChangedFact(fact, old.get(fact), new.get(fact))
+        if facts_before.get(fact) != facts_after.get(fact):
+            yield ChangedFact(fact, facts_before.get(fact), facts_after.get(fact))
 
 
 def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -181,8 +181,8 @@ class Health:
     @property
     def is_served(self) -> bool:
         """Whether the expected board is served completely."""
-        expected = self.live_status in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
-        return expected and not self.altered and not self.hindrances
+        is_expected = self.live_status in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
+        return is_expected and not self.altered and not self.hindrances
 
 
 def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:

@@ -124,10 +124,10 @@ def generate(
 
 def _require_usual_places(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
-    usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    expected_paths = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
     if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
-        usual["benchmark"] = BENCHMARK
-    for name, expected in usual.items():
+        expected_paths["benchmark"] = BENCHMARK
+    for name, expected in expected_paths.items():
         folder: Path | None = getattr(layout, name)
         if folder not in {None, layout.root / expected}:
             raise BadConfiguration(

@@ -142,11 +142,13 @@ def refusal_of(stderr: str) -> GitRefusal:
     """Return the refusal in git's standard error, without git's advice on further lines."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
-    words = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
+    message = "; ".join(dict.fromkeys(errors or lines)) or "it printed no reason"
     for pattern, fix in _REFUSALS:
         if re.search(pattern, stderr):
-            return GitRefusal(words, fix, is_known=True)
-    return GitRefusal(words, "fix the error that git reports, then run this again", is_known=False)
+            return GitRefusal(message, fix, is_known=True)
+    return GitRefusal(
+        message, "fix the error that git reports, then run this again", is_known=False
+    )
 
 
 class TreeFile(NamedTuple):
@@ -220,8 +222,8 @@ class GitRepository:
 
     def _ids(self, command: tuple[str, ...], revision: str) -> list[str]:
         """Return the ids that a git command prints for a commit; empty if the command fails."""
-        words = (*command, "--end-of-options", f"{revision}^{{commit}}")
-        process = self._run(words, b"", (0, 1, 128))
+        arguments = (*command, "--end-of-options", f"{revision}^{{commit}}")
+        process = self._run(arguments, b"", (0, 1, 128))
         ids = process.stdout.decode(errors="replace").split()
         return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 

@@ -8,12 +8,12 @@ probability
 
 and N draws miss all of them with probability at most exp(-N mean r). The mean is weighted by v, the
 weights of the cells in the macro MCC, by which the draws are divided among cells. An alteration
-that raises the macro MCC by more than `raise_` has a mean r of at least
+that raises the macro MCC by more than R has a mean r of at least
 
-    max over m >= 0 of  m raise_ + sum over cells of v min over a, b of (r - m gain)
+    max over m >= 0 of  m R + sum over cells of v min over a, b of (r - m gain)
 
-by Lagrangian duality. The minimum is taken on a grid of a and b; of more than two classes, both are
-bounded as in `raise_bound`.
+by Lagrangian duality. The minimum is taken on a grid of a and b. With more than two classes, r and
+gain are bounded as in `raise_bound`.
 """
 
 import math
@@ -97,7 +97,7 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
 
 
 def hit_lower_bound(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return a lower bound of the mean r, if alterations raise the macro MCC by `mean_raise`.
+    """Return a lower bound of the mean r that is needed to raise the macro MCC by `mean_raise`.
 
     Return infinity if no alteration of these cells raises it that much.
     """
@@ -131,13 +131,16 @@ def concave_maximum(concave: Callable[[float], float]) -> float:
 
 
 def hit_probability_in_test(cells: Sequence[Alterations], mean_raise: float, draws: int) -> float:
-    """Return the smallest probability that `draws` test embeddings hit an altered one."""
+    """Return the smallest probability that a draw of test embeddings hits an altered one.
+
+    The alterations raise the macro MCC by `mean_raise`; `draws` embeddings are drawn.
+    """
     needed = hit_lower_bound(cells, mean_raise)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
 
 
 def hit_probability_in_training(share: float, draws: int) -> float:
-    """Return the probability that `draws` training embeddings hit an altered one.
+    """Return the probability that a draw of `draws` training embeddings hits an altered one.
 
     `share` is the share of altered embeddings, averaged over the tasks.
     """

@@ -122,7 +122,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether the next line is due; true once in `SECONDS_BETWEEN_LINES` by default."""
+        """Return whether a line of progress is due: by default once in `SECONDS_BETWEEN_LINES`."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
@@ -130,7 +130,7 @@ class RemainingTime:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the unit that fits it."""
+    """Return a duration as text, in seconds, minutes or hours."""
     if seconds < 90:  # noqa: PLR2004 (one and a half minutes)
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004
@@ -227,7 +227,7 @@ def recompute(
 def limits_of(
     receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
 ) -> ScoringLimits:
-    """Return the limits of scoring one task without jittered copies."""
+    """Return the limits of time and memory for scoring one task of a receipt."""
     sizes = receipt.tasks[task]
     task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
     counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
@@ -244,7 +244,10 @@ def _require_verified(cells: ReceiptCells) -> None:
 
 
 def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Model:
-    """Return the value in a file of the harness. Raises NothingChecked with file and key."""
+    """Return the content of a file that the harness wrote, as a `model`.
+
+    Raises NothingChecked, with the file and the wrong key.
+    """
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
         return parsed(model, read_regular(path, limit))
@@ -253,7 +256,7 @@ def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Mo
 
 
 def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
-    """Return the cells of several tasks in one object; one process must have made them."""
+    """Return the cells of several tasks, computed by one process, as one object."""
     libraries = [library for cells in task_cells for library in cells.libraries]
     return task_cells[0].model_copy(
         update={
@@ -276,7 +279,7 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
     of earlier runs.
     """
     has_record = compares_record(submission, cells)
-    differing = []
+    cell_differences = []
     for task, regime in cells_in(cells):
         scored = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
@@ -290,8 +293,8 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
             parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
             parts = [_unclaimed_part(recorded if recorded is not None else scored.regimes[regime])]
-        differing += [CellDifference(regime, task, *part) for part in parts]
-    return differing
+        cell_differences += [CellDifference(regime, task, *part) for part in parts]
+    return cell_differences
 
 
 def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
@@ -330,7 +333,7 @@ def claim_of_record(
 
 
 PartDifference = tuple[str, str | None, str]
-"""A difference: its name, the claimed value, the computed one."""
+"""Name of a part of a cell, its claimed value (None if not claimed) and its computed value."""
 DIGITS_SHOWN = 16
 """Number of hex digits of a digest in a difference."""
 
@@ -349,16 +352,16 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDiff
 
 def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
     """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
-    differing = _score_parts(scores, cell.scores)
+    part_differences = _score_parts(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
         if list(claimed) != list(computed):
-            differing.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
+            part_differences.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
     if list(evidence.classes) != list(cell.classes):
-        differing.append(("the classes", str(evidence.classes), str(cell.classes)))
-    differing += _matrix_parts(evidence.confusion, cell.confusion)
-    differing += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
-    return [(f"shown {name}", claimed, computed) for name, claimed, computed in differing]
+        part_differences.append(("the classes", str(evidence.classes), str(cell.classes)))
+    part_differences += _matrix_parts(evidence.confusion, cell.confusion)
+    part_differences += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
+    return [(f"shown {name}", claimed, computed) for name, claimed, computed in part_differences]
 
 
 def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
@@ -371,11 +374,11 @@ def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
 
 
 def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[PartDifference]:
-    differing: list[PartDifference] = []
+    part_differences: list[PartDifference] = []
     if len(claimed) != len(computed):
-        differing.append(("the number of matrices", str(len(claimed)), str(len(computed))))
+        part_differences.append(("the number of matrices", str(len(claimed)), str(len(computed))))
     pairs = zip(claimed, computed, strict=False)
-    return differing + [
+    return part_differences + [
         (f"matrix {number} of {len(computed)}", str(matrix), str(counts))
         for number, (matrix, counts) in enumerate(pairs, 1)
         if matrix != counts

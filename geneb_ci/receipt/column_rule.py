@@ -42,8 +42,9 @@ FORESEEN = 2.0
 """Largest ratio of q to the q of unforeseen embeddings; from 45 of these, q has an error of 17
 %."""
 OWN_NOISE = 8.0
-"""Largest ratio of the deviation of a receipt to the distance of some dozens of repeats that counts
-as noise of the extractor. Simulated: at most 4, with one column far noisier than the others."""
+"""Largest deviation of a receipt that counts as noise of the extractor, as a multiple of the
+largest distance of some dozens of repeats. Simulated: at most 4, with one column far noisier than
+the others."""
 SPREAD_MIN = 1e-3
 """Smallest standard deviation of a column, as a share of its root mean square: with less, float16
 keeps fewer than two digits of the variation."""
@@ -66,8 +67,8 @@ class EmbeddingComparison(NamedTuple):
 def spreads(embeddings: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
     """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one.
 
-    `unforeseen` has (n,) whether nobody could foresee an embedding; None in records before version
-    2.2, where that has no effect.
+    `unforeseen` is true for the embeddings that nobody could foresee; None in records before
+    version 2.2, where that has no effect.
     """
     is_finite = np.isfinite(embeddings).all(axis=1)
     finite = embeddings[is_finite]
@@ -123,7 +124,7 @@ def judge(
 
 
 class RepeatComparison(NamedTuple):
-    """The result for an embedding that was computed again, alone."""
+    """The comparison of an embedding with a second rerun, of it alone."""
 
     deviation: float
     mismatch: int

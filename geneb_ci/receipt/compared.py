@@ -54,20 +54,20 @@ class ScoredModel(NamedTuple):
     model_id: str
     benchmark: Benchmark
     scores: Scores
-    entry: PredictionsFile | None
-    """The file of predictions that a receipt names."""
+    predictions_file: PredictionsFile | None
+    """Size and digest of the model's file of predictions, as stated; None without one."""
     predictions: Predictions | None = None
     """The content of that file; None if it is missing."""
 
 
-def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
-    """Return the model that a word names: `FILE`, or `FILE=DIR` with predictions in a folder.
+def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
+    """Return the model of an argument: `FILE`, or `FILE=DIR` with predictions in a folder.
 
     FILE is a submission or a run record, with or without `.json`, or else the id of a row of the
     repository. By default, DIR is FILE without `.json`. Raises NothingChecked for a file that
     cannot be read, UsageProblem for a folder without predictions.
     """
-    file_name, _, named_folder = word.partition("=")
+    file_name, _, named_folder = argument.partition("=")
     file = Path(file_name)
     if file.suffix != ".json":
         file = file.with_name(f"{file.name}.json")
@@ -77,8 +77,8 @@ def scored_model(word: str, definition: Path | None = None) -> ScoredModel:
     document = _value_of(file)
     is_record = isinstance(document, dict) and "tasks" in document and "results" not in document
     model = (_scored_record if is_record else _scored_submission)(file, document, definition)
-    if model.entry is not None and (named_folder or (folder / FILE).is_file()):
-        predictions = read_predictions(folder / FILE, model.benchmark, model.entry)
+    if model.predictions_file is not None and (named_folder or (folder / FILE).is_file()):
+        predictions = read_predictions(folder / FILE, model.benchmark, model.predictions_file)
         return model._replace(predictions=predictions)
     if named_folder:
         raise UsageProblem(
@@ -179,7 +179,7 @@ class ComparedRegime(NamedTuple):
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]
     paired: PairedRegime | None
-    """Errors by the delta method and McNemar's tests; None if tasks were resampled."""
+    """Standard errors by the delta method, and McNemar's tests; None if tasks were resampled."""
 
 
 def compared_regimes(
@@ -187,8 +187,8 @@ def compared_regimes(
 ) -> dict[str, ComparedRegime]:
     """Return the comparison by regime, over the tasks for which both have scores of record.
 
-    Raises UsageProblem for models of two benchmarks, NothingChecked if they have no task in common
-    or other test sequences.
+    Raises UsageProblem for models of two benchmarks, NothingChecked if they share no task and
+    regime, or the true classes of a task differ.
     """
     if a.benchmark.sha256 != b.benchmark.sha256:
         raise UsageProblem(

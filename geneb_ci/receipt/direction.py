@@ -79,7 +79,7 @@ class Stratum(NamedTuple):
 
 
 class DirectionTest(NamedTuple):
-    """The result of the test of direction."""
+    """The result of testing whether deviations point towards the labels."""
 
     rows: int
     """Number of embeddings in strata with both labels."""
@@ -95,13 +95,13 @@ class DirectionTest(NamedTuple):
         return self.p < LEVEL
 
 
-def directions_of(
+def label_strata(
     task: str, difference: Wide, committed: Wide, labels: Labels, probe: Probe
 ) -> list[Stratum]:
-    """Return the strata of a task from (n, d) differences and embeddings, and (n,) labels.
+    """Return the strata of a task: one for each pair of labels.
 
-    The committed embeddings are multiplied by the receipt's scale; that of the differences has no
-    effect on ranks. Embeddings with a label that the probe lacks are left out.
+    `committed` has n embeddings multiplied by the receipt's scale, `difference` their differences
+    from the rerun, `labels` their labels. Those with a label that the probe lacks are left out.
     """
     along_weights = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)

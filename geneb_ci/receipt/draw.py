@@ -8,8 +8,8 @@ in the macro. Half of the draws of a task are uniform among the embeddings that 
 since altering an embedding that is still wrong has no gain. The other half first draws a class with
 right predictions, then a right embedding of it, since few altered embeddings of a rare class gain
 much. The probes of a few-shot regime are used in turn. *Training embeddings*: the same number in
-each task, uniformly. *Support embeddings*: all of the regime with the fewest, and a share of the
-remaining ones of other regimes.
+each task, uniformly. *Support embeddings*, the training embeddings of a few-shot regime: all of the
+regime with the fewest, and some of the remaining ones of other regimes.
 
 Draw j of a stratum is SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt) modulo the
 stratum's size, where j and attempt are 8 bytes, big-endian, and attempt is the first for which the
@@ -75,7 +75,7 @@ class TaskShare(NamedTuple):
     """Numbers of draws in one task."""
 
     position: int
-    """Position of the task in the benchmark, which decides the probe of its first draw."""
+    """Position among the tasks of the receipt, which decides the probe of the first draw."""
     test: int
     training: int
     support: int
@@ -87,7 +87,7 @@ def draw_shares(
 ) -> dict[str, TaskShare]:
     """Return the numbers of draws of each task.
 
-    `classes` has the tasks of the receipt, in the order of the board, with their numbers of
+    `classes` has the tasks of the receipt, in the order of the benchmark, with their numbers of
     classes; `categories` has the tasks of each category, of which only those in `classes` count.
     Test embeddings are divided equally among categories, and within each among tasks, like the
     weights of the macro; otherwise a category of one task would have few draws and a large weight.
@@ -113,7 +113,7 @@ def draw_shares(
 
 
 def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
-    """Return the number, from 0 to `size` - 1, of draw `draw` of a stratum."""
+    """Return the number, from 0 to `size` - 1, that is drawn in draw `draw` of a stratum."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
     limit = _DIGEST_RANGE - _DIGEST_RANGE % size
     attempt = 0
@@ -276,10 +276,10 @@ def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare)
     `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """
     current = TaskDraw(seeds[0], strata).rows(share)
-    earlier: dict[int, None] = {}
+    earlier_rows: dict[int, None] = {}
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
-            earlier.update(dict.fromkeys(rows))
+            earlier_rows.update(dict.fromkeys(rows))
     return DrawnEmbeddings(
-        current.sizes, current.rows | ({"earlier": list(earlier)} if earlier else {})
+        current.sizes, current.rows | ({"earlier": list(earlier_rows)} if earlier_rows else {})
     )

@@ -34,10 +34,10 @@ _FIXES = {
     TREE: _REWRITE,
 }
 TAU_OF_COLUMN, FLOOR = 2e-5, 2.0**-20
-"""The tolerance of a coordinate is the larger of these factors times the spread of its column and
-times its value. Measured on random transformers of 2 to 12 layers, float32 in other batches or
-against float64: deviations of at most 0.86 tolerances. With half of both factors, 1.3 tolerances
-with 6 layers and 1.7 with 12."""
+"""The tolerance of a coordinate: `TAU_OF_COLUMN` times the spread of its column, or `FLOOR` times
+its magnitude if that is larger. Measured on random transformers of 2 to 12 layers, float32 in other
+batches or against float64: deviations of at most 0.86 tolerances. With half of both factors, 1.3
+tolerances with 6 layers and 1.7 with 12."""
 MISMATCH = 0.02
 """Share of the coordinates of an embedding that may differ from the rounded rerun. Measured in
 float32: 0.16 % in the mean and 1.2 % in the worst embedding; an attack on values near a rounding
@@ -59,8 +59,9 @@ STRONGEST = 15
 test loss, and as many for their distance from the others. Two altered ones of 1,900 raised an MCC
 by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
 EFFECT = 5.0
-"""Largest absolute statistic of influence, of training or test embeddings. By chance at most 7
-audits in a million exceed it, whatever the sizes of honest deviations are."""
+"""Largest absolute value of the statistic of influence, of training or of test embeddings, with
+which an audit agrees. By chance at most 7 audits in a million exceed it, whatever the sizes of
+honest deviations are."""
 ROOM = 0.01
 """Largest room: by how much the mean test loss can fall within the tolerances, in nats, averaged
 over the tasks. With more room, a receipt is weak. Measured: 1e-4 on random convolutions, 4e-6 on
@@ -72,11 +73,11 @@ TAU = 1e-5
 """Tolerance in records of version 1.0, as a share of the root mean square of the embedding. One
 column of large values widened it for all others."""
 FLIPPED, FLIPPED_MIN = 0.002, 2
-"""Share of the drawn test embeddings of a regime, and smallest number, that may be decided right as
-committed and wrong as rerun. With more, the bound of the raise is too large and the receipt weak.
-Measured: 0 of 32,400 draws with noise of up to 5e-6 of an embedding's size."""
+"""Share of the draws of a regime, and number allowed in any case, whose test embedding may be
+predicted right as committed and wrong as rerun. With more, the bound of the raise is too large and
+the receipt weak. Measured: 0 of 32,400 draws with noise of up to 5e-6 of an embedding's size."""
 MISSED = 0.05
-"""Probability with which more altered embeddings than a bound states could be missed by a draw."""
+"""Probability that a draw misses the alterations although there are more than its bound states."""
 LEVEL = 0.001
 """False-alarm rate of the directional test, over training and test embeddings together."""
 
@@ -92,7 +93,7 @@ def pooled_mismatch_limit(rows: int, width: int) -> int:
 
 
 def flipped_limit(draws: int) -> int:
-    """Return how many draws of a regime may be decided right as committed and wrong as rerun."""
+    """Return how many draws of a regime may be predicted right as committed and wrong as rerun."""
     return max(FLIPPED_MIN, int(FLIPPED * draws))
 
 

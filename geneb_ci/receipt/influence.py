@@ -121,7 +121,7 @@ def strongest_embeddings(
 
 
 class EmbeddingInfluence(NamedTuple):
-    """How much each drawn embedding of one task and part moves the test loss."""
+    """The influence of each drawn embedding of one part of a task on the test loss."""
 
     split: str
     influences: Wide
@@ -183,7 +183,7 @@ def influence_of(
     *,
     by_steps: bool = False,
 ) -> TaskInfluence:
-    """Return h of a task from (n, d) embeddings of its receipt, training first, and (n,) labels.
+    """Return h = H^-1 g of a task, from (n, d) embeddings, training first, and (n,) labels.
 
     With `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
     """
@@ -357,7 +357,7 @@ class PartStatistic(NamedTuple):
 
 
 def part_statistic(influences: Iterable[EmbeddingInfluence]) -> PartStatistic:
-    """Return t of one part over all tasks; 0 if no embedding deviates."""
+    """Return the statistic t of one part over all tasks; 0 if no embedding deviates."""
     totals, squares, rows = [], [], 0
     for task_influence in influences:
         nonzero = task_influence.influences[task_influence.influences != 0]

@@ -78,7 +78,7 @@ class Nearness(NamedTuple):
 
 
 def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
-    """Yield the embeddings of a receipt that are compared, as benchmark and data decide.
+    """Yield task and index of each embedding of a receipt that is compared.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
     integer modulo the number of the task's embeddings; repeated draws are skipped.
@@ -214,7 +214,7 @@ def _aligned_share(x: Rows, y: Rows) -> float:
 
 
 def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
-    """Return embeddings minus the mean of a subset, divided by its median length, or None."""
+    """Return embeddings minus the mean of a subset, over its median length; None if that is 0."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
@@ -238,7 +238,7 @@ def _span_coordinates(rows: Rows) -> Rows:
 
 
 def _share_of_equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
-    """Return the share of equal predictions in common tasks and regimes, or None."""
+    """Return the share of equal predictions in common tasks and regimes; None without any."""
     if a is None or b is None:
         return None
     equal = total = 0

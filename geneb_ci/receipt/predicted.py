@@ -45,7 +45,7 @@ def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[
 
 
 def predictions_digest(labels: tuple[int, ...], codes_by_fit: Codes) -> str:
-    """Return the `predictions_sha256` of (fits, n) predicted classes."""
+    """Return the `predictions_sha256` of (fits, n) codes, which are indices of `labels`."""
     classes: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
     return hashlib.sha256(classes[codes_by_fit].tobytes()).hexdigest()
 
@@ -124,7 +124,10 @@ def _prediction_differences(
     ]
     if len(matrices) != len(computed_matrices):
         count = len(computed_matrices)
-        yield f"{len(matrices)} confusion matrices ({set_name}); the predictions give {count}"
+        yield (
+            f"the evidence has {len(matrices)} confusion matrices ({set_name}); "
+            f"the predictions give {count}"
+        )
         return
     for number, (claimed, computed_matrix) in enumerate(
         zip(matrices, computed_matrices, strict=True), 1
@@ -191,7 +194,7 @@ class PairedRegime(NamedTuple):
     """The comparison of two models in one regime."""
 
     macro: PairedDifference
-    """Difference of the mean over categories of means over the compared tasks."""
+    """Difference of the two macros over the compared tasks."""
     cells: dict[str, PairedCell]
     """The comparison of each task, in the benchmark's order."""
 
@@ -199,9 +202,9 @@ class PairedRegime(NamedTuple):
 def paired_regimes(
     a: Predictions, b: Predictions, benchmark: Benchmark, set_name: str
 ) -> dict[str, PairedRegime]:
-    """Return the comparison by regime of the predictions named `set_name`.
+    """Return, by regime, the comparison of two models' predictions; `set_name` is a key of `SETS`.
 
-    Raises NothingChecked if they have no task in common or other test sequences.
+    Raises NothingChecked if the models share no task and regime, or the true classes of one differ.
     """
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
@@ -235,7 +238,7 @@ COVARIANCE_DIGITS = 6
 
 
 def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
-    """Return the covariances of the errors of models; `predictions` is by model.
+    """Return the covariances of the models' errors; `predictions` has those of each model id.
 
     In a task, only rows with equal true classes have a covariance. Raises NothingChecked for more
     than `ROWS_MAX` rows.
@@ -270,7 +273,7 @@ def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmar
 def _error_covariances(
     task: str, regime: str, rows: Sequence[Predictions]
 ) -> npt.NDArray[np.float64]:
-    """Return the (m, m) covariances of rows on a task; 0 for a row without predictions."""
+    """Return the (m, m) covariances of the errors of m rows on a task; 0 without predictions."""
     positions_by_truth: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     for position, predictions in enumerate(rows):
         predicted = predictions.tasks.get(task)

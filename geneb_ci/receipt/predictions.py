@@ -20,7 +20,7 @@ MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = struct.Struct(">8sHBBHH32s"), struct.Struct(">HHI")
 OF_RECORD, CANONICAL = "of record", "canonical"
 SETS = {OF_RECORD: 1, CANONICAL: 2}
-"""Names of the sets of predictions, in their order in the file, and their bits."""
+"""Name of each set of predictions -> its bit in the header, in the order of the file."""
 LABEL_BYTES = 4
 BYTES_MAX = 1 << 23
 """Largest size: GENEB's 612,792 test sequences take 2 MB with both sets, and decoding needs up to
@@ -131,7 +131,9 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
         f"{benchmark.name}",
     )  # fmt: skip
     _require(
-        0 < sets <= sum(SETS.values()), "sets", f"the file has the sets {sets}; expected 1, 2 or 3"
+        0 < sets <= sum(SETS.values()),
+        "sets",
+        f"the sets of predictions in the file are the bits {sets:#b}; expected 0b1, 0b10 or 0b11",
     )
     count = len(benchmark.regimes)
     _require(

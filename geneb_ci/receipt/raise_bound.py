@@ -41,7 +41,7 @@ from geneb_ci.receipt.rounding import Wide
 EXACT = 16
 """Largest number of altered embeddings of a class that is tried by itself, not in an interval."""
 RATIO = 1.15
-"""Ratio of successive ends of the intervals of larger numbers."""
+"""Ratio of the upper ends of two successive intervals above `EXACT`."""
 HITS_MAX = 1e6
 """Upper end of the search for a limit."""
 HALVINGS = 60
@@ -101,7 +101,7 @@ def intervals(maximum: int) -> tuple[Wide, Wide]:
 
 
 def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
-    """Return the alterations of a cell that can raise it."""
+    """Return the possible alterations of a cell, with bounds of their hits and raises."""
     alterations = (
         _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
     )
@@ -112,7 +112,10 @@ def cells_of(
     matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
     categories: Mapping[str, Sequence[str]],
 ) -> list[Alterations]:
-    """Return the cells of a regime for one draw; `matrices` has one matrix per probe, by task."""
+    """Return the alterations of each cell of a regime, with the hits of one draw.
+
+    `matrices` has, by task, one confusion matrix per probe.
+    """
     weights = {
         task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
     }

@@ -128,7 +128,10 @@ def missing_file_reason(receipt: EmbeddingReceipt) -> str:
 def updated_notes(
     notes: ReceiptNotes, model: str, root: str, day: str, *, is_available: bool
 ) -> ReceiptNotes:
-    """Return the notes after the files of one row's receipt were requested on a day."""
+    """Return the notes with one more request of the files of a row's receipt, on `day`.
+
+    `root` is the Merkle root of the receipt; `is_available` is whether all files were available.
+    """
     note = notes.rows.get(model)
     if note is None or note.root != root:
         note = ReceiptNote(root=root, since=day, seen=None, looked=day)
@@ -141,10 +144,7 @@ def updated_notes(
 
 
 def published_state(submission: Submission, notes: ReceiptNotes, days: int) -> Published | None:
-    """Return the state of a row's receipt; None for a row that does not publish one.
-
-    It is missing if the last look was more than `days` after it was last seen or first looked for.
-    """
+    """Return the state of a row's receipt, by `missing_since_day`; None if it is not published."""
     receipt = published_receipt(submission)
     if receipt is None:
         return None
@@ -153,9 +153,10 @@ def published_state(submission: Submission, notes: ReceiptNotes, days: int) -> P
 
 
 def missing_since_day(notes: ReceiptNotes, model: str, root: str, days: int) -> str:
-    """Return the day on which a missing receipt was last seen, or first looked for.
+    """Return the day on which a missing receipt was last available; "" if it is not missing.
 
-    Returns "" unless the last look was more than `days` after that day.
+    If it was never available, it is the day of the first request. A receipt is missing if the last
+    request was more than `days` after that day.
     """
     note = notes.rows.get(model)
     if note is None or note.root != root:

@@ -66,14 +66,14 @@ class ServerFolder(NamedTuple):
         return f"{self.base}{task}{SUFFIX}"
 
     def download(self, address: str, path: Path, sha256: str, size: int) -> None:
-        """Download a file of this folder, as `common.download` does."""
+        """Download a file of this folder to `path`; raise what `common.download` raises."""
         from geneb_ci.common.download import download  # as above
 
         download(address, path, sha256, purpose(self), size)
 
 
 def hub_folder(repo: str, revision: str) -> ServerFolder:
-    """Return the origin of a data set of the Hub; HF_ENDPOINT may name another Hub."""
+    """Return the folder of a data set on the Hub, or on the server in HF_ENDPOINT."""
     from huggingface_hub import hf_hub_url  # a second to import
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
@@ -84,7 +84,7 @@ def hub_folder(repo: str, revision: str) -> ServerFolder:
 
 
 def published_folder(location: ReceiptLocation | None) -> ServerFolder:
-    """Return the origin that a submission names.
+    """Return the folder at the location that a submission states.
 
     Raises UsageProblem for None, NothingChecked for a revision that is not a commit, an address
     that is not public, or a name that is not a repository.
@@ -119,7 +119,7 @@ def published_folder(location: ReceiptLocation | None) -> ServerFolder:
 
 
 def mirror_folder(mirror: str) -> ServerFolder:
-    """Return the origin that a user names: an address, or OWNER/NAME[@REVISION] of a data set.
+    """Return the folder of `--mirror`: an address, or OWNER/NAME[@REVISION] of a data set.
 
     Raises UsageProblem for anything else.
     """
@@ -163,7 +163,7 @@ class ReceiptFiles:
 
     @property
     def is_local(self) -> bool:
-        """Whether no file is downloaded."""
+        """Whether all files are in a local folder, so that none is downloaded."""
         return self._origin is None
 
     def bytes_to_fetch(self, tasks: list[str]) -> int:
@@ -210,7 +210,7 @@ class ReceiptFiles:
             raise PredictionsRefused(
                 "file", f"the predictions have {expected.bytes:,} bytes; the limit is {BYTES_MAX:,}"
             )
-        if self._origin is not None and not _is_there(path, expected):
+        if self._origin is not None and not _is_downloaded(path, expected):
             path.unlink(missing_ok=True)
             self._say(
                 f"fetching {path.name} ({size_text(expected.bytes)}) from {self._origin.name}"
@@ -218,7 +218,7 @@ class ReceiptFiles:
             address = f"{self._origin.base}{PREDICTIONS}"
             self._origin.download(address, path, expected.sha256, expected.bytes)
         if not os.path.lexists(path):
-            raise _lacking(path, "the predictions")
+            raise _missing_file(path, "the predictions")
         bytes_of(path, expected)
         return path
 
@@ -239,7 +239,7 @@ class ReceiptFiles:
         try:
             read_embeddings(path, expected, self._receipt.dim)
         except FileNotFoundError as error:
-            raise _lacking(path, "this task") from error
+            raise _missing_file(path, "this task") from error
         except OSError as error:
             raise NothingChecked(
                 f"{path}: cannot be read: {error.strerror}",
@@ -280,7 +280,7 @@ def receipt_files(
 
 
 def size_text(count: float) -> str:
-    """Return a number of bytes in the unit that fits it."""
+    """Return a number of bytes as text, in bytes, kB, MB or GB."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:  # noqa: PLR2004 (the next unit)
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -288,14 +288,14 @@ def size_text(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def _lacking(path: Path, member: str) -> NothingChecked:
+def _missing_file(path: Path, member: str) -> NothingChecked:
     return NothingChecked(
         f"{path}: there is no such file, but the receipt has one for {member}",
         "name the folder of all its files, or download the missing ones: geneb-ci receipt pull",
     )
 
 
-def _is_there(path: Path, expected: PredictionsFile) -> bool:
+def _is_downloaded(path: Path, expected: PredictionsFile) -> bool:
     try:
         bytes_of(path, expected)
     except PredictionsRefused:
@@ -344,7 +344,7 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
 
 
 def with_location(document: Document, location: ReceiptLocation) -> str:
-    """Return the text of a document with another location, in the layout of its neighbours."""
+    """Return the text of a document with another location, indented like the members next to it."""
     span = document.span(LOCATION)
     if span is None:
         raise ValueError("the document has no member for a location")

@@ -67,7 +67,7 @@ class ReceiptStep(NamedTuple):
     name: str
     state: StepResult
     reason: str = ""
-    """Why the step was refused; "" if it was not."""
+    """Reason of the refusal; "" if the step was not refused."""
     fix: str = ""
 
 
@@ -120,7 +120,7 @@ class ReceiptVerification:
 
     @property
     def weakness(self) -> str:
-        """Why the receipt is weak; "" if it is not."""
+        """Reason why an audit of the receipt raises no trust level; "" if there is none."""
         if self.receipt.compute_dtype not in EXACT_DTYPES:
             return f"it was computed in {self.receipt.compute_dtype}"
         return "TF32 was allowed on its device" if self.receipt.tf32 else ""
@@ -134,7 +134,7 @@ class ReceiptRequest:
     folder: Path | None = None
     """Folder of the receipt's files; None: they are downloaded."""
     mirror: str | None = None
-    """Another place to download the files from."""
+    """Address or data set from which to download the files instead of the published ones."""
     cache: Path | None = None
     """Folder in which downloaded files are kept."""
     data: Path | None = None
@@ -149,7 +149,7 @@ class ReceiptRequest:
 
 @dataclass(frozen=True)
 class ReceiptSubject:
-    """A submission with a receipt, after the rules that apply to it."""
+    """A submission with a receipt, and the errors that the required rules found in it."""
 
     path: Path
     submission: SubmissionV12
@@ -161,16 +161,17 @@ class ReceiptSubject:
 
 
 def layout_finder(definition: Path | None) -> Finder:
-    """Return a function that finds the settings of a folder, with this benchmark if not None."""
+    """Return a function that finds the settings of a folder, with `definition` if given."""
     if definition is None:
         return find_layout
     return lambda folder: dataclasses.replace(find_layout(folder), benchmark=definition.resolve())
 
 
 def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
-    """Read a submission with a receipt and check its claims.
+    """Return the submission in a file, with the errors of its claims.
 
-    Raises NothingChecked for a file that cannot be read or has no receipt, BadConfiguration.
+    Raises NothingChecked for a file that cannot be read or has no receipt, BadConfiguration for
+    invalid settings.
     """
     checker = Checker(select(REQUIRED_RULES, IGNORED_RULES), find=layout_finder(definition))
     context = checker.context(path)
@@ -201,7 +202,7 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
         raise UsageProblem(
             f"--tasks {first_and_more(unknown)}: the receipt has no such task"
             f"{name_hint(unknown[0], available)}",
-            f"it has {first_and_more(available)}",
+            f"name tasks of the receipt: {first_and_more(available)}",
         )
     chosen = [str(known_name(task, available)) for task in chosen]
     order = [task for task in subject.benchmark.task_ids if task in available]
@@ -209,7 +210,7 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
 
 
 def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
-    """Verify the receipt of a submission, after a line with the expected cost.
+    """Return the result of verifying the receipt of a submission; first, say the expected cost.
 
     Raises NothingChecked if an input of a step is missing, LimitExceeded for embeddings that cannot
     be scored within the limits, UsageProblem and BadConfiguration.
@@ -288,11 +289,11 @@ class _Verification:
     ) -> ReceiptVerification:
         """Return the result of comparing the claims and the predictions with the cells."""
         if cells.unequal:
-            return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_EMBEDDING, cells)
-        differing = differences(self.subject.submission, cells)
+            return self.refused(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
+        cell_differences = differences(self.subject.submission, cells)
         wrong_cells = {
             (difference.regime, difference.task)
-            for difference in differing
+            for difference in cell_differences
             if not difference.is_unclaimed
         }
         if wrong_cells:
@@ -300,11 +301,11 @@ class _Verification:
                 f"{plural(len(wrong_cells), 'cell')} claimed with other values than those computed "
                 "from the receipt"
             )
-            return self.refused(CELLS, reason, _CELLS_FIX, cells, differing)
+            return self.refused(CELLS, reason, _CELLS_FIX, cells, cell_differences)
         if contradictions := self._wrong_predictions(predicted, truths, cells):
             reason = first_and_more(contradictions, 3)
-            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, differing)
-        return self._result(None, cells, differing)
+            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, cell_differences)
+        return self._result(None, cells, cell_differences)
 
     @property
     def verifies_predictions(self) -> bool:
@@ -327,7 +328,7 @@ class _Verification:
         truths: "dict[str, npt.NDArray[np.int64]]",
         cells: ReceiptCells,
     ) -> list[str]:
-        """Return how predictions.bin contradicts claims, task data or embeddings, as sentences."""
+        """Return a sentence for each contradiction of predictions.bin to claims or other files."""
         from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
         subject, expected = self.subject, self.subject.receipt.predictions
@@ -342,7 +343,7 @@ class _Verification:
         )
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
-        """Yield the errors of files that are present, before anything is computed."""
+        """Yield the refusal of each wrong file of a local folder, before anything is computed."""
         sizes = [self.subject.receipt.tasks[task].bytes for task in self.tasks]
         remaining = RemainingTime(sum(sizes))
         for number, task in enumerate(self.tasks):
@@ -389,7 +390,7 @@ class _Verification:
         )
 
 
-_ONE_EMBEDDING = (
+_EQUALITY_FIX = (
     "equal sequences have equal embeddings: ask for a receipt that `geneb-harness run --receipt` "
     "wrote"
 )
@@ -409,6 +410,7 @@ def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
 
 @contextmanager
 def _refusals() -> Iterator[list[EmbeddingsRefused]]:
+    """Yield a list; a refusal raised in the block is added to it, not passed on."""
     refusals: list[EmbeddingsRefused] = []
     try:
         yield refusals

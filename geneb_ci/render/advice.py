@@ -52,7 +52,8 @@ def advice_text(advice: Advice, width: int) -> str:
         for c in regime_advice.choices[:MODELS_MAX]
     ):
         paragraphs[-1] += (
-            f"{MARK} has a published defect or a warning of check: docs/reader/defects.md\n"
+            f"{MARK} has a published defect or a warning of geneb-ci check: "
+            "docs/reader/defects.md\n"
         )
     paragraph = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(paragraph, width)])
@@ -110,7 +111,7 @@ ADVICE_WRITERS: dict[str, Callable[[Advice, int], str]] = {
 
 
 def value_text(figure: float | None, unit: str) -> str:
-    """Write a value: counts as whole numbers, others with three decimals."""
+    """Return a figure as text: a count without decimals, others with three; None as "not known"."""
     if figure is None:
         return "not known"
     return score_text(figure, Decimal(1)) if unit in COUNT_UNITS else score_text(figure)

@@ -33,7 +33,7 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
-_PASSED_STEPS = {
+_PASSED_TEXTS = {
     "envelope": "one DSSE envelope with one signature, in canonical form",
     "signer": "signed by a trusted key that was valid at that time",
     "statement": "a consistent audit record",
@@ -56,10 +56,10 @@ _PASSED_STEPS = {
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
-_WIDTH = max(map(len, _PASSED_STEPS))
-REST_MIN = 2  # from this number on, unchecked steps at the end are summed up in one line
+_WIDTH = max(map(len, _PASSED_TEXTS))
+UNCHECKED_MIN = 2  # smallest number of unchecked last steps that share one line
 _UNCHECKED_TEXT = "not checked, because the step above failed"
-WIDTH = 110  # columns that the table needs, so that a pipe gets the same text as a terminal
+WIDTH = 110  # columns, if no other number is given: the whole table of an outcome fits
 _MARKS = {"agrees": "✓", "differs": "✗"}
 POWER_WIDTH = 80  # columns
 
@@ -79,7 +79,7 @@ def verification_text(
         listed_steps, hidden_steps = _split_trailing_unchecked(verification)
         for step in listed_steps:
             message = step.message or (_UNCHECKED_TEXT if step.state is StepState.UNKNOWN else "")
-            result_text = escape(message) if message else _PASSED_STEPS[step.name]
+            result_text = escape(message) if message else _PASSED_TEXTS[step.name]
             lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {result_text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
@@ -139,7 +139,7 @@ def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[Veri
     hidden_steps = len(verification.steps) - end
     return (
         (verification.steps, 0)
-        if hidden_steps < REST_MIN
+        if hidden_steps < UNCHECKED_MIN
         else (verification.steps[:end], hidden_steps)
     )
 
@@ -157,7 +157,7 @@ def _headline(verification: Verification) -> str:
     outcome = verification.record.outcome
     if isinstance(outcome, EmbeddingOutcome):
         return (
-            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells as claimed, "
             f"{outcome.embedded:,} embeddings recomputed in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
             f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
@@ -175,7 +175,7 @@ def verification_json(
     """Return verifications as JSON, with the evidence of `rated_submissions` if there are any."""
     document: dict[str, Any] = {
         "schema_version": "1.0",
-        "records": [_record(verification) for verification in verifications],
+        "records": [_record_json(verification) for verification in verifications],
     }
     if rated_submissions:
         document["evidence"] = [
@@ -193,7 +193,7 @@ def verification_json(
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
-def _record(verification: Verification) -> dict[str, Any]:
+def _record_json(verification: Verification) -> dict[str, Any]:
     outcome = verification.record.outcome if verification.record is not None else None
     return {
         "record": verification.name,
@@ -226,9 +226,9 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
     listed_tasks = [task for task in outcome.tasks if task not in agreeing_tasks]
     table = Table(columns, list(_rows(listed_tasks)), frozenset(columns[2:-1]))
-    lines = [line for row in table.fitted_rows(width, alone=True) for line in row] * bool(
-        listed_tasks
-    )
+    lines = [
+        line for row in table.fitted_rows(width, first_cell_alone=True) for line in row
+    ] * bool(listed_tasks)
     if agreeing_tasks:
         task_names = ", ".join(visible(task.task) for task in agreeing_tasks)
         count_text = plural(len(agreeing_tasks), "task")
@@ -270,7 +270,7 @@ def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
 
 
 def _differing_text(cell: CellComparison) -> str:
-    """Name the metrics outside their tolerance, canonical ones only if all others are within."""
+    """Return the metrics outside their tolerance; if there are none, the canonical ones."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)
     return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
@@ -317,7 +317,11 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> 
 
 
 def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> str:
-    """Return a table of detection probabilities by numbers of drawn and of fabricated tasks."""
+    """Return a table of detection probabilities by numbers of drawn and of fabricated tasks.
+
+    `marks` has notes for numbers of drawn tasks; `power` is the probability that the rerun of a
+    fabricated task detects it.
+    """
     fabricated = [m for m in TABLE_FABRICATED if m <= design.tasks]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
@@ -326,7 +330,7 @@ def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> st
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [
-        f"chance to find one of m fabricated tasks among {design.tasks}",
+        f"probability of detecting a fabricated task if m of {design.tasks} are fabricated",
         "",
         *(line for row in table for line in row),
         "",

@@ -114,7 +114,7 @@ def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
 def compared_csv(
     names: tuple[str, str], comparisons: Mapping[str, ComparedRegime], *, by_task: bool = True
 ) -> str:
-    """Return one line per score, always including those of tasks."""
+    """Return the comparison as CSV: one line per score, always including the scores of tasks."""
     del names, by_task
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
@@ -205,7 +205,7 @@ def compared_svg(
 
 
 def _ends(score: ComparedScore) -> Sequence[float]:
-    """Return low end, difference and high end; without an interval all three are the difference."""
+    """Return lower end, difference and upper end; without an interval, all are the difference."""
     low, high = score.interval[:2] if score.interval is not None else (score.difference,) * 2
     return low, score.difference, high
 

@@ -142,7 +142,7 @@ def _refusal_text(submission: RejectedSubmission) -> str:
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
     columns = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
-        lines = [(row.model, *_place_cells(rank)) for row in rows for rank in row.places]
+        lines = [(row.model, *_place_cells(place)) for row in rows for place in row.places]
         if lines:
             yield TitledTable(title, columns, lines, ("model",))
     shift_lines = [
@@ -186,12 +186,12 @@ def _fact(fact: object) -> str:
     return quoted(fact) if fact is not None else "none"
 
 
-def _place_cells(standing: RegimePlace) -> tuple[str, ...]:
-    possible_ranks = f"{standing.rank_low} to {standing.rank_high}"
+def _place_cells(place: RegimePlace) -> tuple[str, ...]:
+    possible_ranks = f"{place.rank_low} to {place.rank_high}"
     return (
-        standing.regime,
-        f"{standing.score:.4f}",
-        f"{standing.rank} of {standing.rows}",
+        place.regime,
+        f"{place.score:.4f}",
+        f"{place.rank} of {place.rows}",
         possible_ranks,
     )
 
@@ -202,10 +202,8 @@ def _shift_cells(shift: RankShift) -> tuple[str, ...]:
     if before and after:
         significance = "not significant" if shift.inside_noise else "significant"
         change_text = f"{after.score - before.score:+.4f}, {significance}"
-    scores = " -> ".join(
-        f"{standing.score:.4f}" if standing else "none" for standing in (before, after)
-    )
-    ranks_shown = [str(standing.rank) if standing else "none" for standing in (before, after)]
+    scores = " -> ".join(f"{place.score:.4f}" if place else "none" for place in (before, after))
+    ranks_shown = [str(place.rank) if place else "none" for place in (before, after)]
     ranks = " -> ".join(ranks_shown) if ranks_shown[0] != ranks_shown[1] else ranks_shown[0]
     return (shift.regime, scores, change_text, ranks, plural(shift.scores, "score"))
 
@@ -219,12 +217,12 @@ def _cell(fact: str) -> str:
     return "-" if fact == "-" else cell(fact)
 
 
-def _place_json(standing: RegimePlace | None) -> dict[str, Any] | None:
-    return None if standing is None else dict(standing._asdict())
+def _place_json(place: RegimePlace | None) -> dict[str, Any] | None:
+    return None if place is None else dict(place._asdict())
 
 
 def _one_sided_json(row: OneSidedRow) -> dict[str, Any]:
-    return {"model": row.model, "places": [_place_json(standing) for standing in row.places]}
+    return {"model": row.model, "places": [_place_json(place) for place in row.places]}
 
 
 def _changed_json(row: ChangedRow) -> dict[str, Any]:

@@ -74,7 +74,10 @@ class Description(NamedTuple):
 
 
 def _first_page(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, str]:
-    """Return the address and name of the page to open first, or {} if no page is known."""
+    """Return `source_url` and `source_name` of the best page about a row; {} if none is known.
+
+    It is an audit record if `is_audited`, else the row's page on the board, else its submission.
+    """
     model, layout = row.submission.model_id, site.layout
     for record in record_links(row, site) if is_audited else ():
         if record.address.startswith("https://"):
@@ -127,7 +130,7 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
 
 
 def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the row of means by model and regime, without regimes that have missing cells."""
+    """Return the means by model and regime; a regime in which a cell is missing is left out."""
     summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
     for regime, rows in leaderboards(site.rows, site.benchmark)[0]["data"].items():
         for row in rows:
@@ -158,11 +161,11 @@ def _mean_entries(
 
 def _cell_entries(row: Row, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
     metrics = site.benchmark.metrics
-    for regime, task, scores, standing in scored_cells(row, site.benchmark):
-        attested_by = SCORE_EVIDENCE_MEANING[standing]
+    for regime, task, scores, score_evidence in scored_cells(row, site.benchmark):
+        attested_by = SCORE_EVIDENCE_MEANING[score_evidence]
         for metric, score in zip(metrics, scores, strict=True):
             description = Description(
-                metric, attested_by, is_audited=standing is not ScoreEvidence.SUBMITTED
+                metric, attested_by, is_audited=score_evidence is not ScoreEvidence.SUBMITTED
             )
             yield _entry(row, site, f"{task.id}.{regime}.{metric}", score, token, description)
 
@@ -199,7 +202,7 @@ def _entry(
 
 
 def evidence_of(row: Row, regime: str, task: str) -> CellEvidence | None:
-    """Return the evidence of a cell; None before format 1.1 or if the cell has none."""
+    """Return the member of `evidence` about a cell; None before format 1.1 or without one."""
     submission = row.submission
     if not isinstance(submission, SubmissionV11):
         return None
@@ -268,7 +271,7 @@ def _log_folders(row: Row, site: Site) -> tuple[str, str]:
 
 
 def _owner(row: Row, site: Site) -> str:
-    """Return the owner of the repository of the authors' code, or NOT_STATED if it is unknown."""
+    """Return the owner of the repository with the authors' code; NOT_STATED if it is unknown."""
     model_entry = site.model_entry(row.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
@@ -362,9 +365,9 @@ def _model_info(row: Row, site: Site) -> dict[str, Any]:
 def _log_results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, scores, standing in scored_cells(row, benchmark):
+    for regime, task, scores, score_evidence in scored_cells(row, benchmark):
         evidence = evidence_of(row, regime, task.id)
-        attested_by = SCORE_EVIDENCE_MEANING[standing]
+        attested_by = SCORE_EVIDENCE_MEANING[score_evidence]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if is_on_hub:

@@ -61,10 +61,10 @@ def tables(site: Site) -> tuple[DescribedTable, ...]:
     """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
     score_table = values_table(site.rows, site.benchmark, has_errors=has_errors)
-    return _models(site), _scores(site), score_table
+    return _models_table(site), _scores_table(site), score_table
 
 
-def _models(site: Site) -> DescribedTable:
+def _models_table(site: Site) -> DescribedTable:
     named_columns = [(c.download or c.key, c) for c in COLUMNS]
     columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in named_columns]
     columns += [
@@ -95,7 +95,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _scores(site: Site) -> DescribedTable:
+def _scores_table(site: Site) -> DescribedTable:
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in SCORE_EVIDENCE_MEANING.items())
     columns = [
@@ -129,14 +129,14 @@ def _scores(site: Site) -> DescribedTable:
 
 
 def _score_row(row: Row, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
-    regime, task, scores, standing = cell
+    regime, task, scores, score_evidence = cell
     evidence = evidence_of(row, regime, task.id)
     return (
         *(row.submission.model_id, regime, task.id, task.category),
         task.n_test if evidence is None else evidence.n_test,
         *scores,
         *(evidence and list(getattr(evidence.per_seed, metric)) for metric in metrics),
-        str(standing),
+        str(score_evidence),
     )
 
 
@@ -154,7 +154,7 @@ def csv_bytes(table: DescribedTable) -> bytes:
 
 
 def parquet_of(rows: Iterable[Row], layout: Layout) -> dict[str, bytes]:
-    """Return the tables of a board that is not published as Parquet, by file name."""
+    """Return the tables of a local board in Parquet, and their codebook, by file name."""
     site = site_of(rows, {}, benchmark_of(layout), layout, Built())
     return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
 
@@ -168,14 +168,18 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the tables as CSV with their description, and the description of the task data.
+    """Yield the tables as CSV, and descriptions in Croissant of the tables and of the task data.
 
-    `geneb-ci data pull` wrote `data_folder`; its manifest has the digest of each file.
-    Raises UsageProblem if it holds other data than the benchmark's.
+    `data_folder` was written by `geneb-ci data pull`; without it, the task data is not described.
+    Raises UsageProblem if its manifest is missing or describes other data than the benchmark pins.
     """
-    task_data = None if data_folder is None else _task_data(site, read_manifest(data_folder, site))
+    task_data = (
+        None
+        if data_folder is None
+        else _task_data_description(site, read_manifest(data_folder, site))
+    )
     contents = [(table, csv_bytes(table)) for table in tables(site)]
-    yield "croissant.json", _json_bytes(_board(site, contents))
+    yield "croissant.json", _json_bytes(_board_description(site, contents))
     yield from ((f"{table.name}.csv", content) for table, content in contents)
     if task_data is not None:
         yield "tasks-croissant.json", _json_bytes(task_data)
@@ -202,7 +206,9 @@ def _dataset_description(
     }
 
 
-def _board(site: Site, contents: Iterable[tuple[DescribedTable, bytes]]) -> dict[str, Any]:
+def _board_description(
+    site: Site, contents: Iterable[tuple[DescribedTable, bytes]]
+) -> dict[str, Any]:
     files = [
         _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
     ]
@@ -308,7 +314,7 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
     return manifest
 
 
-def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
+def _task_data_description(site: Site, manifest: DataManifest) -> dict[str, Any]:
     """Return the description of the task data: each file on the Hub, and its two columns."""
     dataset, benchmark = site.benchmark.dataset, site.benchmark
     files, record_sets = [], []
@@ -347,5 +353,7 @@ def _split_record_set(label: str, split: str, file: str) -> dict[str, Any]:
         "@id": split,
         "name": split,
         "description": f"{label}, {split.rpartition('/')[2]} split.",
-        "field": [_field(split, field, about, kind, file) for field, about, kind in fields],
+        "field": [
+            _field(split, field, about, data_type, file) for field, about, data_type in fields
+        ],
     }

@@ -22,7 +22,7 @@ from reference_harness.formats.base import Count
 
 
 class Closed:
-    """Base of all parts; unknown members are forbidden."""
+    """Base class of the objects of the format; unknown members are forbidden."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", use_attribute_docstrings=True
@@ -89,7 +89,7 @@ class SkippedV1(Closed):
     """Rules that were not run on some files because of one unmet need."""
 
     need: Need
-    """The rules' needs."""
+    """The unmet need of these rules."""
     rules: list[str]
     files: Count
     """Number of files on which they were not run."""
@@ -99,11 +99,11 @@ class SkippedV1(Closed):
 
 @dataclass(frozen=True)
 class UncommittedV1(Closed):
-    """A file of the working tree that no commit of the branch has as it is."""
+    """A file of the working tree whose content is not committed on the branch."""
 
     path: str
     reason: str
-    """How git lists it: untracked, ignored by git, staged, changed or deleted."""
+    """State of the file in git: untracked, ignored by git, staged, changed or deleted."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class PullRequestV1(Closed):
     title: str
     """The first line of the comment."""
     advice: str
-    """What to do where no finding says it; or empty."""
+    """The next step, if no finding states one; else empty."""
     model: str | None
     base: str
     """The branch or commit that it was compared with, as it was named."""
@@ -129,7 +129,7 @@ class PullRequestV1(Closed):
     uncommitted: list[UncommittedV1]
     """Files that are not committed, so that the server does not see them."""
     unseen: list[str]
-    """What only GitHub knows, and was not looked at."""
+    """Checks that were not made, since they need facts that only GitHub has."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class ReportV1(Closed):
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
-    """Render as one JSON object."""
+    """Return a report as one JSON object."""
     members = dataclasses.asdict(to_v1(report))
     if members["pull_request"] is None:
         del members["pull_request"]
@@ -167,7 +167,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def to_v1(report: Report) -> ReportV1:
-    """Convert a report to the frozen format."""
+    """Return a report in the frozen format."""
     tally = {severity.value: number for severity, number in counts(report).items()}
     return ReportV1(
         format_version="1.0",
@@ -195,7 +195,7 @@ def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
 
 
 def _members_of(class_: type[Any], facts: Any) -> dict[str, Any]:
-    """Return the members of a part of the format, from the attributes of a value by their names."""
+    """Return the members of an object of the format: the attributes of `facts` with their names."""
     return {field.name: getattr(facts, field.name) for field in dataclasses.fields(class_)}
 
 

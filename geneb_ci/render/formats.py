@@ -23,8 +23,8 @@ SHA_SHOWN = 12
 def is_complete(report: Report) -> bool:
     """Whether everything was checked; a run without any file is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
-    is_read = not (why_nothing(report) or report.unreadable)
-    return bool(report.files and is_read and not crashed)
+    is_all_read = not (why_nothing(report) or report.unreadable)
+    return bool(report.files and is_all_read and not crashed)
 
 
 def verdict(report: Report) -> Verdict:
@@ -181,13 +181,13 @@ def proposal_lines(report: Report) -> list[str]:
     return lines
 
 
-def beyond_files(*, is_short: bool = False) -> str:
-    """Return what the server requires of a pull request that a check of files does not cover.
+def pull_request_hint(*, is_short: bool = False) -> str:
+    """Return a hint at what the server checks of a pull request beyond its files.
 
-    The short text is for a file with errors, which should be fixed first.
+    The short hint is for a file with errors, which should be fixed first.
     """
     if is_short:
-        return "The server checks more than this (card, extractor, one model): `geneb-ci check`."
+        return "The server also checks card, extractor and number of models: `geneb-ci check`."
     return (
         f"Not checked here, but required of a pull request: {'; '.join(CHANGE_TOPICS)}. "
         "`geneb-ci check` without a file, on the committed branch, gives the server's verdict."
@@ -214,7 +214,7 @@ class Format(NamedTuple):
     suffix: str
     """File name extension of the format, without the dot."""
     what: str
-    """What the format is for, as shown in the command's help."""
+    """Purpose of the format, as in the help of the command."""
 
 
 FULL_TEXT = "full"

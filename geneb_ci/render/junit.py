@@ -29,10 +29,10 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         _suite(file, [_case(f) for f in file_findings])
         for file, file_findings in sorted(findings_by_file.items())
     ]
-    unchecked = [_unchecked(error.message, error.fix) for error in report.unreadable]
+    unchecked = [_unchecked_case(error.message, error.fix) for error in report.unreadable]
     reason_for_nothing = why_nothing(report)
     if reason_for_nothing:
-        unchecked.append(_unchecked(reason_for_nothing, ""))
+        unchecked.append(_unchecked_case(reason_for_nothing, ""))
     if unchecked:
         suites.append(_suite("not checked", unchecked))
     skipped_cases = [
@@ -76,14 +76,14 @@ def _body(finding: Finding) -> Iterator[str]:
         yield f"fix: {finding.fix}"
 
 
-def _unchecked(message: str, fix: str) -> str:
+def _unchecked_case(message: str, fix: str) -> str:
     return _element(
         "not checked", message, "error", "not-checked", [message, *([f"fix: {fix}"] if fix else [])]
     )
 
 
 def _element(classname: str, case_name: str, tag: str, rule: str, lines: list[str]) -> str:
-    """Return one case; a skipped one has neither type nor text, so its message holds everything."""
+    """Return one test case. A skipped one has only a message, which therefore includes the fix."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
     detail = "\n".join(f"      {escape(line)}" for line in lines[1:])
     if tag == "skipped":

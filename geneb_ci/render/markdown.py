@@ -96,7 +96,10 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 
 
 def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
-    """Return the first blocks that fit `room` characters, with headings, and how many are left."""
+    """Return the text of the first blocks that fit in `room` characters, and the number of others.
+
+    Each block is a pair of a heading, which may be "", and a text.
+    """
     fitting: list[str] = []
     omitted = 0
     for heading, block in blocks:
@@ -109,7 +112,7 @@ def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, i
 
 
 def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, str]]:
-    """Yield each finding, the first of each rule with a heading and the fix."""
+    """Yield heading and text of each file that could not be read, then of each finding."""
     heading = "\n### Could not be read\n\n"
     for refusal in report.unreadable:
         fix = f"\\\n  **Fix:** {prose(refusal.fix)}" if refusal.fix else ""
@@ -121,9 +124,10 @@ def _blocks(report: Report, groups: list[list[Finding]]) -> Iterator[tuple[str, 
 def finding_blocks(
     groups: list[list[Finding]], rule_counts: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield each finding of some groups, each of one rule, with its heading or "".
+    """Yield heading and text of each finding; each group has the findings of one rule.
 
-    `rule_counts` is the number of findings per rule, in case a group does not contain all.
+    The heading is "" if the finding before has the same rule and fix. `rule_counts` is the number
+    of findings per rule, in case a group does not contain all.
     """
     for group in groups:
         first_finding = group[0]

@@ -52,9 +52,9 @@ def audit_words(audit: Mapping[str, Any]) -> str:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """Return JSON that parses to the same value, except for lone surrogates.
+    """Return a document as JSON that is harmless in a log: lone surrogates and "##[" are escaped.
 
-    "##[", which GitHub's runner treats as a command, can occur only in strings and is escaped.
+    GitHub's runner treats "##[" as a command; in JSON it can occur only in strings.
     """
     json_text = json.dumps(_well_formed(document), indent=2, ensure_ascii=True, allow_nan=False)
     return json_text.replace("##[", r"#\u0023[") + "\n"

@@ -70,7 +70,7 @@ def published_line(resource: str, published: Published) -> str:
 
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
-    """Return which generation would replace which one."""
+    """Return a line with the generation that would be published, and the live one, if any."""
     former_text = "as the first board" if live is None else f"in place of {generation_name(live)}"
     return f"{resource}: would publish {generation_name(manifest)}, {former_text}"
 
@@ -134,7 +134,7 @@ def _fact(fact: ChangedFact) -> str:
 
 def _move_text(move: PublishedMove) -> str:
     if move.was == move.will_be:
-        return f"{move.regime} other scores than {SCORE}"
+        return f"{move.regime}: scores other than {SCORE} change"
     return f"{move.regime} {_arrow(*(None if p is None else _place_text(p) for p in move[1:]))}"
 
 
@@ -203,20 +203,20 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
     Events of the same commit are in one paragraph.
     """
     row_events = (event for event in ledger.events if event.model == model)
-    commits = [
+    events_by_commit = [
         list(events) for _, events in itertools.groupby(row_events, lambda event: event.commit)
     ]
-    for events in commits:
+    for events in events_by_commit:
         yield ""
         yield from _paragraph(events, width)
-    if commits:
+    if events_by_commit:
         yield ""
         yield "`git show COMMIT -- FILE` shows how a commit changed the evidence"
 
 
 def _paragraph(events: list[Event], width: int) -> Iterator[str]:
     first_event = events[0]
-    changes = "; ".join(EVENT_WORDS[event.kind] + _levels(event) for event in events)
+    changes = "; ".join(EVENT_WORDS[event.kind] + _level_text(event) for event in events)
     yield f"{first_event.when}  {changes}"
     for question, answer in (("why", first_event.why), ("who", first_event.who)):
         yield textwrap.fill(
@@ -228,8 +228,8 @@ def _paragraph(events: list[Event], width: int) -> Iterator[str]:
         yield f"    {f'sha256 {evidence.sha256}' if evidence.sha256 else 'deleted'}"
 
 
-def _levels(event: Event) -> str:
-    # A change of level is a separate event.
+def _level_text(event: Event) -> str:
+    """Return the trust level, as a clause, for an event that adds a row or changes its level."""
     if event.kind == "dispute" and event.former_level:
         return f", was {escape(level_word(event.former_level))}"
     if event.kind == "relabel" and event.former_level and event.level:
@@ -240,9 +240,9 @@ def _levels(event: Event) -> str:
 
 
 def event_lines(ledger: Ledger) -> Iterator[str]:
-    """Yield one line per event."""
+    """Yield one line per event of the ledger."""
     for event in ledger.events:
         yield (
             f"{event.when}  {event.commit[:COMMIT_DIGITS]}  {event.kind:<10}  {escape(event.model)}"
-            f"{_levels(event)}  {escape(event.why)}  ({escape(event.who)})"
+            f"{_level_text(event)}  {escape(event.why)}  ({escape(event.who)})"
         )

@@ -33,7 +33,7 @@ SHOWN_MAX = 20
 VALUE_MAX = 100
 """Most characters of a value that are shown, since a matrix of 25 classes has thousands."""
 _MARKS = {"held": "✓", "refused": "✗", "unknown": "?"}
-_PASSED_STEPS = {
+_PASSED_TEXTS = {
     CLAIMS: "the file is consistent with itself and with the benchmark",
     FILES: "every file has the size and digest that the receipt gives",
     VALUES: "no -0.0, NaN or infinity",
@@ -57,13 +57,13 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
     listed_differences = verification.differences[:SHOWN_MAX]
-    yield from (f"    - {escape(_short(sentence))}" for sentence in listed_differences)
+    yield from (f"    - {escape(_shortened_text(difference))}" for difference in listed_differences)
     if hidden_count := len(verification.differences) - len(listed_differences):
         yield f"    - and {plural(hidden_count, 'difference')} more: --format json lists all"
     yield ""
     yield counts_text(verification)
     if verification.weakness:
-        yield f"weak receipt: {verification.weakness}, so it adds no level"
+        yield f"weak receipt: {verification.weakness}, so an audit of it raises no trust level"
 
 
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
@@ -72,11 +72,12 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
     if step.reason:
         return escape(step.reason)
     if step.name == CELLS and verification.unclaimed:
-        return "every score agrees with the receipt, which also fills gaps"
-    return _PASSED_STEPS.get(step.name, "every score agrees with the receipt")
+        return "every submitted score agrees with the receipt, which also gives cells not submitted"
+    return _PASSED_TEXTS.get(step.name, "every score agrees with the receipt")
 
 
-def _short(difference: CellDifference) -> str:
+def _shortened_text(difference: CellDifference) -> str:
+    """Return a difference as a sentence, each value cut at `VALUE_MAX` characters."""
     shortened_difference = difference._replace(
         claimed=difference.claimed[:VALUE_MAX] if difference.claimed is not None else None,
         computed=difference.computed[:VALUE_MAX],
@@ -85,7 +86,7 @@ def _short(difference: CellDifference) -> str:
 
 
 def counts_text(verification: ReceiptVerification) -> str:
-    """Return the counts of a verification as one line."""
+    """Return one line: the numbers of equal cells, tasks, embeddings and bytes, and the root."""
     receipt_bytes = sum(verification.receipt.tasks[task].bytes for task in verification.tasks)
     line = (
         f"{verification.equal}/{verification.computed} cells"
@@ -181,7 +182,9 @@ def beacon_text(beacon: "Beacon") -> str:
 def embedding_plan_text(plan: "EmbeddingPlan", file_name: str) -> str:
     """Return the plan of an audit of embeddings, and the next step."""
     beacon, commitment = beacon_text(plan.beacon), plan.commitment_sha256[:16]
-    earlier_lines = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings also counted"]
+    earlier_lines = [
+        f"the embeddings of {plural(len(plan.earlier), 'earlier draw')} are rerun, too"
+    ]
     return "\n".join([
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {beacon}",
         *(earlier_lines if plan.earlier else []),
@@ -202,28 +205,34 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     failed = sum(len(task.failed) for task in outcome.tasks)
     largest = f"{max(deviations, default=0.0):.1e}"
     deviation_unit = (
-        "of the embedding's length"
+        "times the root mean square of the embedding"
         if outcome.schema_version == WITH_ROW_TOLERANCES
-        else "times what a column allows"
+        else "times the tolerance"
     )
     counts = [f"{count:,} {part}" for part, count in draw_counts(outcome).items()]
     mismatch_text = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
         f"embeddings drawn: {', '.join(counts)}",
-        f"embeddings recomputed: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
+        (
+            f"embeddings recomputed: {outcome.embedded:,}; "
+            f"{plural(failed, 'embedding')} outside the tolerance"
+        ),
         (
             f"  largest deviation {largest} {deviation_unit}; up to {mismatch_text} coordinates "
             "differ after rounding"
         ),
-        f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
+        (
+            f"deviations in the direction of the labels: {direction.statistic:+.2f} sd, "
+            f"p = {direction.p:.2g}"
+        ),
         *(
             f"effect of the differences between claimed and rerun {name} embeddings: "
             f"{part_effect.statistic:+.2f} sd; {part_effect.rows:,} embeddings differ"
             for name, part_effect in (outcome.effect or ())
         ),
         *(
-            [f"the tolerances allow changes of the test loss of {outcome.room:.1g} nats"]
+            [f"within the tolerances, the test loss could fall by {outcome.room:.1g} nats"]
             if outcome.effect is not None
             else []
         ),
@@ -240,7 +249,10 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
-        lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} embeddings")
+        lines.append(
+            f"agrees: {cells.equal}/{cells.of} cells as claimed, "
+            f"{outcome.embedded:,} embeddings recomputed"
+        )
     lines += [f"differs: {visible(reason)}" for reason in outcome.reasons]
     lines.append(f"decoys: {visible(outcome.decoys.detail)}")
     lines += [f"not proved: {visible(claim)}" for claim in outcome.not_proved]

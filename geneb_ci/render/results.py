@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
     from geneb_ci.receipt.compared import ComparedRegime
-    from geneb_ci.render.rows import LabelRow
+    from geneb_ci.render.rows import RowEvidence
 
 TERMINAL = 80
 """Columns of a text, unless another number is given."""
@@ -66,17 +66,17 @@ class BuiltBoard:
     """The files among `files` that were requested in addition to the board."""
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
-        """Return the rows of a known regime as they are in leaderboard.json. Raises KeyError."""
+        """Return the rows of a regime in leaderboard.json. Raises KeyError for another regime."""
         rows: list[dict[str, Any]] = self.to_value()["data"][regime]
         return rows
 
     def to_value(self) -> dict[str, Any]:
-        """Return leaderboard.json as a value."""
+        """Return the parsed content of leaderboard.json."""
         value: dict[str, Any] = json.loads(self.to_json())
         return value
 
     def to_json(self) -> str:
-        """Return leaderboard.json."""
+        """Return the text of leaderboard.json."""
         return self.files["leaderboard.json"].decode()
 
     def write(self, folder: str | Path) -> None:
@@ -88,7 +88,7 @@ class BuiltBoard:
         write_files(Path(folder), self.tables)
 
     def _repr_html_(self) -> str:
-        """Return the first regime for a notebook, best macro MCC first."""
+        """Return the rows of the first regime as HTML for a notebook, highest macro MCC first."""
         regime, rows = next(iter(self.to_value()["data"].items()), ("", []))
         rows = sorted(rows, key=lambda row: (-row["macro_MCC"], row["model"]))
         table = [
@@ -200,7 +200,7 @@ class AuditResult:
     """The file of the signed record, if there is one."""
 
     def text(self, width: int = 110) -> str:
-        """Return the outcome as `geneb-ci audit FILE` prints it; before that, the cost."""
+        """Return what `geneb-ci audit FILE` prints: the outcome, or the cost before a rerun."""
         if self.outcome is None:
             return self.cost
         from geneb_ci.render.audits import outcome_text
@@ -275,23 +275,23 @@ class ModelComparison:
         return self.to_svg()
 
 
-class RowTrust(list["LabelRow"]):
+class RowTrust(list["RowEvidence"]):
     """The evidence of each submission of a folder, in the order of their files."""
 
     def text(self) -> str:
         """Return what `geneb-ci trust` prints, unwrapped."""
-        from geneb_ci.render.rows import labels_text
+        from geneb_ci.render.rows import row_evidence_text
 
-        return labels_text(self)
+        return row_evidence_text(self)
 
     def to_json(self) -> str:
         """Return what `geneb-ci trust --format json` prints."""
-        from geneb_ci.render.rows import labels_json
+        from geneb_ci.render.rows import row_evidence_json
 
-        return labels_json(self)
+        return row_evidence_json(self)
 
     def _repr_html_(self) -> str:
-        """Return a table, for a notebook."""
+        """Return the evidence of each submission as an HTML table, for a notebook."""
         rows = [
             (row.model_id, row.decision.evidence if row.decision else "", "; ".join(row.reasons))
             for row in self

@@ -29,7 +29,7 @@ COLUMNS = (
 )
 
 
-class LabelRow(NamedTuple):
+class RowEvidence(NamedTuple):
     """The evidence of one submission, with its reasons."""
 
     model_id: str
@@ -38,16 +38,16 @@ class LabelRow(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvidence) -> LabelRow:
+def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvidence) -> RowEvidence:
     """Return the row of a submission with its evidence; `errors` is its number of errors."""
     if errors:
-        return LabelRow(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
+        return RowEvidence(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
     decision = evidence.decide(file.sha256, file.origin, file.scorer)
-    return LabelRow(model_id, decision, tuple(reasons(model_id, file, evidence)))
+    return RowEvidence(model_id, decision, tuple(reasons(model_id, file, evidence)))
 
 
-def labels_text(
-    rows: Sequence[LabelRow], columns: int = sys.maxsize, lines_max: int = sys.maxsize
+def row_evidence_text(
+    rows: Sequence[RowEvidence], columns: int = sys.maxsize, lines_max: int = sys.maxsize
 ) -> str:
     """Return text for a terminal: each row with its audits, then how many rows have each evidence.
 
@@ -81,17 +81,17 @@ def labels_text(
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
 
-def labels_json(rows: Sequence[LabelRow]) -> str:
+def row_evidence_json(rows: Sequence[RowEvidence]) -> str:
     """Return the rows and their evidence as JSON."""
-    document = {"schema_version": "1.0", "rows": [_label_json(row) for row in rows]}
+    document = {"schema_version": "1.0", "rows": [_row_json(row) for row in rows]}
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
-def _evidence(row: LabelRow) -> str:
+def _evidence(row: RowEvidence) -> str:
     return str(Evidence.NONE if row.decision is None else row.decision.evidence)
 
 
-def _label_json(row: LabelRow) -> dict[str, Any]:
+def _row_json(row: RowEvidence) -> dict[str, Any]:
     decision = row.decision
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
     recomputed = decision.recomputed if decision is not None else None
@@ -109,7 +109,7 @@ def _label_json(row: LabelRow) -> dict[str, Any]:
 
 
 def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
-    """Return one line: a cell and the matrix nearest to its scores, if there is one."""
+    """Return the line of a cell, with the matrix nearest to its scores if any, by column name."""
     small, large = cell.classes
     cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
@@ -117,7 +117,7 @@ def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
 
 
 def formula_safe(value: object) -> object:
-    """Add a mark before a string that a spreadsheet would evaluate as a formula."""
+    """Return a value for CSV: "" for None, and a mark before a text that is a formula."""
     if isinstance(value, str) and FORMULA.match(value):
         return MARK + value
     return "" if value is None else value

@@ -77,7 +77,7 @@ def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
 
 
 def _invocation(report: Report) -> dict[str, Any]:
-    """Return whether everything could be checked, so that an empty run does not look clean."""
+    """Return whether everything was checked, with notices of what was not."""
     messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
     if why_nothing(report):
         messages.append(why_nothing(report))

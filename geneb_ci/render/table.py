@@ -73,17 +73,19 @@ class Table:
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         return [self._aligned(line, widths) for line in lines]
 
-    def fitted_rows(self, width: int, *, head: bool = True, alone: bool = False) -> list[list[str]]:
+    def fitted_rows(
+        self, width: int, *, head: bool = True, first_cell_alone: bool = False
+    ) -> list[list[str]]:
         """Return the lines of each row, in at most `width` columns if its words allow that.
 
-        Text in the last column is wrapped. If that column has numbers, or with `alone`, and a row
-        is too wide, each row has its first cell on a line of its own.
+        If a row is too wide, the texts of the last column are wrapped. If that column has numbers,
+        or with `first_cell_alone`, the first cell of each row is on a line of its own instead.
         """
         lines = self.text_lines(head=head)
         cells = [*([self.columns] if head else []), *self.rows]
         if max(map(cell_len, lines), default=0) <= width:
             return [[line] for line in lines]
-        if alone or self.columns[-1] in self.right_aligned:
+        if first_cell_alone or self.columns[-1] in self.right_aligned:
             other_columns = Table(
                 self.columns[1:], [row[1:] for row in self.rows], self.right_aligned
             )

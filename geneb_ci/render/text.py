@@ -65,7 +65,7 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
 
 
 def _window(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
-    """Return the largest window around a position that fits, extended in both directions."""
+    """Return start and end of the largest slice around index `at` that fits in `columns`."""
     start = stop = at
     has_grown = True
     while has_grown:
@@ -199,13 +199,13 @@ class _SameFinding(NamedTuple):
     """Files that have only the same finding about the whole file, which is printed once."""
 
     later_files: frozenset[str]
-    """Files after the first."""
+    """Files after the first of each group, which are not printed."""
     summaries: dict[str, str]
     """By the first file of each group: a text with the number of its other files."""
 
 
 def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding:
-    """Return which files have only one and the same finding about the whole file."""
+    """Return the groups of files that have only one finding, the same and about the whole file."""
     files_by_finding: dict[tuple[str, str, str], list[str]] = {}
     for file, (first_finding, *further_findings) in findings_by_file.items():
         if first_finding.rule in FILE_RULES and not further_findings:

@@ -78,15 +78,16 @@ def _int(token: str) -> int:
     return int(token)
 
 
-def _word(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
+    """Raise _Doubtful for NaN or an infinity."""
     raise _Doubtful
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_word
+    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_refuse_constant
 )
 """Checks each object and each number, which makes it three times as slow as `_PLAIN`."""
-_PLAIN = json.JSONDecoder(parse_constant=_word)
+_PLAIN = json.JSONDecoder(parse_constant=_refuse_constant)
 """Decodes without checks; `_is_plain` finds out whether `_DECODER` is needed."""
 _BLANKS = b" \t\n\r"
 _CONTROL = b"c"
@@ -118,7 +119,7 @@ class _Members(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> "_Members":
-        """Return the names, numbers and sizes in a value, down to the limit of depth."""
+        """Return names, numbers and size of a value, down to `DEPTH_MAX` levels."""
         level, value_count, number_count = [value], 1, 0
         names: list[str] = []
         floats = [value] if type(value) is float else []
@@ -130,26 +131,28 @@ class _Members(NamedTuple):
                     inner += parent.values()
                 elif type(parent) is list:
                     inner += parent
-                    number_count += sum(type(item) in _NUMBERS for item in parent)
+                    number_count += sum(type(item) in _NUMBER_TYPES for item in parent)
             value_count += len(inner)
             if value_count - number_count > VALUES_MAX or number_count > NUMBERS_MAX:
                 return cls(names, floats, is_within_limits=False)
             types = set(map(type, inner))
             floats += (
-                inner if types == _FLOATS else [member for member in inner if type(member) is float]
+                inner
+                if types == _ONLY_FLOATS
+                else [member for member in inner if type(member) is float]
             )
-            if types.isdisjoint(_NESTING):
+            if types.isdisjoint(_NESTING_TYPES):
                 return cls(names, floats, is_within_limits=True)
-            level = [member for member in inner if type(member) in _NESTING]
+            level = [member for member in inner if type(member) in _NESTING_TYPES]
         return cls(names, floats, is_within_limits=False)
 
 
-_NESTING, _FLOATS = frozenset({dict, list}), {float}
-_NUMBERS = (int, float)
+_NESTING_TYPES, _ONLY_FLOATS = frozenset({dict, list}), {float}
+_NUMBER_TYPES = (int, float)
 
 
 def _is_plain(classes: bytes, members: _Members) -> bool:
-    """Whether a text without escapes cannot have a fault in an object or a number.
+    """Whether the objects and numbers of a text without escapes certainly have no fault.
 
     `classes` is the text translated by _CHARACTER_CLASSES, without blanks. The name of each member
     is followed by a quotation mark and a colon: if these occur more often than there are members, a
@@ -212,7 +215,7 @@ WINDOW = 60  # characters of an excerpt on either side of a position
 
 @dataclass(frozen=True)
 class Document:
-    """One submission file, which may have been parsed only in part.
+    """One submission file, whose positions may be computed only when they are needed.
 
     `name` is the file name in messages, `path` the absolute path. `value` is UNUSABLE if the file
     is not JSON; `sha256` is "" if it could not be read.

@@ -60,7 +60,7 @@ def skeletons(name: str) -> frozenset[str]:
 
 
 def has_stacked_marks(name: str) -> bool:
-    """Whether more than `MARKS_MAX` combining marks follow each other in the first `NAME_MAX`."""
+    """Whether over `MARKS_MAX` combining marks are in a row in the first `NAME_MAX` characters."""
     decomposed = unicodedata.normalize("NFD", name[:NAME_MAX])
     return (
         _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
@@ -133,7 +133,10 @@ class Card:
     fault: Fault | None = None
 
     def field_named(self, *words: str) -> CardField | None:
-        """Return the first entry whose name contains one of the words, ignoring letter case."""
+        """Return the first field whose name contains the first word, else the next; None without.
+
+        Letter case of the name is ignored.
+        """
         for word in words:
             for field in self.fields:
                 if word in field.name.casefold():
@@ -141,7 +144,7 @@ class Card:
         return None
 
     def position(self, line: int) -> Position:
-        """Return the position of the entry that begins in a line."""
+        """Return the position of the beginning of a line."""
         return Position(line, 1)
 
 

@@ -42,12 +42,12 @@ class CardFacts(NamedTuple):
 
 
 def weights_of(card: Card) -> CardField | None:
-    """Return the field about the weights."""
+    """Return the field about the weights; None without one."""
     return card.field_named("weights", "checkpoint")
 
 
 def training_of(card: Card) -> CardField | None:
-    """Return the field about the training data."""
+    """Return the field about the training data; None without one."""
     return card.field_named("training data", "pretraining")
 
 
@@ -88,7 +88,7 @@ def links_in(statement: str) -> frozenset[str]:
 
 
 def repositories_in(statement: str) -> frozenset[str]:
-    """Return the repositories of models that a text names, in lower case."""
+    """Return the repositories of models that a text mentions, in lower case."""
     names = [name.rstrip(".").casefold() for name in _HUB.findall(statement)]
     names = [name for name in names if not name.startswith(_NOT_MODELS)]
     return frozenset(
@@ -103,8 +103,8 @@ class RowFacts(NamedTuple):
     repositories: frozenset[str]
     training: str
 
-    def names_same_weights(self, other_row: "RowFacts") -> bool:
-        """Whether two rows name the same weights."""
+    def has_same_weights(self, other_row: "RowFacts") -> bool:
+        """Whether two rows refer to the same weights."""
         return bool(self.links & other_row.links or self.repositories & other_row.repositories)
 
 
@@ -140,8 +140,8 @@ class OtherCards:
     def _paths(self) -> tuple[Path, ...]:
         return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
 
-    def cards_beside(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
-        """Yield the id and the card's facts of each other model whose card can be read."""
+    def cards_except(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
+        """Yield model id and card facts of each model except `model_id` whose card can be read."""
         for path in self._paths:
             if path.stem == model_id:
                 continue

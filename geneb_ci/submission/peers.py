@@ -96,8 +96,8 @@ def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
 
 
 NameTuples = dict[tuple[str, ...], tuple[str, ...]]
-"""Tuple of names to the copy that rows share. Tuples are compared, not joined names, since a key of
-a contributor may contain the separator."""
+"""Tuple of names -> an equal tuple that all rows share, to save memory. Tuples are compared, not
+joined names, since a key of a contributor may contain the separator."""
 
 
 def cell_name(regime: str, task: str, metric: str) -> str:
@@ -118,6 +118,7 @@ class PeerRow(NamedTuple):
 
     path: Path
     cells: tuple[str, ...]
+    """Name of each score, as from `cell_name`."""
     scores: "array.array[float]"
 
 
@@ -126,11 +127,11 @@ class RowWithoutFile(NamedTuple):
 
     model_id: str
     digest: str
-    """Digest of its scores, as from `results_digest`."""
+    """Digest of the row's scores, as from `results_digest`."""
     cells: tuple[str, ...]
     scores: "array.array[float]"
     display: str = ""
-    """Its display name; "" if unknown."""
+    """Display name of the model; "" if unknown."""
 
     @property
     def path(self) -> Path:
@@ -194,7 +195,7 @@ class Peers:
         return self._indexes.names_by_skeleton
 
     def has_other(self, own_path: Path) -> bool:
-        """Whether there is a row besides that of the file `own_path`."""
+        """Whether there is another row than that of the file `own_path`."""
         paths = self._indexes.paths if self.population else self.paths
         return len(paths) > 1 or (bool(paths) and own_path not in self._path_set)
 
@@ -267,6 +268,7 @@ class Peers:
 
     @property
     def _candidates(self) -> list[Path]:
+        """The files of all rows, whose scores may be kept."""
         paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
 

@@ -54,7 +54,7 @@ def submission_files(
             refusals.append(error)
             continue
         if not files:
-            refusals.append(NothingChecked(_reason(argument), _SUBMISSION_FIX))
+            refusals.append(NothingChecked(_no_files_reason(argument), _SUBMISSION_FIX))
         paths.update(dict.fromkeys(files))
     return list(paths), refusals
 
@@ -108,7 +108,7 @@ def files_in(folder: Path) -> Iterator[Path]:
         raise NothingChecked(f"{folder}: invalid folder name", "pass another folder") from error
 
 
-def _reason(path: Path) -> str:
+def _no_files_reason(path: Path) -> str:
     if is_folder(path):
         return f"{path}: the folder contains no *.json"
     if _GLOB_CHARACTERS & set(str(path)):
@@ -127,7 +127,7 @@ def _similar_name(path: Path) -> str:
     """Return a question with the file that differs only in letter case or `.json`; "" if none."""
     similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:
-        file_names = sorted(path_beside.name for path_beside in path.parent.iterdir())
+        file_names = sorted(sibling.name for sibling in path.parent.iterdir())
     except (OSError, ValueError):
         return ""
     match = next((file_name for file_name in file_names if file_name.casefold() in similar), None)
@@ -232,7 +232,7 @@ def require_file(path: Path, file_kind: FileKind, command: str = "") -> None:
 
 
 class OtherFile(NamedTuple):
-    """Why a file is refused if another kind was expected, and what to do."""
+    """The message and the fix for a file of another kind than expected."""
 
     message: str
     fix: str
@@ -324,7 +324,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
 
 
 def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Return what `decode` does, for bytes that are recognised as another kind of file."""
+    """Return the result of `decode` for bytes that are recognised as another kind of file."""
     if disguise.kind != CONFLICT:
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
     text = raw.removeprefix(BOM).decode("utf-8", "replace")

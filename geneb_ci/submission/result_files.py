@@ -69,7 +69,7 @@ class PackedResults:
     unrecognised: list[str] = field(default_factory=list)
     """Names of files that contain no task id."""
     broken: dict[str, str] = field(default_factory=dict)
-    """Why a file cannot be used, by its name."""
+    """Name of each file that cannot be used -> the reason, a clause such as "it is not JSON"."""
 
     @property
     def is_complete(self) -> bool:
@@ -129,9 +129,9 @@ class _ResultFile(NamedTuple):
     name: str
     value: Any
     reason: str = ""
-    """Why it cannot be used: a clause that follows "cannot be used: "."""
+    """Reason why the file cannot be used, as a clause after "cannot be used: "; else ""."""
     is_refused: bool = False
-    """Whether the reason holds whatever the name says: no readable file, or of another kind."""
+    """Whether the file is unreadable or of another kind, and refused whatever its name is."""
 
 
 def _read(path: Path) -> _ResultFile:
@@ -167,8 +167,8 @@ def _of_other_kind(path: Path, recognition: Recognition) -> _ResultFile:
 def lenient_value(raw: bytes) -> Any:
     """Return the value of a JSON text of another program, which may have NaN and infinities.
 
-    A key that occurs twice in one object with two values has REPEATED_KEY. Raises ValueError if the
-    text is not JSON, RecursionError if it is nested too deeply.
+    A key that occurs twice in one object with two values gets the value REPEATED_KEY. Raises
+    ValueError if the text is not JSON, RecursionError if it is nested too deeply.
     """
     return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members)
 

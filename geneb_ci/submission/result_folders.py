@@ -18,7 +18,7 @@ EXPERIMENTS = "experiments"
 
 
 def results_in(folder: Path) -> Path:
-    """Return the folder of the results: the given one, or the only one below it.
+    """Return the folder that contains the results: the given one, or the only one below it.
 
     Folders with a model_meta.json are searched; without any (MTEB before version 1.11), folders
     with JSON files. Folders of experiments are ignored unless `folder` is one. Raises UsageProblem
@@ -54,7 +54,7 @@ def model_meta(folder: Path) -> dict[str, Any]:
 
 
 def described_by(model_meta: dict[str, Any]) -> dict[str, Any]:
-    """Return facts from the value of a model_meta.json, by the option of `new` that takes each."""
+    """Return values for options of `geneb-ci new`, by option, from a parsed model_meta.json."""
     full_name, params, url = (model_meta.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(full_name, str) and full_name:

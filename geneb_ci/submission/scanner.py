@@ -152,23 +152,23 @@ class _Scanner(Strings, Scalars):
             self.skip_blank()
             key_at = self.at
             key = self.key(path)
-            inner = (*path, key)
+            member_path = (*path, key)
             if key in members:
                 self.fault(
                     "duplicate-key",
-                    inner,
+                    member_path,
                     f"the key {quoted(key)} occurs twice in one object",
                     quoted(key),
                     "each key once",
                     key_at,
-                    fix=self.repeated_key_fix(inner, members[key]),
+                    fix=self.repeated_key_fix(member_path, members[key]),
                 )
                 # The first value counts; positions of the second are discarded.
                 spans, self.spans = self.spans, {}
-                self.value(inner, key_at)
+                self.value(member_path, key_at)
                 self.spans = spans
             else:
-                members[key] = self.value(inner, key_at)
+                members[key] = self.value(member_path, key_at)
             if self.after("}"):
                 return members
 

@@ -45,7 +45,7 @@ _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
 _METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
 """Minimum score of each metric."""
-_NUMBERS = {int, float}
+_NUMBER_TYPES = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
     "url": (0, LINE_MAX),
@@ -59,7 +59,7 @@ _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
 def fits_format_1_0(document: object) -> bool:
-    """Whether a document is valid by the typed model of format 1.0, which need not be imported."""
+    """Whether a document is valid in format 1.0, found out without importing its typed model."""
     return (
         isinstance(document, dict)
         and document.keys() in (_MEMBERS, _WITH_SCHEMA)
@@ -99,7 +99,7 @@ def _are_results(results: Any) -> bool:
             return False
         for metric, minimum in _METRICS.items():
             scores = [cell[metric] for cell in cells]
-            if not _NUMBERS.issuperset(map(type, scores)):
+            if not _NUMBER_TYPES.issuperset(map(type, scores)):
                 return False
             if not all(minimum <= score <= 1 for score in scores):
                 return False
@@ -123,8 +123,8 @@ def version_of(document: object) -> str | None:
 def model_key_of(document: object) -> str | None:
     """Return the key of a document's typed model in `MODELS`; None for an unknown version."""
     version = version_of(document)
-    by_entry = version == "1.1" and isinstance(document, dict) and ENTRY_MEMBER in document
-    return BY_ENTRY if by_entry else version
+    is_by_entry = version == "1.1" and isinstance(document, dict) and ENTRY_MEMBER in document
+    return BY_ENTRY if is_by_entry else version
 
 
 def check_quickly(document: object) -> "tuple[Submission | None, list[Fault]]":
@@ -136,7 +136,7 @@ def check_quickly(document: object) -> "tuple[Submission | None, list[Fault]]":
 
 
 def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
-    """Return the typed submission, or None, and the faults."""
+    """Return the typed submission, or None if the document has faults, and the faults."""
     if value is UNUSABLE:
         return None, []
     refusal = other_file(value)
@@ -201,7 +201,7 @@ _LONG_NAMES = {
 
 
 def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
-    """Return faults whose fix suggests renaming an unknown member to the missing one.
+    """Return the faults; the fix of a missing member suggests renaming a similar unknown one.
 
     Faults of metrics are joined by `misnamed_metrics`.
     """
@@ -224,7 +224,7 @@ def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return the faults, of which a single one replaces all that come from misnamed metrics.
+    """Return the faults; a single one replaces all faults that come from misnamed metrics.
 
     Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
     `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
@@ -264,8 +264,8 @@ _TABLES_OF_METRICS = {"per_seed", "canonical"}
 
 def _metric_meant(path: KeyPath) -> str:
     """Return the metric that a member's name means in another program; "" if none."""
-    in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
-    long_name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
+    is_in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
+    long_name = str(path[-1]).casefold() if _is_metric(path) or is_in_evidence else ""
     return next((metric for metric, names in _LONG_NAMES.items() if long_name in names), "")
 
 
@@ -443,6 +443,7 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
 
 
 PERCENT_MAX = 100
+"""Largest absolute score that may be a percentage."""
 _PERCENT_FIX = (
     "If it is in percent, divide by 100: {:.12g}. Otherwise compute the score again from the "
     "predictions."
@@ -503,9 +504,11 @@ _ID_FIX = (
 
 def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a value of the wrong JSON type."""
-    kind = type_name(value)
-    message = f"{_name(path)} is {quoted(value)}{'' if value is None else f', {kind}'}"
-    return Fault("wrong-type", path, message, kind, expected, fix=_type_fix(path, value, expected))
+    json_type = type_name(value)
+    message = f"{_name(path)} is {quoted(value)}{'' if value is None else f', {json_type}'}"
+    return Fault(
+        "wrong-type", path, message, json_type, expected, fix=_type_fix(path, value, expected)
+    )
 
 
 def _type_fix(path: KeyPath, value: object, expected: str) -> str:

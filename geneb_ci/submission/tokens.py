@@ -107,7 +107,7 @@ class Scalars(Cursor):
     """The part of the scanner that parses numbers and literals."""
 
     def scalar(self, path: KeyPath) -> Any:
-        """Parse the number or the literal at the current offset."""
+        """Return the number or literal at the current offset; UNUSABLE if it cannot be a double."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
             self.at = match.end()
@@ -183,7 +183,7 @@ class Strings(Cursor):
     """The part of the scanner that parses strings."""
 
     def string(self, path: KeyPath) -> str:
-        """Parse the string at the current offset."""
+        """Return the string at the current offset, without lone surrogates."""
         start = self.at
         match = _PLAIN.match(self.text, start)
         if match is not None:

@@ -180,7 +180,7 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     assert set(states.values()) == {"holds"}
     assert [*states][-4:] == ["rerun", "proofs", "embeddings", "cells"]
     shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
-    assert "39/39 cells, " in shown
+    assert "39/39 cells as claimed, " in shown
     assert "the receipt agrees, the scores on the board were compared" in shown
     assert record["verified"]
 

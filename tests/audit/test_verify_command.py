@@ -13,7 +13,7 @@ from geneb_ci.audit.record.statement import record_of
 from geneb_ci.audit.record.verify import STEPS
 from geneb_ci.audit.record.verify_embeddings import CELLS
 from geneb_ci.cli.main import main
-from geneb_ci.render.audits import _PASSED_STEPS
+from geneb_ci.render.audits import _PASSED_TEXTS
 from tests.audit.recorded import (
     entry,
     key,
@@ -185,5 +185,5 @@ def test_records_and_keys_fit_their_schemas(repository_folder):
 def test_each_step_says_what_it_means_that_it_holds():
     # The steps of rows stand where an audit of rows shows them: after the comparison.
     of_rows = [*EMBEDDING_STEPS, CELLS]
-    assert [step for step in _PASSED_STEPS if step not in of_rows] == list(STEPS)
-    assert [step for step in _PASSED_STEPS if step in of_rows] == of_rows
+    assert [step for step in _PASSED_TEXTS if step not in of_rows] == list(STEPS)
+    assert [step for step in _PASSED_TEXTS if step in of_rows] == of_rows

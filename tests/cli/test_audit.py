@@ -135,7 +135,7 @@ def test_the_table_needs_no_beacon(capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert out == (
-        "chance to find one of m fabricated tasks among 3\n"
+        "probability of detecting a fabricated task if m of 3 are fabricated\n"
         "\n"
         "drawn  m = 1  m = 2  m = 3\n"
         "    2   .667  1.000  1.000  committed, requested\n"

@@ -12,7 +12,7 @@ import pytest
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.cli import shared
-from geneb_ci.render.formats import beyond_files
+from geneb_ci.render.formats import pull_request_hint
 from tests import forked
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
@@ -351,7 +351,7 @@ def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (11, f"{beyond_files(is_short=True)}\n")
+    assert (done.returncode, done.stderr) == (11, f"{pull_request_hint(is_short=True)}\n")
     assert "| ?XYZ" in done.stdout
 
 

@@ -45,7 +45,7 @@ caduceus-ps_seqlen-131k_…  8M     0.173   0.139 to 0.208  over 0.03  official
 gena-lm-bert-base          110M   0.158   0.123 to 0.192  over 0.03  official
 GROVER                     87.1M  0.145   0.111 to 0.180  over 0.03  official
 and 19 more: --format json lists them
-* has a published defect or a warning of check: docs/reader/defects.md
+* has a published defect or a warning of geneb-ci check: docs/reader/defects.md
 
 Highest on these 7 tasks with 10shot (10 training examples per class):
     gena-lm-bert-large-t2t, 0.279, 95 % interval 0.245 to 0.314. It scores

@@ -16,7 +16,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.github.errors import UnexpectedReply
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.publish.git import BadRepository, WrongRepository
-from geneb_ci.render.formats import beyond_files
+from geneb_ci.render.formats import pull_request_hint
 from tests.check.test_layouts import upstream
 from tests.git import git
 from tests.github.conftest import PEERS, sound
@@ -260,8 +260,8 @@ def test_a_file_that_passes_ends_with_what_else_the_server_asks(capsys):
         assert capsys.readouterr().err == ""
     Path("submissions/model.json").write_text("{}\n", encoding="utf-8")
     assert main(["check", "submissions/model.json"]) == 11
-    assert capsys.readouterr().err == f"{beyond_files(is_short=True)}\n"
-    assert len(beyond_files(is_short=True)) <= 80, "the errors come first"
+    assert capsys.readouterr().err == f"{pull_request_hint(is_short=True)}\n"
+    assert len(pull_request_hint(is_short=True)) <= 80, "the errors come first"
 
 
 def test_what_the_server_asks_beside_a_file_names_every_rule():

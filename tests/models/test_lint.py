@@ -46,7 +46,7 @@ def test_no_public_entry_contradicts_itself_or_its_row():
 
 
 CONTRADICTIONS: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
-    "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "which needs tokenizer kmer"),
+    "other tokens": (("DNABERT-S", {"tokenization": "k-mer"}), "needs tokenizer kmer, not 'bpe'"),
     "unknown licence": (
         ("GROVER", {"sources": {"licence": None}}),
         "where it was looked for",

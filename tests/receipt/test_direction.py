@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from geneb_ci.receipt.direction import Probe, Stratum, direction_test, directions_of, midranks
+from geneb_ci.receipt.direction import Probe, Stratum, direction_test, label_strata, midranks
 from geneb_ci.receipt.embeddings import LEVEL
 from tests.receipt.audited import SEED
 
@@ -84,7 +84,7 @@ def test_the_strata_of_two_classes_are_those_of_the_labels() -> None:
     probe = Probe(np.c_[np.zeros(6), draw.normal(size=6)], np.array([0.0, 0.3]), np.array([3, 7]))
     labels = draw.choice([3, 7], size=20)
     difference, committed = draw.normal(size=(20, 6)), draw.normal(size=(20, 6))
-    (direction,) = directions_of("task", difference, committed, labels, probe)
+    (direction,) = label_strata("task", difference, committed, labels, probe)
     assert direction.deviations == pytest.approx(difference @ probe.weights[:, 1])
     assert direction.has_upper_label.tolist() == (labels == 7).tolist()
 
@@ -94,7 +94,7 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     probe = Probe(draw.normal(size=(6, 4)), draw.normal(size=4), np.arange(4))
     labels = draw.integers(4, size=200)
     difference, committed = draw.normal(size=(200, 6)), draw.normal(size=(200, 6))
-    directions = directions_of("task", difference, committed, labels, probe)
+    directions = label_strata("task", difference, committed, labels, probe)
     assert sum(len(direction.deviations) for direction in directions) == 200
     decision = committed @ probe.weights + probe.intercepts
     row = 11
@@ -107,14 +107,14 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     assert stratum.has_upper_label[index] == (own == high)
     towards = (probe.weights[:, labels] - probe.weights.mean(axis=1, keepdims=True)).T
     assert direction_test(
-        directions_of("task", towards, committed, labels, probe), SEED
+        label_strata("task", towards, committed, labels, probe), SEED
     ).is_significant
 
 
 def test_a_label_that_the_probe_does_not_know_is_left_out() -> None:
     probe = Probe(np.ones((2, 2)), np.zeros(2), np.array([0, 1]))
     labels = np.array([0, 1, 5, -1])
-    directions = directions_of("task", np.ones((4, 2)), np.ones((4, 2)), labels, probe)
+    directions = label_strata("task", np.ones((4, 2)), np.ones((4, 2)), labels, probe)
     assert sum(len(direction.deviations) for direction in directions) == 2
 
 

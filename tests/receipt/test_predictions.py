@@ -166,7 +166,10 @@ def other_classes(cell: Any) -> None:
     [
         (moved_count, f"{CELL}the confusion matrix of seed 5 (of record) is [["),
         (other_digest, f"{CELL}predictions_sha256 (of record) is {'0' * 64}; the predictions"),
-        (fewer_seeds, f"{CELL}3 confusion matrices (of record); the predictions give 5"),
+        (
+            fewer_seeds,
+            f"{CELL}the evidence has 3 confusion matrices (of record); the predictions give 5",
+        ),
         (other_classes, f"{CELL}the evidence has the classes [0, 2], the predictions have [0, 1]"),
     ],
 )

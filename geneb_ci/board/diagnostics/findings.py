@@ -317,7 +317,9 @@ def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureVal
         if _may_deviate(scores, parameters["threshold"])
         and (deviation := statistics.stdev(scores)) > parameters["threshold"]
     )
-    return len(tasks), [FigurePart(name=task, value=-value) for value, task in tasks]
+    return len(tasks), [
+        FigurePart(name=task, value=-negative_deviation) for negative_deviation, task in tasks
+    ]
 
 
 def _may_deviate(scores: Sequence[float], threshold: float) -> bool:

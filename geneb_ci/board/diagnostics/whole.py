@@ -85,8 +85,10 @@ def diagnostic_steps(
     steps_by_name: Steps = {"findings": partial(_findings, figure_inputs, benchmark)}
     for pair in itertools.combinations(scores, 2):
         steps_by_name[f"taus {pair}"] = partial(_pair_taus, *map(scores.__getitem__, pair))
-    for regime, table in scores.items():
-        steps_by_name[f"taus {regime}"] = partial(kendall_taus, list(table.columns.values()))
+    for regime, ranked_models in scores.items():
+        steps_by_name[f"taus {regime}"] = partial(
+            kendall_taus, list(ranked_models.columns.values())
+        )
     return steps_by_name
 
 
@@ -132,7 +134,9 @@ def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
         evidence=str(row.evidence),
         params=submission.meta.params,
         params_in_paper=None if paper_params is None else int(paper_params),
-        regimes=[regime for regime, table in scores.items() if model in table.positions],
+        regimes=[
+            regime for regime, ranked_models in scores.items() if model in ranked_models.positions
+        ],
     )
 
 
@@ -149,20 +153,20 @@ def rounded_or_none(number: float) -> float | None:
 def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
     """Return by regime the models that score higher by macro than all that are not larger."""
     return {
-        regime: document.Size(pareto=pareto(_models_by_size(inputs, table)))
-        for regime, table in inputs.scores.items()
+        regime: document.Size(pareto=pareto(_models_by_size(inputs, ranked_models)))
+        for regime, ranked_models in inputs.scores.items()
     }
 
 
 def _models_by_size(
-    inputs: DiagnosticInputs, table: RankedModels
+    inputs: DiagnosticInputs, ranked_models: RankedModels
 ) -> Iterator[tuple[str, int, float]]:
     """Yield id, parameter count and macro score of ranked models, by size, then best first."""
-    macro = table.columns["macro"].tolist()
+    macro = ranked_models.columns["macro"].tolist()
     order = [
-        (model.params, -macro[table.positions[model.model]], number)
+        (model.params, -macro[ranked_models.positions[model.model]], number)
         for number, model in enumerate(inputs.models)
-        if model.model in table.positions
+        if model.model in ranked_models.positions
     ]
     return (
         (inputs.models[number].model, params, -negative_macro)
@@ -289,8 +293,8 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     categories = list(inputs.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, table in inputs.scores.items():
-        score_names, matrix = list(table.columns), inputs.results[f"taus {regime}"]
+    for regime, ranked_models in inputs.scores.items():
+        score_names, matrix = list(ranked_models.columns), inputs.results[f"taus {regime}"]
         by_name = {
             a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(score_names)}
             for i, a in enumerate(score_names)

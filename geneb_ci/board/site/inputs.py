@@ -83,17 +83,17 @@ def slugs(categories: Iterable[str]) -> dict[str, str]:
         slug = re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-") or "category"
         used_slugs = set(slug_by_category.values())
         number = 2
-        unique = slug
-        while unique in used_slugs:
-            unique, number = f"{slug}-{number}", number + 1
-        slug_by_category[category] = unique
+        unique_slug = slug
+        while unique_slug in used_slugs:
+            unique_slug, number = f"{slug}-{number}", number + 1
+        slug_by_category[category] = unique_slug
     return slug_by_category
 
 
 def tex(text: str) -> str:
     """Return a text on one line, escaped for a field of BibTeX."""
-    plain = str(writable(re.sub(r"\s+", " ", text).strip()))
-    return "".join(_TEX.get(letter, letter) for letter in plain)
+    plain_text = str(writable(re.sub(r"\s+", " ", text).strip()))
+    return "".join(_TEX.get(letter, letter) for letter in plain_text)
 
 
 class Built(NamedTuple):
@@ -185,8 +185,10 @@ class Site:
     @functools.cached_property
     def places_by_category(self) -> list[int]:
         """Indices of the tasks in board order, ordered by category as pages list them."""
-        places = {task: index for index, task in enumerate(self.benchmark.task_ids)}
-        return [places[task] for tasks in self.benchmark.categories.values() for task in tasks]
+        position_by_task = {task: index for index, task in enumerate(self.benchmark.task_ids)}
+        return [
+            position_by_task[task] for tasks in self.benchmark.categories.values() for task in tasks
+        ]
 
     @functools.cached_property
     def by_id(self) -> dict[str, Row]:
@@ -273,25 +275,25 @@ class Site:
         row = self._task_rows[regime].get(model)
         if row is None:
             return None
-        scores, (places, limits) = row[self._task_key].numbers, self._limits[regime]
-        if not places:
+        scores, (position_by_model, limits) = row[self._task_key].numbers, self._limits[regime]
+        if not position_by_model:
             return (scores,)
-        index = TASK_NUMBERS * places[model]
+        index = TASK_NUMBERS * position_by_model[model]
         return scores, [limit[index] for limit in limits], [limit[index + 1] for limit in limits]
 
     def scores_in_task(
         self, task: str, models: Iterable[str], regime: str
     ) -> tuple[list[str], TaskColumns]:
         """Return those of `models` that are ranked in a regime, and their scores in a task."""
-        rows, (places, limits) = self._task_rows[regime], self._limits[regime]
+        rows, (position_by_model, limits) = self._task_rows[regime], self._limits[regime]
         number, score_key = self.benchmark.task_ids.index(task), self._task_key
         ranked_models = [model for model in models if model in rows]
         scores = [rows[model][score_key].numbers[number] for model in ranked_models]
-        if not places:
+        if not position_by_model:
             return ranked_models, (scores,)
         task_limits, starts = (
             limits[number],
-            [TASK_NUMBERS * places[model] for model in ranked_models],
+            [TASK_NUMBERS * position_by_model[model] for model in ranked_models],
         )
         return ranked_models, (
             scores,

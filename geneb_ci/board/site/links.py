@@ -248,9 +248,9 @@ def citation(page_name: str, title: str, page: str, site: Site) -> Citation:
 
 
 def _bibtex(entry_key: str, fields: Mapping[str, str]) -> str:
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", entry_key).strip("-").lower()
+    citation_key = re.sub(r"[^A-Za-z0-9]+", "-", entry_key).strip("-").lower()
     lines = (f"  {field} = {{{value}}},\n" for field, value in fields.items() if value)
-    return f"@misc{{{plain},\n{''.join(lines)}}}"
+    return f"@misc{{{citation_key},\n{''.join(lines)}}}"
 
 
 def dataset(

@@ -134,13 +134,13 @@ def _registered(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
     if model_entry is None:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
-    words = {
+    texts_by_label = {
         "Architecture": in_words("architecture", model_entry.architecture),
         "Tokenizer": in_words("tokenization", model_entry.tokenization),
         "Pretraining": model_entry.pretraining,
     }
-    for label, word in words.items():
-        yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
+    for label, label_text in texts_by_label.items():
+        yield ModelFact(label, label_text or UNKNOWN, Author.REGISTRY)
     if model_entry.params_trained:
         count = f"{model_entry.params_trained:,}, without tables of positions and filters"
         yield ModelFact("Trained weights", count, Author.REGISTRY)

@@ -14,10 +14,10 @@ const [LEFT, PLOT] = [46, 300];
 const APART = 9; // units between the models at one number of examples
 
 /** Draw the curves of the compared models, or of those that score highest where none is. */
-export function curveChart(state, places, tasks) {
+export function curveChart(state, indexes, tasks) {
   const { metric } = state;
   const regimes = byExamples(bench.regimes);
-  const models = shownIn(state, places, tasks);
+  const models = shownIn(state, indexes, tasks);
   const means = regimes.map((name) => meansOf(name, metric, models, tasks));
   const bars = hasIntervals(metric)
     ? " Bars are 95 % intervals, for other test sequences and other training draws."
@@ -35,12 +35,12 @@ export function curveChart(state, places, tasks) {
 }
 
 /** Return up to four models, each with every score. */
-function shownIn(state, places, tasks) {
+function shownIn(state, indexes, tasks) {
   const isWhole = (index) => bench.regimes.every((name) => isRanked(index, name));
   const compared = comparedIn(state);
   if (compared.length) return compared.filter(isWhole);
   const scores = scoresIn({ tasks }, state.regime, state.metric);
-  const order = places.filter(isWhole).sort((a, b) => scores[b] - scores[a]);
+  const order = indexes.filter(isWhole).sort((a, b) => scores[b] - scores[a]);
   return order.slice(0, COMPARED_MAX);
 }
 
@@ -59,9 +59,9 @@ function drawCurves(box, title, { metric, regimes, models, means }) {
     .flatMap(({ score, low, high }) => (low === undefined ? [score] : [low, high]));
   const x = d3.scalePoint(regimes, [LEFT, area.width - 12]).padding(0.4);
   const y = d3.scaleLinear(d3.extent(ends), [bottom, top]).nice();
-  const says = "training examples per class, not to scale";
-  axisBelow(drawn, x, { top, bottom, says, format: examplesText });
-  axisLeft(drawn, y, { left: LEFT, right: area.width - 12, says: `mean ${metricName(metric)}`, at: top - 14 });
+  const text = "training examples per class, not to scale";
+  axisBelow(drawn, x, { top, bottom, text, format: examplesText });
+  axisLeft(drawn, y, { left: LEFT, right: area.width - 12, text: `mean ${metricName(metric)}`, at: top - 14 });
   models.forEach((index, order) => {
     const aside = (order - (models.length - 1) / 2) * APART;
     const points = regimes.map((name, k) => [x(name) + aside, y(means[k][order].score)]);

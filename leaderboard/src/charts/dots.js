@@ -14,16 +14,16 @@ const [WIDEST, NARROWEST] = [10, 2.5]; // units that a dot is wide
 const NAME_MAX = 30;
 
 /** Draw the scores of models in one task; the compared ones have a line with their interval. */
-export function dotChart(state, places, column) {
+export function dotChart(state, indexes, column) {
   const { regime, metric } = state;
   const task = bench.tasks[column.task];
   const scores = scoresIn(column, regime, metric);
-  const order = [...places].sort((a, b) => scores[b] - scores[a]);
+  const order = [...indexes].sort((a, b) => scores[b] - scores[a]);
   const standing = (index) => standingOf(column, regime, metric, index);
-  const chosen = comparedIn(state).filter((index) => places.includes(index));
+  const chosen = comparedIn(state).filter((index) => indexes.includes(index));
   const baselines = baselinesOf(regime, metric, column);
   const plot = { metric, order, chosen, scores, standing, baselines };
-  const bars = places.length && standing(places[0]) ? " with their 95 % intervals" : "";
+  const bars = indexes.length && standing(indexes[0]) ? " with their 95 % intervals" : "";
   const marked = chosen.length
     ? ` The compared models stand out${bars}.`
     : " Compare models, and they stand out here.";
@@ -54,7 +54,7 @@ function drawDots(box, title, { metric, order, chosen, scores, standing, baselin
   const middle = top + (highest + 1) * width + 8;
   const bottom = middle + chosen.length * STEP + 4;
   const drawn = drawing(box, title, bottom + BELOW, { parts: true });
-  axisBelow(drawn, x, { top, bottom, says: metricName(metric) });
+  axisBelow(drawn, x, { top, bottom, text: metricName(metric) });
   baselines.forEach(({ name, score }, position) => {
     stroke(drawn, "baseline", [x(score), top - 4], [x(score), bottom]);
     writeBeside(drawn, `${name} ${scoreText(score)}`, [x(score), x(score)], 12 + position * BASELINE_STEP);

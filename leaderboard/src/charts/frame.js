@@ -73,7 +73,7 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
  *
  * `parts` are pairs of an element and the index of its model, in the order of the arrow keys. */
 export function linked(name, parts, text) {
-  const places = new Map(parts.map(([element], position) => [element, position]));
+  const positions = new Map(parts.map(([element], position) => [element, position]));
   let stop = 0;
   parts.forEach(([element, index], position) => {
     element.setAttribute("role", "link");
@@ -101,7 +101,7 @@ export function linked(name, parts, text) {
   for (const [event, act] of Object.entries(handlers)) {
     drawn?.addEventListener(event, (happened) => {
       const element = happened.target.closest(".part");
-      if (element) act(places.get(element), element, happened);
+      if (element) act(positions.get(element), element, happened);
     });
   }
 }
@@ -115,26 +115,26 @@ export const colourOf = (chosen, index) =>
 
 /** Draw an axis below, its lines from `top` to `bottom`, and say what it measures; one that is tall
  * has its numbers above, too, 16 units high. */
-export function axisBelow(drawn, scale, { top, bottom, says, format, isTall = false }) {
+export function axisBelow(drawn, scale, { top, bottom, text, format, isTall = false }) {
   const [left, right] = scale.range();
   const isPower = (tick) => Number.isInteger(Math.log10(tick));
-  const draw = (made, y) => {
-    if (scale.base) made.tickValues(scale.ticks().filter(isPower));
-    else if (scale.ticks) made.ticks(Math.max(2, (right - left) / TICK));
-    if (format) made.tickFormat(format);
-    made.tickSizeOuter(0).tickPadding(6);
-    drawn.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(made);
+  const draw = (axis, y) => {
+    if (scale.base) axis.tickValues(scale.ticks().filter(isPower));
+    else if (scale.ticks) axis.ticks(Math.max(2, (right - left) / TICK));
+    if (format) axis.tickFormat(format);
+    axis.tickSizeOuter(0).tickPadding(6);
+    drawn.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(axis);
   };
   draw(d3.axisBottom(scale).tickSizeInner(top - bottom), bottom);
   if (isTall) draw(d3.axisTop(scale).tickSizeInner(0), top);
-  label(drawn, says, right, bottom + 36, { anchor: "end" });
+  label(drawn, text, right, bottom + 36, { anchor: "end" });
 }
 
 /** Draw an axis on the left, its lines from `left` to `right`, and say what it measures. */
-export function axisLeft(drawn, scale, { left, right, says, at = 12 }) {
-  const made = d3.axisLeft(scale).ticks(8).tickSize(left - right).tickPadding(6);
-  drawn.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(made);
-  label(drawn, says, 8, at);
+export function axisLeft(drawn, scale, { left, right, text, at = 12 }) {
+  const axis = d3.axisLeft(scale).ticks(8).tickSize(left - right).tickPadding(6);
+  drawn.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(axis);
+  label(drawn, text, 8, at);
 }
 
 /** Draw a line from one point to another. */
@@ -155,13 +155,13 @@ export function symbol(drawn, x, y, order, kind = "mark") {
 const legendColumns = () => (area.isNarrow ? 1 : 2);
 
 /** Return the height of a legend. */
-export const legendHeight = (places) => LEGEND_STEP * Math.ceil(places.length / legendColumns());
+export const legendHeight = (indexes) => LEGEND_STEP * Math.ceil(indexes.length / legendColumns());
 
-/** Name the models with a colour of their own; `told` is what else is said of each. */
-export function legend(drawn, places, left, noteOf = () => "") {
+/** Name the models with a colour of their own; `noteOf` returns what is added to a name. */
+export function legend(drawn, indexes, left, noteOf = () => "") {
   const columns = legendColumns();
   const width = (area.width - left) / columns;
-  places.forEach((index, order) => {
+  indexes.forEach((index, order) => {
     const x = left + (order % columns) * width + 6;
     const y = 16 + LEGEND_STEP * Math.floor(order / columns);
     const more = noteOf(index, order);

@@ -14,7 +14,7 @@ const CHANCE = 1.96; // standard errors, of 1 / sqrt(n - 1), that chance seldom 
 const WHOLE = [0, 1]; // the range of the colours
 
 /** Draw how alike the models are ranked by the matching tasks, or by their categories. */
-export function likenessChart(state, places) {
+export function likenessChart(state, indexes) {
   const { regime, metric } = state;
   const tasks = chosenTasks(state);
   const isOfTasks = tasks !== null && tasks.length <= TASKS_MAX;
@@ -23,16 +23,16 @@ export function likenessChart(state, places) {
     : columnsOf("categories", tasks).filter(({ key }) => key.startsWith("category:"));
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const likeness = rankCorrelations(
-    scores.map((columnScores) => places.map((index) => columnScores[index])),
+    scores.map((columnScores) => indexes.map((index) => columnScores[index])),
   );
   const order = alikeOrder(likeness);
   const what = isOfTasks ? "tasks" : "categories of task";
-  const least = CHANCE / Math.sqrt(places.length - 1);
+  const least = CHANCE / Math.sqrt(indexes.length - 1);
   return framed({
     name: "likeness",
     title: "Correlation of tasks",
     caption:
-      `A number says how alike two ${what} rank ${counted(places.length, "model")} by ${metricName(metric)}, ` +
+      `A number says how alike two ${what} rank ${counted(indexes.length, "model")} by ${metricName(metric)}, ` +
       `${regimeWords(regime)}: 1 is the same order, 0 no relation (Spearman). Alike ones stand side by side. ` +
       `Up to ${least.toFixed(2)} may be chance, and more, since models of one family are alike.` +
       `${isOfTasks ? "" : ` A species or kind with at most ${TASKS_MAX} tasks shows each of them.`}`,

@@ -13,9 +13,9 @@ const ROWS = 50; // more would be drawn in more than a tenth of a second
 const [TOP, STEP, GAP] = [42, 18, 22];
 
 /** Return the models that a page of the chart has, by rank, as `paged` does. */
-export function rangePage({ regime, metric, page }, places, column) {
+export function rangePage({ regime, metric, page }, indexes, column) {
   const scores = scoresIn(column, regime, metric);
-  const order = [...places].sort((a, b) => scores[b] - scores[a]);
+  const order = [...indexes].sort((a, b) => scores[b] - scores[a]);
   return paged(order, ROWS, page);
 }
 
@@ -57,7 +57,7 @@ function drawRanges(box, title, { pageItems, chosen, panels }) {
     const left = start + k * (width + GAP);
     panel.x = d3.scaleLinear([1, Math.max(panel.count, 2)], [left, left + width]);
     label(drawn, panel.name, left, 14, { kind: "name" });
-    axisBelow(drawn, panel.x, { top: TOP - 2, bottom, says: "rank", isTall: true });
+    axisBelow(drawn, panel.x, { top: TOP - 2, bottom, text: "rank", isTall: true });
   }
   const parts = pageItems.map((index, position) => {
     const group = drawn.append("g").attr("class", `part ${colourOf(chosen, index)}`);

@@ -16,12 +16,12 @@ const LINE_STEP = 8; // units, less than the height of a name
 const WHISKERS_MAX = 120; // more intervals hide each other
 
 /** Draw the chart of one column. */
-export function sizeChart(state, places, column) {
+export function sizeChart(state, indexes, column) {
   const { regime, metric } = state;
   const scores = scoresIn(column, regime, metric);
-  const sized = places.filter((index) => params[index] > 0);
-  const standings = places.map((index) => standingOf(column, regime, metric, index));
-  const standingByModel = new Map(places.map((index, k) => [index, standings[k]]));
+  const sized = indexes.filter((index) => params[index] > 0);
+  const standings = indexes.map((index) => standingOf(column, regime, metric, index));
+  const standingByModel = new Map(indexes.map((index, k) => [index, standings[k]]));
   const hasIntervals = Boolean(standings[0]);
   const steps = frontOf(sized, params, scores);
   const front = hasIntervals
@@ -44,7 +44,7 @@ export function sizeChart(state, places, column) {
       `(logarithmic).${coloured}${bars}${lines}`,
     hasParts: true,
     draw: (box, title) => drawSizes(box, title, plot),
-    figures: () => sizeTable(plot, places),
+    figures: () => sizeTable(plot, indexes),
   });
 }
 
@@ -59,8 +59,8 @@ function drawSizes(box, title, plot) {
   const sizes = d3.extent(sized, (index) => params[index]);
   const x = d3.scaleLog(sizes, [LEFT + 16, area.width - 30]).nice();
   const y = d3.scaleLinear(d3.extent(ends), [BOTTOM, TOP]).nice();
-  axisBelow(drawn, x, { top: TOP, bottom: BOTTOM, says: "parameters", format: sizeText });
-  axisLeft(drawn, y, { left: LEFT, right: area.width, says: `${metricName(state.metric)}, ${column.label}` });
+  axisBelow(drawn, x, { top: TOP, bottom: BOTTOM, text: "parameters", format: sizeText });
+  axisLeft(drawn, y, { left: LEFT, right: area.width, text: `${metricName(state.metric)}, ${column.label}` });
   for (const { name, score } of plot.baselines) {
     stroke(drawn, "baseline", [LEFT, y(score)], [area.width, y(score)]);
     label(drawn, `${name} ${scoreText(score)}`, area.width - 4, y(score) - 4, { anchor: "end" });
@@ -111,8 +111,8 @@ function dotText({ scores, standingByModel }, index) {
 
 function drawNames(drawn, { state, sized, steps }, position) {
   const compared = comparedIn(state).filter((index) => sized.includes(index));
-  const wanted = [...new Set([...compared, ...[...steps].reverse()])];
-  const names = wanted.map((index) => ({
+  const named = [...new Set([...compared, ...[...steps].reverse()])];
+  const names = named.map((index) => ({
     text: shortened(models[index].name),
     at: position(index),
     isNeeded: compared.includes(index),
@@ -124,8 +124,8 @@ function drawNames(drawn, { state, sized, steps }, position) {
   }
 }
 
-function sizeTable({ column, scores, standingByModel, front }, places) {
-  const order = [...places].sort((a, b) => params[a] - params[b]);
+function sizeTable({ column, scores, standingByModel, front }, indexes) {
+  const order = [...indexes].sort((a, b) => params[a] - params[b]);
   const rows = order.map((index) => {
     const standing = standingByModel.get(index);
     return row(

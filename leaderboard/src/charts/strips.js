@@ -13,12 +13,12 @@ const [STEP, APART] = [17, 8]; // units a task, and more for each model beyond t
 const TALLEST = 860; // units of the tasks of a part
 
 /** Draw what the models after the first score beyond it in each task, the most first. */
-export function stripChart(state, places, tasks) {
+export function stripChart(state, indexes, tasks) {
   const { regime, metric } = state;
   const rows = tasks
-    .map((task) => stripOf(taskColumns[task], regime, metric, places))
+    .map((task) => stripOf(taskColumns[task], regime, metric, indexes))
     .sort((a, b) => b.mean - a.mean);
-  const [first] = places;
+  const [first] = indexes;
   const bars = hasIntervals(metric)
     ? " Bars are 95 % intervals of the difference, corrected for all pairs of models in one task; a sign " +
       "is filled where its interval leaves out 0."
@@ -29,15 +29,15 @@ export function stripChart(state, places, tasks) {
     caption:
       `A sign is the ${metricName(metric)} of a model less that of ${models[first].name} in a task: on the ` +
       `right it scores higher. ${counted(tasks.length, "task")}, ${regimeWords(regime)}.${bars}`,
-    draw: (box, title) => drawStrips(box, title, { metric, places, rows }),
-    figures: () => stripTable(metric, places, rows),
+    draw: (box, title) => drawStrips(box, title, { metric, indexes, rows }),
+    figures: () => stripTable(metric, indexes, rows),
   });
 }
 
 /** Return the scores of a task, and the differences of each model from the first. */
-function stripOf(column, regime, metric, places) {
+function stripOf(column, regime, metric, indexes) {
   const scores = scoresIn(column, regime, metric);
-  const modelScores = places.map(
+  const modelScores = indexes.map(
     (index) => standingOf(column, regime, metric, index) ?? { score: scores[index] },
   );
   const [first, ...otherScores] = modelScores;
@@ -51,8 +51,8 @@ function stripOf(column, regime, metric, places) {
 }
 
 /** Draw the tasks in parts, each with its own axis: it stays in sight, and a sheet holds a part. */
-function drawStrips(box, title, { metric, places, rows }) {
-  const step = STEP + (places.length - 2) * APART;
+function drawStrips(box, title, { metric, indexes, rows }) {
+  const step = STEP + (indexes.length - 2) * APART;
   const ends = rows.flatMap(({ apart }) =>
     apart.flatMap(({ difference, low, high }) => (low === undefined ? [difference] : [low, high])),
   );
@@ -62,17 +62,17 @@ function drawStrips(box, title, { metric, places, rows }) {
   for (let first = 0; first < rows.length; first += most) {
     const part = rows.slice(first, first + most);
     const positions = part.length < rows.length ? `, ${first + 1} to ${first + part.length}` : "";
-    drawPart(box, `${title}${positions}`, { metric, places, rows: part, x, step });
+    drawPart(box, `${title}${positions}`, { metric, indexes, rows: part, x, step });
   }
 }
 
-function drawPart(box, title, { metric, places, rows, x, step }) {
+function drawPart(box, title, { metric, indexes, rows, x, step }) {
   const [left] = x.range();
   const lettersMax = area.isNarrow ? 22 : 32;
-  const top = 34 + legendHeight(places);
+  const top = 34 + legendHeight(indexes);
   const bottom = top + rows.length * step;
   const drawn = drawing(box, title, bottom + BELOW);
-  axisBelow(drawn, x, { top, bottom, says: `difference of ${metricName(metric)}`, isTall: true });
+  axisBelow(drawn, x, { top, bottom, text: `difference of ${metricName(metric)}`, isTall: true });
   stroke(drawn, "rule", [x(0), top], [x(0), bottom]);
   rows.forEach(({ column, apart }, position) => {
     const middle = top + (position + 0.5) * step;
@@ -84,12 +84,12 @@ function drawPart(box, title, { metric, places, rows, x, step }) {
       symbol(drawn, x(difference), y, k + 1, isSignificant ? "mark" : "mark hollow");
     });
   });
-  legend(drawn, places, 0, (_, order) => (order ? "" : ": 0"));
+  legend(drawn, indexes, 0, (_, order) => (order ? "" : ": 0"));
 }
 
-function stripTable(metric, places, rows) {
-  const [first, ...otherModels] = places;
-  const made = rows.map(({ column, scores, apart }) =>
+function stripTable(metric, indexes, rows) {
+  const [first, ...otherModels] = indexes;
+  const tableRows = rows.map(({ column, scores, apart }) =>
     row(
       h("a", { href: `tasks/${encodeURIComponent(bench.tasks[column.task].id)}.html` }, column.label),
       h("td", {}, bench.categories[column.category]),
@@ -105,8 +105,8 @@ function stripTable(metric, places, rows) {
   const heads = [
     head("Task"),
     head("Category"),
-    ...places.map((index) => head(`${metricName(metric)}, `, modelLink(index))),
+    ...indexes.map((index) => head(`${metricName(metric)}, `, modelLink(index))),
     ...otherModels.map((index) => head(`${models[index].name} less ${models[first].name}`)),
   ];
-  return table({ id: "strips" }, "Differences by task", heads, made);
+  return table({ id: "strips" }, "Differences by task", heads, tableRows);
 }

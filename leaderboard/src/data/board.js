@@ -11,8 +11,8 @@ const MICRO = "micro";
 export const base = globalThis.geneb?.base;
 export const bench = base?.benchmark;
 
-/** Return a part of the data, once it is loaded. Rows stand by place, so that only a part with the
- * digest of this board belongs to it: one of another board has another name. */
+/** Return a part of the data, once it is loaded. Rows are found by position, so only a part with
+ * the digest of this board belongs to it: one of another board has another name. */
 export function partOf(name) {
   return globalThis.geneb[keyOf(name)];
 }
@@ -74,7 +74,7 @@ export function categoryKey(name) {
   return name ? `category:${name}` : MACRO;
 }
 
-/** Return the place of a regime, by which data are kept. */
+/** Return the position of a regime, by which data are stored. */
 export function regimePlace(regime) {
   return bench.regimes.indexOf(regime);
 }

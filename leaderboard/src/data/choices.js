@@ -32,25 +32,25 @@ export function asksNothing({ species, kind, examples, memory, evidence, loss })
 export function chosen(state) {
   const tasks = matchingTasks(state);
   const regimes = regimesOf(state.examples);
-  const places = models
+  const indexes = models
     .map((_, index) => index)
     .filter((index) => regimes.every((name) => isRanked(index, name)))
     .filter((index) => fits(models[index], state));
   const accepted = Number(state.loss);
-  if (!tasks.length || !places.length) return { tasks, regimes, places, accepted };
+  if (!tasks.length || !indexes.length) return { tasks, regimes, indexes, accepted };
   const isFirst = asksNothing(state);
-  const groups = regimes.map((regime) => groupOf(regime, places, isFirst ? [] : tasks));
+  const groups = regimes.map((regime) => groupOf(regime, indexes, isFirst ? [] : tasks));
   const means = groups.map((group) =>
-    isFirst ? places.map(overallOf) : meansOf(group.cells, tasks.length),
+    isFirst ? indexes.map(overallOf) : meansOf(group.cells, tasks.length),
   );
   const firstClaims = base.first && {
-    highest: base.first.highest.map((claim) => local(claim, places)),
-    smallest: base.first.smallest && local(base.first.smallest, places),
+    highest: base.first.highest.map((claim) => local(claim, indexes)),
+    smallest: base.first.smallest && local(base.first.smallest, indexes),
   };
   return {
     tasks,
     regimes,
-    places,
+    indexes,
     accepted,
     means: means.map(withIntervals),
     orders: groups.map((group, k) => orderOf(means[k], group)),
@@ -64,19 +64,19 @@ const withIntervals = (means) =>
   means.map((mean) => ({ ...mean, ...intervalOf(mean, base.decisions.normal) }));
 
 /** Return the means of some models over tasks, whose intervals cover other training draws. */
-export function meansIn(regime, places, tasks) {
-  return withIntervals(meansOf(groupOf(regime, places, tasks).cells, tasks.length));
+export function meansIn(regime, indexes, tasks) {
+  return withIntervals(meansOf(groupOf(regime, indexes, tasks).cells, tasks.length));
 }
 
-const local = (claim, places) => ({ ...claim, at: places.indexOf(claim.at) });
+const local = (claim, indexes) => ({ ...claim, at: indexes.indexOf(claim.at) });
 
-function groupOf(regime, places, tasks) {
+function groupOf(regime, indexes, tasks) {
   const position = regimePlace(regime);
   return {
     critical: base.decisions.critical[position],
-    params: places.map((index) => models[index].params),
-    ids: places.map((index) => models[index].id),
-    cells: places.map((index) => cellsOf(position, index, tasks)),
+    params: indexes.map((index) => models[index].params),
+    ids: indexes.map((index) => models[index].id),
+    cells: indexes.map((index) => cellsOf(position, index, tasks)),
   };
 }
 

@@ -9,7 +9,7 @@ import { rankOf } from "../pure/ranks.js";
 import { passes } from "../pure/rows.js";
 import { matching, plain } from "../pure/search.js";
 
-// Numbers are whole multiples of a unit; what a place of a standing holds is said with the data.
+// Numbers are whole multiples of a unit; the data name the parts of a standing.
 const { score: SCORE_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
 const AT = Object.fromEntries(PARTS.map((name, position) => [name, position]));
 
@@ -64,20 +64,20 @@ export function standingOf(column, regime, metric, model) {
 /** Return score, rank and rank range of some models, among all that the regime ranks; undefined for
  * one that it does not rank. The board's decisions for its own columns, the same relation for means
  * of some tasks; without intervals a rank is by score alone, and has no range. */
-export function ranksIn(column, regime, metric, places) {
+export function ranksIn(column, regime, metric, indexes) {
   if (isDecided(metric, column)) {
-    return places.map((index) => standingOf(column, regime, metric, index) ?? undefined);
+    return indexes.map((index) => standingOf(column, regime, metric, index) ?? undefined);
   }
   if (!hasIntervals(metric)) {
     const scores = scoresIn(column, regime, metric);
     const ranked = (index) => ({ score: scores[index], rank: rankOf(scores, index) });
-    return places.map((index) => (isRanked(index, regime) ? ranked(index) : undefined));
+    return indexes.map((index) => (isRanked(index, regime) ? ranked(index) : undefined));
   }
   const all = models.map((_, index) => standingOf(column, regime, metric, index));
   const ranked = all.filter(Boolean);
   const ranksOf = (standing) =>
     standing && { ...standing, ...rankRange(ranked, standing, criticalOf(regime)) };
-  return places.map((index) => ranksOf(all[index]) ?? undefined);
+  return indexes.map((index) => ranksOf(all[index]) ?? undefined);
 }
 
 /** Return score, error and degrees of freedom of a model in a task, or in the mean of some. */
@@ -94,12 +94,12 @@ function meanOver(tasks, regime, model) {
 /** Return what gives the covariance of a model's error with another's in a column; undefined for a
  * model without predictions. */
 function sharedBy(column, regime, model) {
-  const { models: places = [], columns = [] } = partOfMeans(regime).shared ?? {};
+  const { models: indexes = [], columns = [] } = partOfMeans(regime).shared ?? {};
   const triangle = columns[column.position];
-  const modelPosition = triangle ? places.indexOf(model) : -1;
+  const modelPosition = triangle ? indexes.indexOf(model) : -1;
   if (modelPosition < 0) return undefined;
   return (otherModel) => {
-    const position = places.indexOf(otherModel);
+    const position = indexes.indexOf(otherModel);
     if (position < 0 || position === modelPosition) return 0;
     return triangle[Math.max(modelPosition, position)][Math.min(modelPosition, position)];
   };
@@ -115,7 +115,7 @@ export function isRanked(index, regime) {
   return base.ranked[regimePlace(regime)][index] === 1;
 }
 
-/** Return the places of the models that are ranked and pass the filters of a state. */
+/** Return the indexes of the models that are ranked and pass the filters of a state. */
 export function filtered(state) {
   const matches = new Set(matching(texts(), state.q));
   return models

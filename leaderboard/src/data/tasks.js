@@ -5,7 +5,7 @@ import { bench, categoryKey, columnByKey, columnsOf } from "./board.js";
 const every = (bench?.tasks ?? []).map((_, position) => position);
 const isOf = (task, species) => !species || [task.species, task.kingdom].includes(species);
 
-/** Return the places of the tasks that match; of what is not asked all. */
+/** Return the indexes of the tasks that match; a question without an answer leaves all. */
 export function matchingTasks({ species, kind }) {
   const category = bench.categories.indexOf(kind);
   return every.filter(

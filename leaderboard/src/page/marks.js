@@ -47,8 +47,8 @@ export function markLinks({ defects = [], warnings = {} }) {
 }
 
 /** Make the list that chooses one of some tasks. */
-export function taskSelect(id, places, value) {
-  const choices = places.map((position) => {
+export function taskSelect(id, positions, value) {
+  const choices = positions.map((position) => {
     const task = bench.tasks[position];
     return [task.id, `${task.label} (${bench.categories[task.category]})`];
   });

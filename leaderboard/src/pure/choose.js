@@ -79,11 +79,11 @@ const constants = new Map();
 /** Return the normal quantile at which one of `count` comparisons may err, so that all hold. */
 function singleConstant(count) {
   if (!constants.has(count)) {
-    const wanted = CONFIDENCE ** (1 / (count - 1));
+    const target = CONFIDENCE ** (1 / (count - 1));
     let [low, high] = [0, 9];
     for (let step = 0; step < 60; step += 1) {
       const middle = (low + high) / 2;
-      if (normalBelow(middle) < wanted) low = middle;
+      if (normalBelow(middle) < target) low = middle;
       else high = middle;
     }
     constants.set(count, (low + high) / 2);

@@ -4,7 +4,7 @@ const LETTER = 6.8; // pixels a letter at the size of the chart's names: ids hav
 const LINE = 13; // pixels a line
 const MOST = 14;
 
-/** Return the places of names as triples of x, y and text. `names` are texts with their points, the
+/** Return where names are written, as triples of x, y and text. `names` are texts with their points, the
  * most wanted first; what is needed may cover one of `points`, another name is left out instead. */
 export function placed(names, points, { left, right, top }) {
   const spots = [];

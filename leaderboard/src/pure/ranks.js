@@ -17,11 +17,12 @@ export function rankOf(scores, index) {
   return 1 + scores.filter((score) => score > scores[index]).length;
 }
 
-/** Return the lowest and the highest score of each column among the places, or one pair for all. */
-export function rangesOf(columns, places, isByColumn) {
+/** Return the lowest and highest score of each column among the models `indexes`, or one pair for
+ * all columns. */
+export function rangesOf(columns, indexes, isByColumn) {
   const ranges = columns.map((scores) => {
     const range = [Infinity, -Infinity];
-    for (const index of places) {
+    for (const index of indexes) {
       range[0] = Math.min(range[0], scores[index]);
       range[1] = Math.max(range[1], scores[index]);
     }
@@ -40,8 +41,8 @@ export function heat(score, [low, high]) {
 }
 
 /** Return the models better than all that are no larger, smallest first; all have parameters. */
-export function frontOf(places, params, scores) {
-  const order = places
+export function frontOf(indexes, params, scores) {
+  const order = indexes
     .filter((index) => params[index] > 0)
     .sort((a, b) => params[a] - params[b] || scores[b] - scores[a]);
   let best = -Infinity;
@@ -54,8 +55,8 @@ export function frontOf(places, params, scores) {
 
 /** Return the models than which none that is no larger is significantly better, smallest first; all
  * have parameters. `standing` gives that of a model. */
-export function unbeatenOf(places, params, standing, critical) {
-  const sized = places
+export function unbeatenOf(indexes, params, standing, critical) {
+  const sized = indexes
     .filter((index) => params[index] > 0)
     .map((index) => ({ ...standing(index), index, size: params[index] }));
   const byScore = sized.sort((a, b) => b.score - a.score);

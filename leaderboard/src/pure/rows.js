@@ -4,10 +4,10 @@ import { factKey } from "./facts.js";
 import { ORDER } from "./evidence.js";
 
 /** Whether evidence is the wanted one, or in its order at least the one before the "+". */
-export function hasEvidence(evidence, wanted) {
-  if (wanted === "any") return true;
-  if (!wanted.endsWith("+")) return evidence === wanted;
-  return ORDER.indexOf(evidence) >= ORDER.indexOf(wanted.slice(0, -1));
+export function hasEvidence(evidence, required) {
+  if (required === "any") return true;
+  if (!required.endsWith("+")) return evidence === required;
+  return ORDER.indexOf(evidence) >= ORDER.indexOf(required.slice(0, -1));
 }
 
 /** Whether a model passes the filters for size, evidence and facts. */
@@ -28,15 +28,15 @@ export function fits({ params, evidence }, state) {
 
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Sort places by a column, or by score where it is null; equals by score, then by name.
+/** Sort indexes of models by a column, or by score where it is null; equals by score, then by name.
  *
  * What has no value comes last in either order. */
-export function sorted(places, models, scores, order, column = null) {
+export function sorted(indexes, models, scores, order, column = null) {
   const sign = order === "up" ? 1 : -1;
   const name = (index) => models[index].name.toLowerCase();
   const key = (index) => (column ? factKey(column, models[index]) : scores[index]);
   const isMissing = (index) => key(index) === undefined;
-  return [...places].sort(
+  return [...indexes].sort(
     (a, b) =>
       isMissing(a) - isMissing(b) ||
       sign * compare(key(a), key(b)) ||
@@ -46,9 +46,9 @@ export function sorted(places, models, scores, order, column = null) {
 }
 
 /** Cut rows into pages and give one of them; a page past the end is the last. */
-export function paged(places, perPage, wanted) {
-  const pages = Math.max(1, Math.ceil(places.length / perPage));
-  const page = Math.min(wanted, pages);
+export function paged(indexes, perPage, requestedPage) {
+  const pages = Math.max(1, Math.ceil(indexes.length / perPage));
+  const page = Math.min(requestedPage, pages);
   const first = (page - 1) * perPage;
-  return { pages, page, first, pageItems: places.slice(first, first + perPage) };
+  return { pages, page, first, pageItems: indexes.slice(first, first + perPage) };
 }

@@ -12,14 +12,14 @@ export function plain(text) {
   return text.normalize("NFKC").toLowerCase().trim().replace(/\s+/g, " ");
 }
 
-/** Return the places of the texts that a search finds, in order.
+/** Return the indexes of the texts that a search finds, in order.
  *
  * Texts with the whole phrase; where there is none, those with every word of it; where there is
  * none, those with a word near each of its words. */
 export function matching(texts, search) {
   const phrase = plain(search);
-  const places = texts.map((_, position) => position);
-  const having = (test) => places.filter((position) => test(texts[position]));
+  const positions = texts.map((_, position) => position);
+  const having = (test) => positions.filter((position) => test(texts[position]));
   const whole = having((text) => text.includes(phrase));
   if (whole.length) return whole;
   const words = phrase.split(" ");

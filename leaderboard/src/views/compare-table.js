@@ -18,14 +18,14 @@ export function compareNote({ metric }) {
 }
 
 /** Write how the best of some models compares with each other one on the matching tasks. */
-export function compareSentences(state, places) {
+export function compareSentences(state, indexes) {
   const { regime, metric, species, kind } = state;
   const column = matchingColumn(state);
-  if (!hasIntervals(metric) || places.length < 2 || column.tasks?.length === 0) return null;
-  const best = bestOf(scoresIn(column, regime, metric), places);
+  if (!hasIntervals(metric) || indexes.length < 2 || column.tasks?.length === 0) return null;
+  const best = bestOf(scoresIn(column, regime, metric), indexes);
   const some = species && `${counted(column.tasks.length, "task")} (${matchText(state)})`;
   const where = some || kind || "the mean of all categories";
-  const sentences = places
+  const sentences = indexes
     .filter((index) => index !== best)
     .map((index) => {
       const comparison = comparedIn(column, regime, metric, best, index);
@@ -34,7 +34,7 @@ export function compareSentences(state, places) {
   return h("ul", { class: "why compared-why", dir: "auto" }, ...sentences.map((text) => h("li", {}, text)));
 }
 
-const bestOf = (scores, places) => places.reduce((a, b) => (scores[b] > scores[a] ? b : a));
+const bestOf = (scores, indexes) => indexes.reduce((a, b) => (scores[b] > scores[a] ? b : a));
 
 function comparedIn(column, regime, metric, first, second) {
   const [high, low] = [first, second].map((index) => standingOf(column, regime, metric, index));
@@ -42,18 +42,18 @@ function comparedIn(column, regime, metric, first, second) {
 }
 
 /** Make the table of some models. */
-export function compareTable(state, places) {
-  const heads = [head("Category"), ...places.map((index) => head(modelLink(index)))];
+export function compareTable(state, indexes) {
+  const heads = [head("Category"), ...indexes.map((index) => head(modelLink(index)))];
   const rows = meanColumns.map((column) =>
-    row(column.label, ...comparedCells(state, column, places)),
+    row(column.label, ...comparedCells(state, column, indexes)),
   );
   return table({ class: "comparison" }, "Scores of the compared models by category", heads, rows);
 }
 
-function comparedCells({ regime, metric }, column, places) {
+function comparedCells({ regime, metric }, column, indexes) {
   const scores = scoresIn(column, regime, metric);
-  const best = bestOf(scores, places);
-  return places.map((index) => {
+  const best = bestOf(scores, indexes);
+  return indexes.map((index) => {
     const standing = standingOf(column, regime, metric, index);
     return h(
       "td",

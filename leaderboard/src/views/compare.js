@@ -15,16 +15,16 @@ import { taskRows } from "./rows-saved.js";
 
 /** Draw the comparison. */
 export function compareView(state) {
-  const places = state.models.map((id) => byId.get(id));
-  const ranked = places.filter((index) => isRanked(index, state.regime));
+  const indexes = state.models.map((id) => byId.get(id));
+  const ranked = indexes.filter((index) => isRanked(index, state.regime));
   const parts = [
     h("h2", {}, "Comparison"),
-    addForm(places.length),
-    places.length
-      ? h("ul", { class: "compared" }, ...places.map(comparedItem))
+    addForm(indexes.length),
+    indexes.length
+      ? h("ul", { class: "compared" }, ...indexes.map(comparedItem))
       : hint(`Add up to ${COMPARED_MAX} models here, or tick them in the table.`),
   ];
-  if (ranked.length < places.length) {
+  if (ranked.length < indexes.length) {
     parts.push(hint("A model with missing cells in this regime is left out."));
   }
   if (!ranked.length) return parts;
@@ -48,11 +48,11 @@ export function compareView(state) {
 }
 
 /** Draw the matching tasks of two models or more; null where there is nothing to compare. */
-function strips(state, places) {
+function strips(state, indexes) {
   const tasks = matchingTasks(state);
-  if (places.length < 2) return null;
+  if (indexes.length < 2) return null;
   if (!tasks.length) return hint(`No task is of ${matchText(state)}.`);
-  return stripChart(state, places, tasks);
+  return stripChart(state, indexes, tasks);
 }
 
 function addForm(count) {
@@ -67,8 +67,8 @@ function addForm(count) {
   const names = models.map(({ id, name }) => h("option", { value: id }, name));
   const add = (event) => {
     event.preventDefault();
-    const wanted = input.value.trim();
-    const position = byId.get(wanted) ?? models.findIndex(({ name }) => name === wanted);
+    const name = input.value.trim();
+    const position = byId.get(name) ?? models.findIndex((model) => model.name === name);
     if (position >= 0) pickOrSay(models[position].id, true);
     else say("No model has this name: choose one from the list.");
   };

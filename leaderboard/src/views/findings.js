@@ -83,9 +83,9 @@ function sizes({ scope, models: compared }, { parameters }) {
     !exclude.includes(id) &&
     (scope === "board" || official) &&
     !(scope === "exclusions" && defects);
-  const places = models.map((_, k) => k).filter((k) => isRanked(k, regime) && isIn(models[k]));
+  const indexes = models.map((_, k) => k).filter((k) => isRanked(k, regime) && isIn(models[k]));
   const scoreView = { regime, metric: bench.primary, models: compared };
-  return sizeChart(scoreView, places, columnByKey.get(MACRO));
+  return sizeChart(scoreView, indexes, columnByKey.get(MACRO));
 }
 
 function partTable(finding) {

@@ -14,8 +14,8 @@ export function matrixSection(state, index) {
   const part = partOf("matrices");
   const regimes = Object.keys(part.regimes);
   if (!regimes.length || !part.tasks.length) return [];
-  const wanted = bench.tasks.findIndex((task) => task.id === state.task);
-  const at = Math.max(0, part.tasks.indexOf(wanted));
+  const position = bench.tasks.findIndex((task) => task.id === state.task);
+  const at = Math.max(0, part.tasks.indexOf(position));
   const task = bench.tasks[part.tasks[at]];
   const cells = (regime) =>
     part.regimes[regime][index].slice(PER_TASK * at, PER_TASK * (at + 1));

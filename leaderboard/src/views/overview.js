@@ -20,15 +20,15 @@ export function overview(state) {
   const title = h("h2", {}, "Models for your task");
   if (!base.first) return [title, withoutIntervals()];
   const choices = chosen(state);
-  const { tasks, places } = choices;
-  say(`${counted(places.length, "model")} on ${counted(tasks.length, "task")}`);
+  const { tasks, indexes } = choices;
+  say(`${counted(indexes.length, "model")} on ${counted(tasks.length, "task")}`);
   if (!tasks.length) {
     return [title, h("p", {}, `No task is of ${matchText(state)}.`)];
   }
   return [
     title,
     taskList(tasks, state),
-    ...(places.length ? choicesOf(choices, state) : [h("p", {}, "No model meets memory and evidence.")]),
+    ...(indexes.length ? choicesOf(choices, state) : [h("p", {}, "No model meets memory and evidence.")]),
   ];
 }
 
@@ -70,9 +70,9 @@ function taskList(tasks, { species, kind }) {
 }
 
 function choicesOf(choices, state) {
-  const { places, orders, regimes } = choices;
+  const { indexes, orders, regimes } = choices;
   const order = orders[0].slice(0, SHOWN);
-  const left = places.length - order.length;
+  const left = indexes.length - order.length;
   return [
     sentenceList(claimTexts(choices)),
     scroller("Models by their mean", rangeTable(choices, state, order)),
@@ -87,28 +87,28 @@ const sentenceList = (texts) =>
   h("ul", { class: "why" }, ...texts.map((text) => h("li", {}, ...reason(text))));
 
 /** Write what should be known of the models that are named. */
-function doubts({ regimes, places, claims: { highest, smallest } }) {
+function doubts({ regimes, indexes, claims: { highest, smallest } }) {
   const positions = new Set([...highest, ...(smallest ? [smallest] : [])].map(({ at }) => at));
-  const texts = [...positions].flatMap((at) => doubtTexts(models[places[at]]));
+  const texts = [...positions].flatMap((at) => doubtTexts(models[indexes[at]]));
   return regimes.some((name) => bench.few.includes(name)) ? [...texts, DRAWS] : texts;
 }
 
-function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, accepted }) {
+function claimTexts({ tasks, regimes, indexes, means, bounds, smaller, claims, accepted }) {
   const count = tasks.length;
   const { highest, smallest } = claims;
   const sentences = highest.map((claim, k) => {
     const standing = means[k][claim.at];
-    const { id } = models[places[claim.at]];
+    const { id } = models[indexes[claim.at]];
     return highestText({ id, standing, claim, regime: regimes[k], count });
   });
   if (regimes.length > 1) sentences.push(gapText(regimes, means));
-  if (places.length > 1) {
+  if (indexes.length > 1) {
     const at = smallest?.at;
     const isNamed = at !== undefined;
     sentences.push(
       smallerText({
-        id: isNamed ? models[places[at]].id : "",
-        params: isNamed ? models[places[at]].params : 0,
+        id: isNamed ? models[indexes[at]].id : "",
+        params: isNamed ? models[indexes[at]].params : 0,
         claim: smallest,
         below: isNamed
           ? means.map(
@@ -127,17 +127,17 @@ function claimTexts({ tasks, regimes, places, means, bounds, smaller, claims, ac
 }
 
 function rangeTable(choices, state, order) {
-  const { regimes, places, means, bounds, smaller, accepted } = choices;
+  const { regimes, indexes, means, bounds, smaller, accepted } = choices;
   const ends = means.flat().flatMap(({ low, high }) => [low, high]);
   const range = [Math.min(...ends), Math.max(...ends)];
   const rows = order.map((at) => {
-    const model = models[places[at]];
+    const model = models[indexes[at]];
     const isEnough = smaller.includes(at);
     return h(
       "tr",
       { class: isEnough ? "enough" : null },
       h("td", { class: "pick" }, pickBox(state, model)),
-      h("th", { scope: "row", class: "name" }, modelLink(places[at]), whoseMark(model), markLinks(model)),
+      h("th", { scope: "row", class: "name" }, modelLink(indexes[at]), whoseMark(model), markLinks(model)),
       number(sizeText(model.params), h("small", {}, model.params ? weightText(model.params) : "")),
       ...means.flatMap((regimeMeans, k) => {
         const highest = Math.max(...regimeMeans.map(({ score }) => score));
@@ -176,12 +176,12 @@ function axis([low, high]) {
 }
 
 function links(choices, state) {
-  const { places, orders, smaller, regimes } = choices;
+  const { indexes, orders, smaller, regimes } = choices;
   const { kind, species } = state;
   const first = [...orders.map(([highest]) => highest), ...smaller.slice(0, 1), ...orders[0]];
   const ids = [...new Set(first)]
     .slice(0, COMPARED_MAX)
-    .map((at) => models[places[at]].id);
+    .map((at) => models[indexes[at]].id);
   const regime = regimes.at(-1);
   const columns = kind ? `tasks:${kind}` : species ? "tasks" : "categories";
   return h(

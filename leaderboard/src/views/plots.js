@@ -19,13 +19,13 @@ const DRAWN = { ranges, sizes, curves, task: oneTask, likeness };
 
 /** Draw the plot that a state names, of the models that the filters leave. */
 export function plotsView(state) {
-  const places = filtered(state);
-  const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
+  const indexes = filtered(state);
+  const of = `${indexes.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
   say(`${of} pass the filters, ${regimeWords(state.regime)}, ${metricName(state.metric)}`);
   const top = [h("h2", {}, "Plots"), plotLinks(state)];
   if (!matchingTasks(state).length) return [...top, nothing(`No task is of ${matchText(state)}.`)];
-  if (!places.length) return [...top, nothing("No model passes these filters.")];
-  return [...top, ...DRAWN[state.plot](state, places)];
+  if (!indexes.length) return [...top, nothing("No model passes these filters.")];
+  return [...top, ...DRAWN[state.plot](state, indexes)];
 }
 
 const nothing = (text) => h("p", { class: "waiting" }, text);
@@ -45,33 +45,33 @@ function plotLinks({ plot }) {
   return h("nav", { class: "plot-links", "aria-label": "Plots" }, ...links);
 }
 
-function ranges(state, places) {
+function ranges(state, indexes) {
   const column = matchingColumn(state);
-  const page = rangePage(state, places, column);
-  return [rangeChart(state, page, column), pager(page, places.length, "plot")];
+  const page = rangePage(state, indexes, column);
+  return [rangeChart(state, page, column), pager(page, indexes.length, "plot")];
 }
 
-function sizes(state, places) {
-  return [sizeChart(state, places, matchingColumn(state))];
+function sizes(state, indexes) {
+  return [sizeChart(state, indexes, matchingColumn(state))];
 }
 
-function curves(state, places) {
-  return [curveChart(state, places, matchingTasks(state))];
+function curves(state, indexes) {
+  return [curveChart(state, indexes, matchingTasks(state))];
 }
 
-function oneTask(state, places) {
+function oneTask(state, indexes) {
   const tasks = matchingTasks(state);
-  const wanted = bench.tasks.findIndex(({ id }) => id === state.task);
-  const position = tasks.includes(wanted) ? wanted : tasks[0];
+  const requested = bench.tasks.findIndex(({ id }) => id === state.task);
+  const position = tasks.includes(requested) ? requested : tasks[0];
   const { id } = bench.tasks[position];
   const about = h("a", { href: `tasks/${encodeURIComponent(id)}.html` }, "About this task");
   return [
     h("p", { class: "question" }, h("label", {}, "Task ", taskSelect("one-task", tasks, id)), " ", about),
-    dotChart(state, places, taskColumns[position]),
+    dotChart(state, indexes, taskColumns[position]),
   ];
 }
 
-function likeness(state, places) {
-  if (places.length < 3) return [nothing("Fewer than three models have no correlation.")];
-  return [likenessChart(state, places)];
+function likeness(state, indexes) {
+  if (indexes.length < 3) return [nothing("Fewer than three models have no correlation.")];
+  return [likenessChart(state, indexes)];
 }

@@ -9,11 +9,11 @@ import { rankOf } from "../pure/ranks.js";
 
 /** Return the rows of the first page: each model in each regime, beside what was asked. */
 export function choiceRows({ species, kind, examples, memory, evidence }, choices) {
-  const { tasks, regimes, places, orders, means, bounds, smaller, accepted } = choices;
+  const { tasks, regimes, indexes, orders, means, bounds, smaller, accepted } = choices;
   return orders.flatMap((order, k) =>
     order.map((at) => {
       const { score, error, low, high } = means[k][at];
-      const model = models[places[at]];
+      const model = models[indexes[at]];
       return {
         species: species || "any",
         kind: kind || "any",
@@ -42,16 +42,16 @@ export function choiceRows({ species, kind, examples, memory, evidence }, choice
 }
 
 /** Return the rows of the table: what is filtered and sorted on the page is so in the file. */
-export function scoreRows({ regime, metric }, { columns, places, scores, ranks, ranking }) {
+export function scoreRows({ regime, metric }, { columns, indexes, scores, ranks, ranking }) {
   const count = rankedCount(regime);
-  return places.map((index) => {
+  return indexes.map((index) => {
     const standing = standingOf(ranking, regime, metric, index);
-    const made = factCells(facts, models[index]);
-    made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
+    const row = factCells(facts, models[index]);
+    row[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
     // Ranks stay those of the whole board when rows are filtered.
-    made["ranked models"] = count;
+    row["ranked models"] = count;
     if (standing?.rank) {
-      Object.assign(made, {
+      Object.assign(row, {
         "rank from": standing.rankLow,
         "rank to": standing.rankHigh,
         "could be best": couldBeBest(standing),
@@ -60,27 +60,27 @@ export function scoreRows({ regime, metric }, { columns, places, scores, ranks, 
     columns.forEach((column, position) => {
       const key = column.task === undefined ? column.label : bench.tasks[column.task].id;
       const ends = standingOf(column, regime, metric, index);
-      made[key] = roundedTo(scores[position][index], ends?.error);
+      row[key] = roundedTo(scores[position][index], ends?.error);
       if (!ends) return;
-      made[`${key} low`] = roundedTo(ends.low, ends.error);
-      made[`${key} high`] = roundedTo(ends.high, ends.error);
+      row[`${key} low`] = roundedTo(ends.low, ends.error);
+      row[`${key} high`] = roundedTo(ends.high, ends.error);
     });
-    return made;
+    return row;
   });
 }
 
 /** Return every task with the scores of some models, and their standard errors if known. */
-export function taskRows({ regime, metric }, places) {
+export function taskRows({ regime, metric }, indexes) {
   return taskColumns.map((column) => {
     const { id, category } = bench.tasks[column.task];
-    const made = { task: id, category: bench.categories[category] };
+    const row = { task: id, category: bench.categories[category] };
     const scores = scoresIn(column, regime, metric);
-    for (const index of places) {
+    for (const index of indexes) {
       const error = standingOf(column, regime, metric, index)?.error;
-      made[models[index].id] = roundedTo(scores[index], error);
-      if (error !== undefined) made[`${models[index].id} standard error`] = roundedTo(error, error);
+      row[models[index].id] = roundedTo(scores[index], error);
+      if (error !== undefined) row[`${models[index].id} standard error`] = roundedTo(error, error);
     }
-    return made;
+    return row;
   });
 }
 

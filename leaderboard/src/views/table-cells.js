@@ -19,13 +19,13 @@ const isName = ({ kind }) => kind === "name";
 
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
-  const { columns, places, first, pageItems } = content;
+  const { columns, indexes, first, pageItems } = content;
   const above = state.columns === "tasks" ? [categoryHeads(content)] : [];
   const before = first + 2 + above.length;
   const many = columns.length > MANY_COLUMNS ? "many" : "";
   return h(
     "table",
-    { class: `scores ${state.density} ${many}`, "aria-rowcount": places.length + 1 + above.length },
+    { class: `scores ${state.density} ${many}`, "aria-rowcount": indexes.length + 1 + above.length },
     h(
       "caption",
       { class: "unseen" },
@@ -39,9 +39,9 @@ export function scoreTable(state, content) {
 const classOf = (fact) => (isName(fact) ? "name" : "fact");
 
 /** Leave what a sheet has no room for out of a print, instead of cutting it. */
-function printedIf(isPrinted, made) {
-  if (!isPrinted) made.classList.add("unprinted");
-  return made;
+function printedIf(isPrinted, cell) {
+  if (!isPrinted) cell.classList.add("unprinted");
+  return cell;
 }
 
 /** Name the category above its tasks.
@@ -79,16 +79,16 @@ function heads(state, { columns, facts, hasBadges, printed, ranking }) {
 
 /** Make the heading of a score: it stands upright, so that all categories fit a screen. */
 function scoreHead(state, { key, label, title }) {
-  const made = sortHead(state, key, label, `${label}: ${title}`);
-  made.className = "score";
-  return made;
+  const heading = sortHead(state, key, label, `${label}: ${title}`);
+  heading.className = "score";
+  return heading;
 }
 
 function factHead(state, fact) {
   const { sort, title, first } = fact.table;
-  const made = sortHead(state, sort, fact.label, title, first);
-  made.className = classOf(fact);
-  return made;
+  const heading = sortHead(state, sort, fact.label, title, first);
+  heading.className = classOf(fact);
+  return heading;
 }
 
 function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
@@ -96,7 +96,7 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
   const isUp = order === "up";
   const next = isSorted ? (isUp ? "down" : "up") : usualOrder;
   const arrow = isSorted ? (isUp ? "▲" : "▼") : "";
-  const made = head(
+  const heading = head(
     h(
       "button",
       {
@@ -111,8 +111,8 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
     // Browsers do not repeat a button on the second sheet of a print.
     h("span", { class: "printed", "aria-hidden": "true" }, label, isSorted ? ` ${arrow}` : ""),
   );
-  if (isSorted) made.setAttribute("aria-sort", isUp ? "ascending" : "descending");
-  return made;
+  if (isSorted) heading.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+  return heading;
 }
 
 function scoreRow(state, content, order, before) {
@@ -165,9 +165,9 @@ function narrowFacts(model, isBest) {
 function scoreCell({ intervals, sort, regime, metric }, column, index, score, range) {
   const isWanted = intervals === "all" || (intervals === "sorted" && column.key === sort);
   const standing = isWanted ? standingOf(column, regime, metric, index) : null;
-  const made = heatCell(score, range, standing);
-  made.dataset.label = column.label; // a card has no headings
-  return made;
+  const cell = heatCell(score, range, standing);
+  cell.dataset.label = column.label; // a card has no headings
+  return cell;
 }
 
 /** Show a score on its colour, and its interval where there is one. */

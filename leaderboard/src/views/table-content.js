@@ -29,28 +29,28 @@ export function contentOf(state) {
   const columns = every.filter((column) => column === ranking || !hidden.has(column.key));
   const scores = columns.map((column) => scoresIn(column, regime, metric));
   const rankingScores = scores[columns.indexOf(ranking)];
-  const places = sorted(filtered(state), models, rankingScores, state.order, sortedFact);
-  const page = paged(places, rowsOf(state, columns, places), state.page);
+  const indexes = sorted(filtered(state), models, rankingScores, state.order, sortedFact);
+  const page = paged(indexes, rowsOf(state, columns, indexes), state.page);
   const standings = page.pageItems.map((index) => standingOf(ranking, regime, metric, index));
   return {
     columns,
     facts: tableFacts.filter(({ kind, table }) => kind === "name" || !hidden.has(table.sort)),
     ranking,
     sortedFact,
-    places,
+    indexes,
     scores,
     standings,
     hasBadges: isDecided(metric, ranking),
     printed: printedOf(columns),
-    ranges: rangesOf(scores, places, state.scale === "column"),
+    ranges: rangesOf(scores, indexes, state.scale === "column"),
     ranks: plainRanks(rankingScores),
     ...page,
   };
 }
 
 /** Return how many rows a page has. */
-function rowsOf({ intervals }, columns, places) {
-  if (places.length <= ROWS_PER_PAGE) return ROWS_PER_PAGE;
+function rowsOf({ intervals }, columns, indexes) {
+  if (indexes.length <= ROWS_PER_PAGE) return ROWS_PER_PAGE;
   if (columns.length > WIDE) return ROWS_OF_TASKS;
   return intervals === "all" ? ROWS_OF_INTERVALS : ROWS_PER_PAGE;
 }

@@ -17,7 +17,7 @@ const FILTERED =
 /** Draw the table. */
 export function tableView(state) {
   const content = contentOf(state);
-  const { columns, places, printed } = content;
+  const { columns, indexes, printed } = content;
   const remainder =
     state.columns === "tasks"
       ? "For the others choose a category under Columns, and print again."
@@ -33,12 +33,12 @@ export function tableView(state) {
           `A sheet has room for ${printed} of ${columns.length} columns. ${remainder}`,
         )
       : null,
-    places.length
+    indexes.length
       ? scroller("Scores", scoreTable(state, content), { isTall: true })
       : h("p", { class: "waiting" }, "No model passes these filters."),
-    pager(content, places.length, "table"),
-    places.length ? legend(state, content) : null,
-    places.length ? note(state, content) : null,
+    pager(content, indexes.length, "table"),
+    indexes.length ? legend(state, content) : null,
+    indexes.length ? note(state, content) : null,
     h(
       "p",
       { class: "actions" },
@@ -57,20 +57,20 @@ function saveJson({ regime, metric }, rows) {
   saveFile(`scores-${regime}-${metric}.json`, "application/json", text);
 }
 
-function tell({ regime, metric, order }, { places, ranking, sortedFact }) {
-  const of = `${places.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
+function tell({ regime, metric, order }, { indexes, ranking, sortedFact }) {
+  const of = `${indexes.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
   const by = sortedFact ? sortedFact.table.said : ranking.label;
   const direction = order === "up" ? "lowest first" : "highest first";
   say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
 }
 
-function note({ regime, metric }, { ranking, places }) {
+function note({ regime, metric }, { ranking, indexes }) {
   if (isDecided(metric, ranking)) {
     return hint(
       `Rank ranges by ${ranking.label} hold jointly with 95 % confidence, among all ranked models of `,
       "the board (test sequences of these tasks). Could be best: none of them scores significantly ",
       "higher.",
-      places.length < rankedCount(regime) ? FILTERED : null,
+      indexes.length < rankedCount(regime) ? FILTERED : null,
     );
   }
   if (metric !== bench.primary) {
