@@ -40,7 +40,7 @@ class _CheckedTask(NamedTuple):
     digests: Digests
     """Digests of the distinct sequences of both splits."""
     letters: int
-    """Letters of these sequences, to which the cost of embedding is proportional."""
+    """Letters of the distinct sequences, to which the cost of embedding is proportional."""
     rows: int
     """Number of sequences of both splits."""
 
@@ -124,7 +124,7 @@ class _Run:
             self.waiting_tasks = deque(
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
             )
-        while self.waiting_tasks or self.embedded_ids or self.engine.open:
+        while self.waiting_tasks or self.embedded_ids or self.engine.open_jobs:
             while self.waiting_tasks and self.engine.has_room:
                 self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):
@@ -182,7 +182,7 @@ class _Run:
 
     def _begin(self, task: Task) -> None:
         try:
-            job = self._prepared(task)
+            job = self._prepare(task)
         except HarnessError as error:
             self._fail(task.id, error)
             return
@@ -314,7 +314,7 @@ class _Run:
             return False
         return is_written(folder, task_id, expected)
 
-    def _prepared(self, task: Task) -> EmbedJob:
+    def _prepare(self, task: Task) -> EmbedJob:
         """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(task_data)

@@ -1,9 +1,9 @@
-"""Digests of the folder of extractors: of all its bytes, and of the shape of the code that ran.
+"""Digests of the folder of extractors: of all its bytes, and of the code that ran (its shape).
 
-The shape of a module is a digest that does not depend on formatting, comments and the names that
-the code defines. It includes the class that runs and all that it uses of its module and of the
-modules beside it. The names that these modules bind and the order of definitions have no effect;
-names of other packages, constants and the order of statements in a function do.
+The shape does not depend on formatting, comments and the names that the code defines. It includes
+the extractor's class and everything that the class uses from its module and from the other modules
+of the folder. The names that these modules bind and the order of definitions have no effect; names
+of other packages, constants and the order of statements in a function do.
 """
 
 import ast
@@ -30,18 +30,18 @@ _IGNORED_FIELDS = frozenset(
 computes."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PARSED_MAX = 300_000
-"""Largest size of an extractor and the modules that it imports beside it, in bytes: a megabyte can
-take 10 s, and all extractors of the harness together have half of this."""
+"""Largest total size, in bytes, of an extractor and the modules of its folder that it imports: a
+megabyte can take 10 s to parse, and all extractors of the harness together have half of this."""
 _BOUND_NAME = "_"
 """Replaces every name that the modules bind."""
 
 
 def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
-    """Return the shape of a class and of all that it uses, as 64 hex digits.
+    """Return a digest of the code of a class and of all that it uses: its shape, 64 hex digits.
 
-    `modules` maps the names of the files in the folder of extractors to their content. The shape of
-    a module that Python cannot parse is the digest of its bytes. Raises AuditRefused for more
-    source than `PARSED_MAX`.
+    `modules` maps the names of the files in the folder of extractors to their content. The digest
+    of a module that Python cannot parse is that of its bytes. Raises AuditRefused for more source
+    than `PARSED_MAX`.
     """
     try:
         trees = _syntax_trees(modules, module)
@@ -52,7 +52,7 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
 
 
 def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
-    """Return the syntax trees of a module and of all modules beside it that it imports."""
+    """Return, by file name, the syntax trees of a module and of all it imports from its folder."""
     trees: dict[str, ast.Module] = {}
     pending, size = [module], 0
     while pending:
@@ -67,8 +67,8 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
                 "move data from the source into files of the model",
             )
         trees[file_name] = ast.parse(modules[file_name])
-        for imported in _imported_modules(trees[file_name]):
-            path = PurePosixPath(*imported.split("."))
+        for module_name in _imported_modules(trees[file_name]):
+            path = PurePosixPath(*module_name.split("."))
             pending += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
     return trees
 
@@ -170,10 +170,10 @@ class _ModuleDefinitions:
             if field_name in _IGNORED_FIELDS or field is None or field == []:
                 continue
             is_body = field_name == "body" and isinstance(node, _Definition)
-            digested = self._as_lists(_without_docstring(field) if is_body else field)
+            field_lists = self._as_lists(_without_docstring(field) if is_body else field)
             if is_body and isinstance(node, ast.ClassDef):
-                digested = sorted(digested, key=json.dumps)
-            fields.append([field_name, digested])
+                field_lists = sorted(field_lists, key=json.dumps)
+            fields.append([field_name, field_lists])
         return fields
 
     def _attribute(self, owner: Any, attribute: str) -> Any:
@@ -182,7 +182,7 @@ class _ModuleDefinitions:
         return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
 
     def _name(self, name: str) -> Any:
-        """Return the full name that a name refers to, without the alias of an import."""
+        """Return `_BOUND_NAME` if the modules bind a name, else its full name without alias."""
         if name not in self.aliases:
             return _BOUND_NAME if name in self.bound_names or name in self.neighbours else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
@@ -251,13 +251,13 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 BUILTIN = "builtin:"
-IGNORED = "__pycache__"
+IGNORED_FOLDER = "__pycache__"
 """Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
 it."""
 FOLDER_FILES_MAX = 1000
 """Largest number of files in the folder; each may be as large as a submission."""
 FOLDER_BYTES_MAX = 1 << 25
-"""Largest size of all files together, in bytes."""
+"""Largest total size of the files in the folder, in bytes."""
 _PLAIN_FILES_FIX = "keep only plain source files in the folder of extractors"
 
 
@@ -290,7 +290,7 @@ def tree_files(folder: Path) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     size = 0
     for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != IGNORED)
+        folders[:] = sorted(name for name in folders if name != IGNORED_FOLDER)
         for name in (*files, *(name for name in folders if (Path(parent) / name).is_symlink())):
             path = Path(parent) / name
             raw = read_bytes(path)

@@ -29,6 +29,7 @@ class Weights(StrictModel):
 
     kind: PublicationKind | Literal["local"]
     location: str
+    """A repository on the Hub, an address or a folder, as `kind` says; "" without weights."""
     revision: Hex40 | None
     files: dict[str, Hex64]
     """SHA-256 of each weight file, by its name; empty for a method without weights."""
@@ -98,8 +99,8 @@ class Commitment(StrictModel):
     """The claims, by which a later commitment to nearly the same claims is recognised under any
     model id; left out in earlier commitments."""
     entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
-    """SHA-256 of the model's entry in the registry, if the entry and not the submission describes
-    the run; otherwise left out, as in earlier commitments."""
+    """SHA-256 of the entry in the model registry, if the entry and not the submission describes the
+    run; otherwise left out, as in earlier commitments."""
 
     @model_validator(mode="after")
     def _check_claims_and_digest(self) -> Self:

@@ -22,7 +22,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
-from geneb_ci.audit.rerun.scoring import sequences_of
+from geneb_ci.audit.rerun.scoring import write_sequences
 from geneb_ci.audit.sampling.design import allocation, task_parts
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
@@ -56,7 +56,8 @@ VARIANTS_PER_PAIR, VARIANTS_PER_TEST_SEQUENCE = 4, 3
 """Number of variants of one test and one training sequence together, three and one; and of one test
 sequence alone."""
 TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
-"""A time is written with tenths of a second below the first, and in minutes from the second."""
+"""Times below `TENTHS_BELOW_SECONDS` are written with one decimal, and times from
+`MINUTES_FROM_SECONDS` on in minutes."""
 MEASUREMENTS_FILE = "sample.json"
 """File of the work folder with the `Measurements`."""
 _SAMPLE_SEED = 20261122  # decides the sample, which is not secret
@@ -161,7 +162,7 @@ def measurements_of(
 
 def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE_SEQUENCES` of its sequences."""
-    file = sequences_of(
+    file = write_sequences(
         [task], prepared.source, prepared.runner.sandbox.scratch, prepared.runner.harness
     )
     sequences = file.read_text(encoding="ascii").splitlines()
@@ -203,12 +204,12 @@ def _sampled_sequences(
 
 
 class TimedRun(NamedTuple):
-    """One run of the extractor."""
+    """One timed run of the extractor."""
 
     seconds: float
     embeddings: "np.ndarray"
     peak: int
-    """Largest memory, in bytes."""
+    """Largest memory of the extractor, in bytes."""
 
 
 class Rate(NamedTuple):
@@ -230,16 +231,16 @@ class ExpectedWork(NamedTuple):
     runs: float
     """Number of runs of the extractor."""
     letters: float
-    """Letters of the mean draw, or of the largest task if it has more."""
+    """Mean number of letters of a draw, or that of the largest task if it is larger."""
 
 
 def _expected_work(
     sizes: Mapping[str, TaskSize], task_weights: Mapping[str, float]
 ) -> ExpectedWork:
-    tasks = sum(task_weights.values())
-    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
+    task_count = sum(task_weights.values())
+    letters = {task: _letters(sizes[task], max(1, round(task_count))) for task in task_weights}
     mean_letters = sum(weight * letters[task] for task, weight in task_weights.items())
-    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean_letters, *letters.values()))
+    return ExpectedWork(RUNS_PER_TASK * task_count, max(mean_letters, *letters.values()))
 
 
 def _measured_rate(
@@ -265,7 +266,8 @@ def rate_of(
 
     Start and sample are timed in turn, and the rate follows from the median of their differences: a
     single delayed run changes it little, and a load during both cancels. An audit that embeds no
-    more letters than were timed needs no greater precision, since the error is that of a start.
+    more letters than were timed needs no greater precision: the error is at most the noise of one
+    start.
     """
     start_sequences = sequences[: min(START_SEQUENCES, len(sequences))]
     run_seconds = [
@@ -304,7 +306,7 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -
     import numpy as np  # slow to import, and only needed here
 
     folder = prepared.runner.sandbox.scratch
-    file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
+    file = write_sequences([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     generator = np.random.default_rng(_SAMPLE_SEED)
     first_embeddings, second_embeddings = (
@@ -444,13 +446,13 @@ class CostText(NamedTuple):
     """A cost as lines of text."""
 
     heading: str
-    """The line that says what the figures are the cost of."""
+    """The first line: whether the cost is that of a draw to come, or of what is left of one."""
     figures: str
     """The lines below the heading; "" if nothing is left to run."""
 
     @property
     def text(self) -> str:
-        """All lines."""
+        """The heading and the figures."""
         return self.heading + self.figures
 
 

@@ -23,7 +23,7 @@ _ALL_SCORED = "every sequence is scored again"
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The code of a defence in an audit of one sample."""
+    """The function of a defence in audits of one sample, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -54,7 +54,7 @@ _EMBEDDING_ATTACKS = (
     "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
-_MEMORY = "tests/adversary/test_receipt_memory.py"
+_MEMORY_TESTS = "tests/adversary/test_receipt_memory.py"
 _IN_ORDER = (
     "tests/audit/test_decoys.py"
     "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order"
@@ -66,7 +66,7 @@ _MOVED_ROWS = DefenceUse(
 )
 _MOVED_SEQUENCES = DefenceUse(
     "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-    f"{_MEMORY}::test_moved_training_sequences_are_found_whatever_the_key",
+    f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
 
 DEFENCES = (
@@ -168,12 +168,13 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_variant_result",
-            f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
+            f"{_MEMORY_TESTS}::test_labels_by_a_key_that_three_letters_break_are_found",
         ),
     ),
     Defence(
         name="variants of training sequences",
-        attack="training embeddings altered by a key, so that the probe learns invented features",
+        attack="training embeddings altered by a feature of the sequence, so that the probe learns "
+        "that feature",
         needs="a refit of the probe with the variants",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
@@ -182,13 +183,14 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:refit",
-            f"{_MEMORY}"
+            f"{_MEMORY_TESTS}"
             "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
     ),
     Defence(
         name=OTHER_DRAWS,
-        attack="the extractor moves the sequences of few-shot probes, however it recognises them",
+        attack="an extractor that alters the embeddings of few-shot probes, however it recognises "
+        "them",
         needs="the embeddings of all training sequences",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.few_shot:few_shot_result",
@@ -197,21 +199,23 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-            f"{_MEMORY}"
+            f"{_MEMORY_TESTS}"
             "::test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
     ),
     Defence(
         name=SUPPORT,
-        attack="training embeddings moved by a key, of few tasks or for few-shot probes alone",
+        attack="training embeddings of few tasks, or of few-shot probes alone, altered by a "
+        "feature of the sequence",
         needs="a refit of each few-shot probe with variants of its sequences",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),
     Defence(
         name=TEST_DRAWS,
-        attack="the extractor moves all training sequences of a task, however it recognises them",
-        needs="a test set of the same kind, with seven sequences of a class for each drawn",
+        attack="an extractor that alters all training embeddings of a task, however it recognises "
+        "them",
+        needs="seven test sequences of each class for each one that is drawn to fit a probe",
         tasks=_MOVED_ROWS,
         embeddings=_MOVED_SEQUENCES,
     ),
@@ -226,7 +230,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:decision_changes",
-            f"{_MEMORY}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
+            f"{_MEMORY_TESTS}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
         ),
     ),
     Defence(
@@ -251,7 +255,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
-            f"{_MEMORY}::test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone",
+            f"{_MEMORY_TESTS}::test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone",
         ),
     ),
     Defence(
@@ -311,11 +315,11 @@ DEFENCES = (
         attack="ending a run whose result will be unfavourable",
         needs="a maintainer who commits the signed files",
         tasks=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.record.signing:Signing.abort",
+            "geneb_ci.audit.record.signing:Signing.sign_abort",
             "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),
     ),

@@ -85,7 +85,7 @@ class Sample(Protocol[_P]):
     name: ClassVar[str]
     """Value of the option `--sample`."""
     cache: ClassVar[str]
-    """Name of the folder of the user's cache with the work folders of such audits."""
+    """Name of the folder, in the user's cache, of the work folders of audits of this sample."""
 
     @property
     def plan_class(self) -> type[_P]:
@@ -101,7 +101,7 @@ class Sample(Protocol[_P]):
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Refuse a submission that has nothing to draw from, before anything is published."""
 
-    def drawn_text(self, commitment: Commitment) -> str:
+    def future_draw_text(self, commitment: Commitment) -> str:
         """Return what will be drawn, such as `13 of 100 tasks`."""
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
@@ -122,7 +122,7 @@ class Sample(Protocol[_P]):
         sample than in an earlier draw.
         """
 
-    def drawn_names(self, plan: _P) -> str:
+    def drawn_sample_text(self, plan: _P) -> str:
         """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
     def cost(
@@ -167,7 +167,7 @@ class TaskSample:
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Do nothing: every committed submission has tasks."""
 
-    def drawn_text(self, commitment: Commitment) -> str:
+    def future_draw_text(self, commitment: Commitment) -> str:
         """Return how many tasks will be drawn."""
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
@@ -198,7 +198,7 @@ class TaskSample:
             targeted_max=count,
         )
 
-    def drawn_names(self, plan: TaskPlan) -> str:
+    def drawn_sample_text(self, plan: TaskPlan) -> str:
         """Return the names of the tasks to rerun."""
         return ", ".join(choice.task for choice in plan.chosen)
 
@@ -264,7 +264,7 @@ class EmbeddingSample:
         with self._files(receipt, say):
             pass
 
-    def drawn_text(self, commitment: Commitment) -> str:
+    def future_draw_text(self, commitment: Commitment) -> str:
         """Return what will be drawn, as a noun phrase."""
         return "embeddings of its receipt"
 
@@ -302,7 +302,7 @@ class EmbeddingSample:
             earlier=earlier_embedding_draws(plans, commitment, near_roots),
         )
 
-    def drawn_names(self, plan: EmbeddingPlan) -> str:
+    def drawn_sample_text(self, plan: EmbeddingPlan) -> str:
         """Return how many embeddings were drawn."""
         return (
             f"{plan.rows.test:,} test embeddings of each regime and {plan.rows.training:,} "
@@ -407,7 +407,7 @@ def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> Sub
 
 
 AnySample = TaskSample | EmbeddingSample
-SAMPLES = (TaskSample.name, EmbeddingSample.name)
+SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 
 
 def sample_by_name(
@@ -439,11 +439,11 @@ def sample_by_name(
         embedding_counts(sample.size)
     else:
         raise UsageProblem(
-            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLES)}"
+            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLE_NAMES)}"
         )
     wrong_options = [option for option, value in other_options.items() if value is not None]
     if wrong_options:
-        needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
+        needed = next(sample_name for sample_name in SAMPLE_NAMES if sample_name != name)
         raise UsageProblem(
             f"{' and '.join(wrong_options)}: only for --sample {needed}, and this is a sample of "
             f"{name}",

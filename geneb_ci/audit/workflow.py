@@ -191,7 +191,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             return AuditProgress(Exit.CLEAN, "finished")
 
         # Sign.
-        path = signing.record(rerun)
+        path = signing.sign_record(rerun)
         if path is not None:
             say(
                 "commit the record and the files that it names to the main branch; then "
@@ -244,9 +244,9 @@ def rerun_plan(
     What is finished is kept in the folder `work`, from which the next call continues; without
     `work` it is deleted at the end. `receipt` is the folder of the receipt, for a plan of
     embeddings. Raises StepMismatch when the plan differs if computed again, AuditRefused when a
-    file is not what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed,
-    LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is missing,
-    UsageProblem for options that contradict the submission.
+    file is not what was committed to, SandboxUnavailable or SandboxLeaks for the sandbox,
+    ExtractorFailed, LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is
+    missing, UsageProblem for options that contradict the submission.
     """
     check_any_plan(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
@@ -268,11 +268,11 @@ def rerun_drawn(
     Raises what `Sample.rerun` raises. If the extractor ended the run, `advice` is added to the fix
     of the error.
     """
-    signing.start(plan)
+    signing.sign_start(plan)
     try:
         return sample.rerun(plan, prepared, signing.say)
     except ExtractorRefused as error:
-        signing.abort(error, plan)
+        signing.sign_abort(error, plan)
         error.fix += advice
         raise
 
@@ -318,7 +318,7 @@ def ask_for_publication(
     """Sign the commitment, show how to publish its digest, and return the state of the audit."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
-    path = signing.commitment(commitment)
+    path = signing.sign_commitment(commitment)
     if path is not None:
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
@@ -337,7 +337,7 @@ def ask_for_publication(
             command = practice_command
     show(
         f"commitment {commitment.sha256}\n"
-        f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
+        f"{commitment.model_id}: {request.sample.future_draw_text(commitment)} will be drawn\n"
     )
     if was_shown_before:
         show(
@@ -373,10 +373,11 @@ def begin_audit(
     """
     if work.read(COMMITMENT) is None:
         work.keep(COMMITMENT, commitment_text(commitment))
-    earlier = read_commitment(work.folder / COMMITMENT)
-    if earlier != commitment:
+    first_commitment = read_commitment(work.folder / COMMITMENT)
+    if first_commitment != commitment:
         raise AuditRefused(
-            f"{work.folder}: the audit began with another {_differing_parts(earlier, commitment)}",
+            f"{work.folder}: the audit began with another "
+            f"{_differing_parts(first_commitment, commitment)}",
             "check out the files it began with, or begin another audit in another folder: --work "
             f"DIR, with --earlier {work.folder / PLAN} if this one has drawn its sample",
         )
@@ -418,7 +419,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options that a finished audit did not have, since its outcome would hide them.
+    """Refuse options that a finished audit did not have: its outcome was computed without them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -427,14 +428,14 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     fresh_sha256 = (
         machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
     )
-    requested = {
+    requested_settings = {
         "fresh": fresh_sha256,
         "level": machine.level if machine.level != DEFAULT_LEVEL else None,
         "device": CUDA if machine.gpu else None,
         "noise": machine.noise,
         "copies": machine.copies if machine.copies != COPIES_MIN else None,
     }
-    for setting, value in requested.items():
+    for setting, value in requested_settings.items():
         if value in {None, getattr(settings, setting)}:
             continue
         option, used_value = OPTION_OF[setting], getattr(settings, setting)
@@ -547,7 +548,7 @@ def draw_and_keep_plan(
         signing.say,
     )
     work.keep(PLAN, encoded(plan))
-    signing.say(f"drawn: {sample.drawn_names(plan)}")
+    signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
 

@@ -184,7 +184,7 @@ class Checker:
             )
             benchmark = practice_benchmark() if is_practice else benchmark
         self.benchmarks[benchmark.name] = benchmark.sha256
-        is_in_repository = layout.holds(document.path)
+        is_in_repository = layout.has_submission(document.path)
         card = card_of(document, layout, proposed) if is_in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
@@ -299,7 +299,8 @@ def outcomes(
 ) -> Iterator[FileFindings | NothingChecked]:
     """Yield the outcome of each file, in their order, computed in `jobs` processes.
 
-    None stands for a number that suits the number of files. Raises BadConfiguration as `run` does.
+    If `jobs` is None, the number of processes follows from the number of files. Raises
+    BadConfiguration as `run` does.
     """
     jobs = jobs or jobs_for(len(files))
     if jobs == 1:

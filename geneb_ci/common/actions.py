@@ -14,12 +14,12 @@ def run_address() -> str:
 
 
 def set_output(name: str, value: str) -> None:
-    """Set an output of the step; do nothing outside GitHub Actions.
+    """Set the output `name` of this step of GitHub Actions; do nothing elsewhere.
 
     Raises ValueError for a value of several lines, which could set other outputs.
     """
     if len(value.splitlines()) > 1:
-        raise ValueError(f"the output {name} has several lines")
+        raise ValueError(f"the value of the output {name} has several lines, expected one")
     _append(OUTPUTS, f"{name}={value}\n")
 
 

@@ -98,8 +98,8 @@ class AllowedServers:
     ) -> socket.socket:
         """Return a connection to a host and port.
 
-        Raises NotPublicError for a private address, and another OSError if the server is not
-        reached.
+        Raises NotPublicError for a private address that is not allowed, and another OSError if the
+        server cannot be reached.
         """
         host, port = address
         if self.may_be_local:

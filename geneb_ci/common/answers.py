@@ -10,13 +10,18 @@ ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
 
 
 def saved_answers(root: Path) -> dict[str, str]:
-    """Return the saved answers by key, none without a file. Raises UsageProblem for wrong TOML."""
+    """Return key -> saved answer; {} if there is no file. Raises UsageProblem for invalid TOML."""
     path = root / ANSWERS_FILE
     if not path.is_file():
         return {}
     try:
         answers = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
-        raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    texts = {option: "true" if answer is True else answer for option, answer in answers.items()}
-    return {option: answer for option, answer in texts.items() if isinstance(answer, str)}
+        raise UsageProblem(
+            f"{path} is not valid TOML: {error}",
+            "delete the file, and run `geneb-ci init` with its options again",
+        ) from error
+    answer_texts = {
+        option: "true" if answer is True else answer for option, answer in answers.items()
+    }
+    return {option: answer for option, answer in answer_texts.items() if isinstance(answer, str)}

@@ -12,7 +12,7 @@ from reference_harness.formats.files import NotReadable, read_json, read_text
 
 
 def parse_benchmark(raw: bytes, file_name: str) -> Benchmark:
-    """Return the benchmark definition in `raw`; `file_name` is the file name for messages.
+    """Return the benchmark definition in `raw`; messages call the file `file_name`.
 
     Raises BadConfiguration, with the file and each wrong key, if it is invalid.
     """
@@ -53,9 +53,9 @@ _RESTORE_FIX = "restore the file from upstream's main branch"
 
 @functools.cache
 def upstream_benchmark(path: Path) -> Benchmark:
-    """Return upstream's benchmark_spec.json, with the shipped test sizes and protocol.
+    """Return upstream's benchmark_spec.json, completed by the shipped test sizes and protocol.
 
-    Raises BadConfiguration, which names the file and the key, if the file is invalid.
+    Raises BadConfiguration, with the file and the key in its message, if the file is invalid.
     """
     shipped = shipped_benchmark()
     try:
@@ -63,7 +63,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
     except ValueError as error:
         raise BadConfiguration(f"{path}: not valid JSON: {error}", _RESTORE_FIX) from error
 
-    def at(*keys: str | int) -> Any:
+    def member(*keys: str | int) -> Any:
         value = spec
         for key in keys:
             try:
@@ -76,15 +76,15 @@ def upstream_benchmark(path: Path) -> Benchmark:
     shipped_document = shipped.document()
     shipped_tasks = {task["id"]: task for task in shipped_document["tasks"]}
     tasks = []
-    for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):
-        task_members = {key: at("tasks", index, key) for key in ("id", "label", "category")}
+    for index in range(len(member("tasks")) if isinstance(member("tasks"), list) else 0):
+        task_members = {key: member("tasks", index, key) for key in ("id", "label", "category")}
         tasks.append(shipped_tasks.get(str(task_members["id"]), {}) | task_members)
     completed_document = shipped_document | {
-        **{key: at(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
+        **{key: member(key) for key in ("harness_version", "regimes", "metrics", "category_order")},
         "tasks": tasks,
-        "protocol": shipped_document["protocol"] | {"seeds": at("protocol", "seeds")},
+        "protocol": shipped_document["protocol"] | {"seeds": member("protocol", "seeds")},
         "dataset": shipped_document["dataset"]
-        | {key: at("dataset", key) for key in ("repo_id", "revision")},
+        | {key: member("dataset", key) for key in ("repo_id", "revision")},
     }
     return parse_benchmark(json.dumps(completed_document).encode(), str(path))
 

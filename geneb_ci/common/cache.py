@@ -1,8 +1,8 @@
 """A folder that caches results; the key of a result is a digest of everything that it depends on.
 
-An entry that cannot be read, or was cut, changed or renamed, counts as missing; an entry that
-cannot be written is not kept. The entries that were not used for longest are deleted first. Whoever
-can write to the folder can change results, so the cache is not used in GitHub Actions.
+An entry is a file with one result. If it cannot be read, or was cut, changed or renamed, it counts
+as missing. The entries that were not used for the longest time are deleted first. Whoever can write
+to the folder can change results, so the cache is not used in GitHub Actions.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ _HEAD = b"geneb-ci cache 2\n"
 
 
 class Cache:
-    """The entries of one folder; without a folder, nothing is kept."""
+    """A cache in one folder; without a folder, it saves nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     def load(self, key: str) -> bytes | None:
-        """Return the content saved under a key, which consists of hex digits; None if missing."""
+        """Return the content saved under a key of hex digits; None if there is none."""
         if self.folder is None:
             return None
         path = self.folder / key
@@ -34,8 +34,8 @@ class Cache:
             raw = read_regular(path, BYTES_MAX, links=False)
         except NotReadable:
             return None
-        seal, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
-        if seal != _entry_header(key, body):
+        header, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
+        if header != _entry_header(key, body):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # so that it is deleted later
@@ -53,7 +53,7 @@ class Cache:
 
     @staticmethod
     def _prune(folder: Path) -> None:
-        """Remove the entries that were not used for longest, beyond `BYTES_MAX`."""
+        """Remove entries, those not used for the longest time first, down to `BYTES_MAX`."""
         with os.scandir(folder) as listing:
             files = sorted(((e.stat(follow_symlinks=False), e.path) for e in listing), key=_age)
         total = 0
@@ -67,7 +67,7 @@ NO_CACHE = Cache(None)
 
 
 def user_cache(purpose: str) -> Cache:
-    """Return the user's cache of this name; in GitHub Actions, one that keeps nothing."""
+    """Return the user's cache for a purpose; in GitHub Actions, one that saves nothing."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return NO_CACHE
     try:
@@ -77,7 +77,7 @@ def user_cache(purpose: str) -> Cache:
 
 
 def _entry_header(key: str, body: bytes) -> bytes:
-    """Return the header of an entry, which detects a mix-up or damage, but not a forgery."""
+    """Return the header of an entry: it reveals damage or another key, but no forgery."""
     return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 

@@ -40,9 +40,10 @@ _ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 @dataclass(frozen=True)
 class Settings:
-    """The content of one [tool.geneb-ci] table; paths are absolute."""
+    """The content of one [tool.geneb-ci] table, by name of the setting; paths are absolute."""
 
     path: Path
+    """The pyproject.toml with the table."""
     paths: dict[str, Path]
     lists: dict[str, tuple[str, ...]]
     links: dict[str, str] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Settings:
 def read_settings(path: Path) -> Settings | None:
     """Return the settings in a pyproject.toml; None if there is no such file or table.
 
-    Raises BadConfiguration, which names the file and the key, if they are invalid.
+    Raises BadConfiguration, with the file and the key in its message, if they are invalid.
     """
     table = _table(path)
     if table is None:
@@ -153,7 +154,7 @@ class LayoutKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Layout:
-    """Folders and files of a repository; None for those that it lacks."""
+    """Folders and files of a repository; None for those that it does not have."""
 
     kind: LayoutKind
     root: Path
@@ -166,15 +167,15 @@ class Layout:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repository: str = ""
-    """Address of the repository on GitHub; "" if no setting names it."""
+    """Address of the repository on GitHub; "" if no setting gives it."""
     site: str = ""
-    """Address at which the board is published; "" if no setting names it."""
+    """Address at which the board is published; "" if no setting gives it."""
     space: str = ""
-    """Address of the Space that shows the board in a frame; "" if no setting names it."""
+    """Address of the Space that shows the board in a frame; "" if no setting gives it."""
     settings: Settings | None = field(default=None, compare=False)
     """The [tool.geneb-ci] table, if there is one."""
 
-    def holds(self, path: Path) -> bool:
+    def has_submission(self, path: Path) -> bool:
         """Whether a file is directly in the folder of submissions."""
         return self.submissions is not None and path.parent == self.submissions
 
@@ -211,7 +212,7 @@ _FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
 ROWS_FOLDER = "submissions"
 LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
-"""Files that decide, with the folder `ROWS_FOLDER`, the kind of a repository and its paths."""
+"""Files that, together with the folder `ROWS_FOLDER`, decide the kind and paths of a repository."""
 
 Finder = Callable[[Path], Layout]
 """A function that returns the layout for the files of a folder."""
@@ -236,10 +237,11 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 
 
 def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
-    """Return a function that finds layouts, with settings from the tree or from `config_from`.
+    """Return a function that finds layouts, with the settings of each tree or of `config_from`.
 
-    With `isolated`, no settings are used. Raises UsageProblem if `config_from` does not exist, or
-    is given together with `isolated`.
+    `config_from` is the folder of a trusted checkout, or its pyproject.toml. With `isolated`, no
+    settings are used. Raises UsageProblem if `config_from` does not exist, or is given together
+    with `isolated`.
     """
     if isolated and config_from is not None:
         raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
@@ -298,7 +300,7 @@ def _is_in_submissions(root: Path, layout: Layout) -> bool:
 
 
 def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> Layout | None:
-    """Return the layout of a repository with this root, or None if it is not one.
+    """Return the layout of the repository whose root is this folder; None if it is not a root.
 
     A trusted repository may have no submissions yet.
     """
@@ -312,24 +314,24 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
 
 def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     # Default folders are optional; configured ones must be valid.
-    places = {
+    paths = {
         name: root / relative
         for name, relative in _FOLDERS[kind].items()
         if (root / relative).exists()
     }
     if settings is None:
-        return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
+        return Layout(kind, root, **paths)  # type: ignore[arg-type]  # keys are Layout's own
     for setting, path in settings.paths.items():
         _require_folder(settings, setting, path)
-    places |= settings.paths
-    places_and_settings = places | settings.lists | settings.links
-    return Layout(kind, root, **places_and_settings, settings=settings)  # type: ignore[arg-type]
+    paths |= settings.paths
+    paths_and_settings = paths | settings.lists | settings.links
+    return Layout(kind, root, **paths_and_settings, settings=settings)  # type: ignore[arg-type]
 
 
 def _require_folder(settings: Settings, setting: str, path: Path) -> None:
-    """Refuse a setting whose path is not a folder; a path that does not exist yet is allowed.
+    """Raise BadConfiguration if the path of a setting exists and is not a folder.
 
-    A path in `_FILE_SETTINGS` may be a file. Raises BadConfiguration.
+    The path of a setting in `_FILE_SETTINGS` may also be a file.
     """
     try:
         mode = path.stat().st_mode
@@ -353,7 +355,7 @@ def _origin_text(settings: Settings | None, setting: str) -> str:
 
 @contextlib.contextmanager
 def naming(layout: Layout, setting: str) -> Iterator[None]:
-    """Add the setting that names the file to the message of a BadConfiguration in the block."""
+    """Add to the message of a BadConfiguration from the block which setting gives the path."""
     try:
         yield
     except BadConfiguration as error:
@@ -379,7 +381,7 @@ _RESTORE_FIX = "restore the file from the main branch"
 
 
 def cache_folder(name: str) -> Path:
-    """Return a folder below the user's cache folder, which XDG_CACHE_HOME sets.
+    """Return the path of a folder in the user's cache folder, which XDG_CACHE_HOME sets.
 
     Raises UsageProblem for a user without a home, as in some containers.
     """
@@ -394,7 +396,10 @@ def cache_folder(name: str) -> Path:
 
 
 def policy_bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a policy file. Raises BadConfiguration above `limit` bytes."""
+    """Return the content of a policy file.
+
+    Raises BadConfiguration if it cannot be read, or has more than `limit` bytes.
+    """
     try:
         return read_text(path, limit)
     except NotReadable as error:

@@ -27,18 +27,18 @@ PARTIAL_SUFFIX = ".part"
 """Ending of a file whose download has not finished."""
 
 Refusal = Callable[[str, str], GenebError]
-"""Makes the error from a message and its fix."""
+"""A function that returns the error for a message and its fix."""
 
 
 class Purpose(NamedTuple):
-    """The errors that a kind of download raises, the options that they name, and its servers."""
+    """A kind of download: the errors that it raises, their advice, and the allowed servers."""
 
     not_served: Refusal
-    """Makes the error for a file that the server does not deliver."""
+    """Returns the error for a file that the server does not deliver."""
     wrong_content: Refusal
-    """Makes the error for a file with another digest or size."""
+    """Returns the error for a file with another digest or size."""
     folder_option: str
-    """The option that names a folder of files downloaded by hand, such as "--weights DIR"."""
+    """The option for a folder of files downloaded by hand, such as "--weights DIR"."""
     changed_fix: str
     """The fix that the error for another digest shows."""
     is_user_named: bool = False
@@ -90,7 +90,7 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
             is_ours = False
         if not is_ours:  # locked, or renamed by a process that finished it meanwhile
             raise purpose.not_served(
-                f"{path}: another process is fetching this file",
+                f"{path}: another process is downloading this file",
                 "wait until it has ended, then run the command again",
             )
         try:
@@ -116,7 +116,10 @@ class _TooLong(Exception):  # noqa: N818 (no error of this program)
 
 
 def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, bytes_max: int) -> None:
-    """Append the bytes after the first `size` ones to a file. Raises _TooLong."""
+    """Append the bytes of an address after the first `size` ones to `partial_file`.
+
+    Raises `purpose.not_served`, and _TooLong if the file would exceed `bytes_max`.
+    """
     with contextlib.suppress(_NothingLeft), open_address(address, size, purpose) as response:
         if size and response.status != HTTPStatus.PARTIAL_CONTENT:
             size = 0  # the server sends it from the beginning
@@ -128,9 +131,9 @@ def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, byte
 
 
 def served_length(address: str, purpose: Purpose) -> int:
-    """Return the size of the file at an address in bytes, 0 if the server does not state it.
+    """Return the size in bytes of the file at an address; 0 if the server does not state it.
 
-    Only its first byte is requested. Raises `purpose.not_served`.
+    Only the first byte is requested. Raises `purpose.not_served`.
     """
     with open_address(address, 0, purpose, byte_range="bytes=0-0") as response:
         _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
@@ -185,7 +188,10 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
 def _copy(
     response: http.client.HTTPResponse, file: IO[bytes], limit: int, address: str, purpose: Purpose
 ) -> None:
-    """Copy a stream. Raises `purpose.not_served` if it ends early, _TooLong above `limit` bytes."""
+    """Copy the body of a response to a file.
+
+    Raises `purpose.not_served` if the body ends early, _TooLong if it exceeds `limit` bytes.
+    """
     # In some versions of Python read1 does not count `length` down, so it is read once.
     expected, copied = response.length or 0, 0
     while chunk := _read(response, expected - copied, address, purpose):
@@ -256,7 +262,7 @@ def keep_download(
 
 
 def delivery_error(address: str, error: Exception, purpose: Purpose) -> GenebError:
-    """Return `purpose.not_served` for a download that failed, before or after its first byte."""
+    """Return the error `purpose.not_served` for a download that failed at any time."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
     return purpose.not_served(
         f"{address} cannot be fetched: {reason}",

@@ -30,7 +30,7 @@ class Exit(IntEnum):
     CLEAN = 0
     OWN_FAULT = 1
     USAGE = 2
-    """The command line is wrong, or names a rule, a folder or a commit that does not exist."""
+    """The command line is wrong, or refers to a rule, folder or commit that does not exist."""
     NOT_CHECKED = 3
     """There is no input: no file, a file that is not a submission, or no model for a request."""
     MOVED = 4
@@ -63,7 +63,7 @@ class MachineFault(GenebError):
 
 
 class UsageProblem(GenebError):
-    """The command line is wrong, or names something that does not exist."""
+    """The command line is wrong, or refers to something that does not exist."""
 
     exit_code = Exit.USAGE
 
@@ -122,7 +122,7 @@ class ExtractorFailed(ExtractorRefused):
 
 
 class LimitExceeded(ExtractorRefused):
-    """The extractor was stopped at a resource limit; `limit` names it."""
+    """The extractor was stopped at a resource limit; `limit` is the name of the limit."""
 
     def __init__(self, limit: str, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -156,14 +156,14 @@ _MACHINE_FIXES = {
     errno.ELOOP: _OTHER_PATH_FIX,
     errno.ENAMETOOLONG: _OTHER_PATH_FIX,
 }
-"""Advice by errno, for errors that a bug in geneb-ci cannot cause."""
+"""Advice by errno, for errors that no bug in geneb-ci causes."""
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})
 _NETWORK_FIX = "check the network connection, then run the command again"
 _NO_TEMPORARY_FOLDER = "No usable temporary directory"
 
 
 def unwritable(path: str, error: OSError, fix: str) -> GenebError:
-    """Return the error for a file or folder of the user's that cannot be written.
+    """Return the error for a file or folder of the user that cannot be written.
 
     It is a MachineFault if the disk or a limit is the cause, else a UsageProblem with `fix`.
     """

@@ -16,11 +16,12 @@ MODE = 0o644
 
 
 def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) -> None:
-    """Write files with `jobs` processes; each is replaced atomically after all have been made.
+    """Write files (name -> content) to a folder, by `jobs` processes.
 
-    A file that already has the same bytes is not touched; a text is made chunk by chunk, so that it
-    needs little memory.
-    Raises UsageProblem for a folder that cannot be written, MachineFault for a full or broken disk.
+    Every file is first written under a temporary name; then each replaces the old one atomically. A
+    file that already has the same bytes is not touched. A `Text` is written chunk by chunk, which
+    needs little memory. Raises UsageProblem for a folder that cannot be written, MachineFault for a
+    full or broken disk.
     """
     contents, token = list(files.values()), os.urandom(4).hex()
     temporary_paths = [folder / f".{name}.{token}" for name in files]
@@ -54,7 +55,7 @@ def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) 
 
 
 def _is_unchanged(path: Path, temporary: Path) -> bool:
-    """Whether a regular file, not a link, has the bytes and the mode of the new file."""
+    """Whether `path` is a regular file with the bytes and the mode of the file `temporary`."""
     return (
         path.is_file()
         and not path.is_symlink()

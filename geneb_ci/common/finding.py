@@ -1,4 +1,4 @@
-"""Faults that rules find, findings that reports show, and the needs of rules.
+"""Faults that rules find, findings that reports show, and data that rules need.
 
 A finding adds position, severity and fix to a fault.
 """
@@ -21,8 +21,8 @@ KeyPath = tuple[str | int, ...]
 class Fault:
     """One problem that a rule found in the document.
 
-    `at` is an offset in code points, or None for the place of `path`; `on_key` points at the key of
-    the last member of `path` rather than at its value.
+    `at` is an offset in the document in code points; None: the position follows from `path`. With
+    `on_key`, it is that of the key of the last member of `path`, otherwise that of its value.
     """
 
     rule: str
@@ -33,13 +33,14 @@ class Fault:
     at: int | None = None
     on_key: bool = False
     fix: str = ""
-    """How to fix this case, if more specific than the rule's own text."""
+    """Advice for this fault, if it is more specific than that of the rule."""
     card: bool = False
     """Whether the fault is in the model card rather than in the submission."""
     file: str = ""
     """Another file that has the fault, such as the extractor; `at` is then a line, from 1."""
     score: float = 0.0
-    """How unusual the value is, 1 at the rule's threshold to 10; triage sorts files by the sum."""
+    """Points for triage, which sorts files by the sum: from 1 at the rule's threshold to 10 for the
+    most unusual value; 0 if the rule has no scale."""
     unlisted: int = 0
     """Number of further faults of the rule that are not listed."""
 
@@ -83,12 +84,13 @@ class Finding:
     expected: str
     fix: str
     score: float = 0.0
-    """How unusual the value is, 1 at the rule's threshold to 10; 0 if the rule has no scale."""
+    """Points from 1 at the rule's threshold to 10 for the most unusual value; 0 if the rule has no
+    scale."""
     unlisted: int = 0
     """Number of further findings of the rule in this file that are not listed."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
-        """Sort key of reports: by position, then by rule, so that output is deterministic."""
+        """Return the sort key of reports: by position, then by rule."""
         return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
 
 
@@ -146,7 +148,10 @@ def most_similar_name(unknown: str, known_names: list[str]) -> str | None:
 
 
 def member_hint(unknown: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a hint: the similar member that is missing, or that is there already, or ""."""
+    """Return a hint for an unknown member: a similar missing one, else a similar present one.
+
+    Return "" if no known member is similar.
+    """
     members = [*known_names]
     missing = name_hint(unknown, [member for member in members if member not in present])
     if missing:
@@ -208,7 +213,7 @@ ROWS_MIN = 8
 
 
 class Need(enum.StrEnum):
-    """Something that a rule needs beside the submission."""
+    """Something that a rule needs in addition to the submission."""
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"
@@ -231,12 +236,15 @@ class Need(enum.StrEnum):
 
     @property
     def pull_request_fix(self) -> str:
-        """Text that a report on a pull request has in place of `fix`; "" if it has `fix`."""
+        """Advice that a report on a pull request gives instead of `fix`; "" if it gives `fix`."""
         return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
 
     @property
     def practice_reason(self) -> str:
-        """Why the need is never met for the practice benchmark, as a predicate; "" if it can be."""
+        """Reason why the practice benchmark never meets the need, as a predicate after its name.
+
+        It is "" if the need can be met.
+        """
         return _PRACTICE_REASONS.get(self, "")
 
 
@@ -276,4 +284,4 @@ _PRACTICE_REASONS = {
     Need.CARD: _PRACTICE_FILES,
     Need.EXTRACTOR: _PRACTICE_FILES,
 }
-"""Predicate of a sentence about the practice benchmark."""
+"""Need -> reason why the practice benchmark never meets it, as a predicate after its name."""

@@ -1,4 +1,4 @@
-"""Restrict the text of addresses in a submission; `addresses` checks the servers."""
+"""Check the text of addresses in a submission; `addresses` checks the servers."""
 
 import re
 from urllib.parse import urlsplit
@@ -9,8 +9,8 @@ PUBLIC_ADDRESS = re.compile(
     r"https://(?!([^/:]*\.)?(?i:localhost)[:/])(?![^/:]*\.([0-9]+|0[xX][0-9A-Fa-f]*)[:/])"
     r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?/[^?#\s@\\]*"
 )
-"""An address that a submission may name: its host is a name, and not an IP address in any spelling
-that a system accepts (10.1, 0x7f.1, 0177.0.0x1); it has no query or fragment, which could have a
+"""An address that a submission may give. Its host is a name, not an IP address in any spelling that
+a system accepts (10.1, 0x7f.1, 0177.0.0x1). It has no query and no fragment, which could have a
 meaning for the program that downloads it."""
 
 

@@ -24,7 +24,7 @@ def json_text(value: Any) -> bytes:
 def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
     """Yield the JSON text of an object in pieces, so that the caller joins only once.
 
-    `members` are its keys, each with the pieces of its value.
+    `members` are (key, pieces of the text of its value).
     """
     comma = b"{"
     for key, pieces in members:
@@ -35,7 +35,10 @@ def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
 
 
 def divided_text(value: Any, depth: int) -> Iterable[bytes]:
-    """Return the text of `json_text` in pieces; objects nested up to `depth` deep are divided."""
+    """Return the same text as `json_text`, in pieces.
+
+    An object that is nested in fewer than `depth` others is divided into its members.
+    """
     if not depth or not isinstance(value, dict):
         return [json_text(value)]
     return object_text((key, divided_text(member, depth - 1)) for key, member in value.items())

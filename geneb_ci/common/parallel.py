@@ -16,8 +16,8 @@ def in_processes(
 ) -> Iterator[Result]:
     """Yield the result of `function` for each item, in their order, computed by `jobs` processes.
 
-    Items and results are pickled, `chunk` at a time; `function` is not. With one job, without fork
-    or after a process was killed, this process computes the remaining results.
+    Items and results are pickled, `chunk` at a time; `function` is not. This process computes all
+    results if there is one job or the system cannot fork, and the rest if a process was killed.
     """
     finished = 0
     if jobs > 1:
@@ -41,7 +41,7 @@ JOBS_MAX = 16
 
 
 def jobs_for(files: int) -> int:
-    """Return the number of processes for a number of files."""
+    """Return the number of processes to use for work on this many files."""
     if files < MANY_FILES:
         return 1
     return min(JOBS_MAX, processors())

@@ -24,7 +24,7 @@ PACKED_NUMBERS = 8
 GROUP_ROWS = 1 << 20
 """Maximum number of rows in a row group, which a reader and the writer hold in memory at once."""
 _SHORT_LIST = 15
-"""Number of members from which the length of a list is written after its head."""
+"""Length from which the length of a list is written in bytes after its head."""
 
 ColumnKind = Literal["text", "number", "count", "flag", "numbers"]
 
@@ -59,7 +59,7 @@ _PHYSICAL_TYPES: Mapping[ColumnKind, _PhysicalType] = {
 
 
 class _Chunk(NamedTuple):
-    """The pages of a column, and what the footer says of them."""
+    """The pages of a column in a row group, and facts about them for the footer."""
 
     content: bytes
     value_count: int
@@ -71,24 +71,27 @@ class _Chunk(NamedTuple):
 def parquet_chunks(
     columns: Sequence[ParquetColumn], rows: Iterable[Sequence[Any]], notes: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file, whose footer has `notes` as key-value metadata.
+    """Yield the bytes of a Parquet file with these rows, in pieces.
 
-    A row group has at most GROUP_ROWS rows, and only one is in memory at a time.
+    `notes` is key -> value of the footer's metadata. A row group has at most GROUP_ROWS rows, and
+    only one is in memory at a time.
     """
     yield MAGIC
     groups: list[_Struct] = []
     remaining_rows, offset, row_count = iter(rows), len(MAGIC), 0
     while (group_rows := list(itertools.islice(remaining_rows, GROUP_ROWS))) or not groups:
         by_column = list(zip(*group_rows, strict=True)) or [()] * len(columns)
-        group_size, row_count, facts = len(group_rows), row_count + len(group_rows), []
-        start = offset
+        group_size, row_count, column_facts = len(group_rows), row_count + len(group_rows), []
+        group_offset = offset
         del group_rows
         for column in columns:
             chunk = _chunk(column, by_column.pop(0))  # frees the values of the column
-            facts.append(_chunk_metadata(column, chunk, offset))
+            column_facts.append(_chunk_metadata(column, chunk, offset))
             offset += len(chunk.content)
             yield chunk.content
-        groups.append(_Struct([(1, facts), (2, _Long(offset - start)), (3, _Long(group_size))]))
+        groups.append(
+            _Struct([(1, column_facts), (2, _Long(offset - group_offset)), (3, _Long(group_size))])
+        )
     footer = _struct(
         [
             (1, 1),
@@ -130,7 +133,7 @@ def _schema(column: ParquetColumn) -> list[_Struct]:
 
 
 def _chunk_metadata(column: ParquetColumn, chunk: _Chunk, offset: int) -> _Struct:
-    """Return what the footer says of a column, whose pages are at `offset` in the file."""
+    """Return the entry of the footer for a column whose pages start at `offset` in the file."""
     path = [column.name, "list", "element"] if column.kind == "numbers" else [column.name]
     size = _Long(len(chunk.content))
     fields: list[tuple[int, Any]] = [
@@ -195,7 +198,7 @@ def _flattened(values: Iterable[Sequence[float] | None]) -> tuple[list[int], lis
 
 
 def _plain_encoded(column_kind: ColumnKind, values: Iterable[Any]) -> bytes:
-    """Return values of a kind in the PLAIN encoding of the format."""
+    """Return values of a kind of column as bytes, in the PLAIN encoding of the format."""
     if column_kind == "text":
         texts = [value.encode("utf-8", "replace") for value in values]
         return b"".join(part for text in texts for part in (struct.pack("<I", len(text)), text))
@@ -214,7 +217,7 @@ def _level_bytes(levels: Sequence[int], maximum: int) -> bytes:
 
 
 def _hybrid(numbers: Sequence[int], width: int) -> bytes:
-    """Encode numbers of `width` bits as Parquet RLE or bit-packed, whichever is shorter."""
+    """Return numbers of `width` bits as runs (RLE) or bit-packed, whichever is shorter."""
     size = (width + 7) // 8
     groups = -(-len(numbers) // PACKED_NUMBERS)
     if numbers and min(numbers) == max(numbers):
@@ -249,7 +252,7 @@ def _varint(number: int) -> bytes:
 
 
 def _struct(members: Iterable[tuple[int, Any]]) -> bytes:
-    """Return a record in Thrift's compact protocol."""
+    """Return a record, given by its numbered members, as bytes of Thrift's compact protocol."""
     encoded, last_number = [], 0
     for number, member in members:
         member_type, content = _encoded(member)

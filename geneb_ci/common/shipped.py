@@ -17,7 +17,7 @@ from geneb_ci.common.errors import BrokenInstallation
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_PLACES = {
+_FOLDERS = {
     "schemas": (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas"),
     "page": (_PACKAGE / "_shipped" / "page", _PACKAGE.parent / "leaderboard"),
     "policy": (_PACKAGE / "_shipped" / "policy", _PACKAGE.parent / "leaderboard" / "policy"),
@@ -32,7 +32,7 @@ def shipped(folder: str, name: str) -> Path:
 
     Raises BrokenInstallation if the file does not exist.
     """
-    for parent in _PLACES[folder]:
+    for parent in _FOLDERS[folder]:
         if (parent / name).is_file():
             return parent / name
     raise BrokenInstallation(
@@ -42,12 +42,12 @@ def shipped(folder: str, name: str) -> Path:
 
 
 def shipped_files(folder: str, kind: str = "repository") -> list[str]:
-    """Return the paths of the shipped files below a folder, sorted.
+    """Return the paths of the shipped files below a folder, relative to the parent, sorted.
 
-    `kind` is what `shipped` takes as its folder. Raises BrokenInstallation if there is no such
-    folder.
+    `kind` gives the parent: "schemas", "page", "policy" or "repository", as in `shipped`. Raises
+    BrokenInstallation if there is no such folder.
     """
-    for parent in _PLACES[kind]:
+    for parent in _FOLDERS[kind]:
         if (parent / folder).is_dir():
             return sorted(
                 path.relative_to(parent).as_posix()
@@ -80,12 +80,12 @@ class KnownFiles(NamedTuple):
     benchmarks: frozenset[str]
     """SHA-256 of each benchmark definition."""
     models: dict[str, dict[str, Any]]
-    """SHA-256 of each entry of the model registry to its `ModelEntry.attributes`."""
+    """SHA-256 of an entry of the model registry -> its `ModelEntry.attributes`."""
 
 
 @functools.cache
 def known_files() -> KnownFiles:
-    """Return the digests of known files. Raises BrokenInstallation if their list cannot be read."""
+    """Return the files known to be valid. Raises BrokenInstallation if their list is damaged."""
     return read_shipped(
         KNOWN_FILE,
         BYTES_MAX,
@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 
 def read_shipped(file_name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
-    """Read a shipped JSON file of `schemas`, and return what `parse` makes of its value.
+    """Read a shipped JSON file of `schemas`, and return the result of `parse` for its content.
 
     Raises BrokenInstallation if the file is missing, too large or damaged.
     """
@@ -126,18 +126,18 @@ def packed(lines: Iterable[Iterable[float]]) -> bytes:
 
 
 def fit_text(identity: str, doubles: bytes) -> str:
-    """Return the text of `FIT_FILE` for a fit: its `packed` numbers, with the digest `identity`."""
+    """Return the text of `FIT_FILE` for the `packed` numbers of a fit, with its digest."""
     text = binascii.b2a_base64(doubles, newline=False).decode()
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 
 
 def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
-    """Return the tables of a precomputed fit, which have these shapes; None if it is not stored.
+    """Return the tables, of these (height, width), of a shipped fit; None if it does not ship.
 
     `identity` is a digest of everything that the fit depends on.
     """
     shipped_identity, shipped_doubles = read_shipped(
-        FIT_FILE, FIT_BYTES_MAX, lambda it: (it["rows"], binascii.a2b_base64(it["doubles"]))
+        FIT_FILE, FIT_BYTES_MAX, lambda fit: (fit["rows"], binascii.a2b_base64(fit["doubles"]))
     )
     doubles = shipped_doubles if shipped_identity == identity else b""
     if len(doubles) != 8 * sum(height * width for height, width in shapes):

@@ -18,7 +18,7 @@ class TrustLevel(enum.StrEnum):
 
 
 class Authorship(enum.StrEnum):
-    """Whose file a row is; this does not depend on whether its scores were confirmed."""
+    """Author of a row's file: the benchmark's authors or a contributor; not related to evidence."""
 
     OFFICIAL = "official"
     CONTRIBUTED = "contributed"
@@ -39,7 +39,7 @@ LEVEL_WORDS = {
     TrustLevel.SELF_REPORTED.value: Evidence.CHECKED.value,
     TrustLevel.VERIFIED.value: Evidence.AUDITED.value,
 }
-"""Trust levels for which texts use another word, that of the evidence."""
+"""Trust level -> word that texts use instead, which is that of the evidence."""
 
 
 def level_word(level: str) -> str:
@@ -62,7 +62,7 @@ EVIDENCE_MEANING = {
         "computed the scores"
     ),
 }
-"""One line for readers of the board, in the order in which the page explains them."""
+"""Evidence -> its meaning in one line for readers of the board, in the order of the page."""
 EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.REPRODUCED)
 """Evidence in ascending order; `disputed` and `stale` are below all of these."""
 

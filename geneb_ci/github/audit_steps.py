@@ -56,14 +56,14 @@ if TYPE_CHECKING:
 
 def open_again(order: AuditOrder) -> str:
     """Return the fix that starts an audit of a pull request or of a row of main again."""
-    subject = f"row={order.row}" if order.is_on_main else f"pr={order.number}"
+    subject = f"row={order.model_id}" if order.is_on_main else f"pr={order.number}"
     return f"audit again: gh workflow run audit.yml -f {subject}"
 
 
 def open_audit(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest, draw, comment the draw, and return the order.
+    """Make a commitment to a row, publish its digest, draw, comment the draw; return the order.
 
     Raises GenebError after writing a comment with the error and its fix.
     """
@@ -79,21 +79,21 @@ def open_audit(
             github, target.number, [*earlier_orders, order], audits.drawn_text(order)
         )
     except GenebError as error:
-        audits.mark(github, target.number, report.FAILED)
+        audits.set_state_label(github, target.number, report.FAILED)
         text = audits.refused_text(target.name, error, target.retry_text, run_address())
         with contextlib.suppress(ConversationLocked):
             audits.write_refusal(github, target.number, text)
         raise error from None
-    audits.mark(github, target.number, report.RUNNING)
+    audits.set_state_label(github, target.number, report.RUNNING)
     return order
 
 
 def _order_with_draw(
     github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Commit to a head, publish the digest, draw, and return the order.
+    """Make a commitment to a row, publish its digest, draw, and return the order.
 
-    Raises AuditRefused if the head has errors.
+    Raises AuditRefused if the pull request has errors.
     """
     main = main_at(github, github.main(), further_folders(layout))
     head = target.head_sha or main.sha
@@ -138,7 +138,10 @@ def _order_with_draw(
 def _row_of(
     github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
-    """Return a pull request's model and its files. Raises AuditRefused if there are errors."""
+    """Return the id of a pull request's model, and the digests of the files of its row.
+
+    Raises AuditRefused if the pull request has errors or no row.
+    """
     checked = PullChecker(github, BaseBranch(layout), main).judge(target.head_sha)
     errors = [finding.rule for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors or checked.result is None:
@@ -151,7 +154,7 @@ def _row_of(
 
 
 def _row_on_main(layout: Layout, main: Main, model: str) -> FileDigest:
-    """Return the row of a model on main."""
+    """Return the path and the digests of a model's row on main."""
     file = Path(str(layout.submissions)) / f"{model}.json"
     path = file.relative_to(layout.root).as_posix()
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -173,7 +176,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
         )
     repository.run(
         *("-c", "credential.helper=", "fetch", "--quiet", "--depth=1", "--no-tags"),
-        *(_address(order), order.head_sha),
+        *(_git_address(order), order.head_sha),
     )
     bytes_by_path = {}
     for file in order.files:
@@ -190,18 +193,21 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
         tempfile.TemporaryDirectory() as data_folder,
     ):
         if machine.data is None and not is_practice(benchmark_of(head_layout).sha256):
-            machine = replace(machine, data=_pull_data(order, head_layout, Path(data_folder)))
+            machine = replace(machine, data=_fetch_data(order, head_layout, Path(data_folder)))
         unsigned = Signing(head_layout, None, audits_of(head_layout), say)
         return rerun_plan(order.plan, unsigned, machine).outcome
 
 
-def _address(order: AuditOrder) -> str:
+def _git_address(order: AuditOrder) -> str:
     server = os.environ.get("AUDIT_SERVER") or os.environ.get("GITHUB_SERVER_URL") or ""
     return repository_address(order.repository, {"GITHUB_SERVER_URL": server})
 
 
-def _pull_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
-    """Return the folder, filled with the data of the tasks to be rerun. Raises NothingChecked."""
+def _fetch_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
+    """Fetch the data of the tasks to be rerun into `folder`, and return it.
+
+    Raises NothingChecked if that fails.
+    """
     tasks = [word for task in order.plan.chosen for word in ("--tasks", task.task)]
     definition = layout.root / "schemas" / "benchmark.json"
     command = [sys.executable, "-I", "-m", "geneb_ci", "data", "pull", str(folder), *tasks]
@@ -228,7 +234,7 @@ def deliver_outcome(
         orders.append(order)
 
     def write_state(label: str, comment: str) -> None:
-        audits.mark(github, order.number, label)
+        audits.set_state_label(github, order.number, label)
         audits.write_comment(github, order.number, orders, comment)
 
     try:
@@ -257,14 +263,15 @@ def _deliver(
         )
     if not audits.is_published(github, order):
         raise AuditRefused(
-            "GitHub shows no status with the commitment of this audit at the time of the order",
+            "GitHub shows no status with the commitment of this audit that was set at "
+            f"{order.plan.committed_at}",
             open_again(order),
         )
     with _main_with_row(github, layout, order, {}) as (audited, row):
         folder, root = audits_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
         signing = Signing(audited.layout, signer, folder, say, shown_on)
-        signing.start(order.plan, order.number)
+        signing.sign_start(order.plan, order.number)
         path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
         verification = _verify(find_layout(root), path, open_again(order))
         paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]
@@ -293,14 +300,14 @@ def _deliver(
         return label, audits.record_text(order, verification, outcome.verdict, step)
     with writer:
         number = _propose(writer, attached, audited.commit, row)
-    audits.mark(github, number, label)
+    audits.set_state_label(github, number, label)
     _close(github, attached, is_open=pull is None or pull.state == "open")
     step = (
-        f"Merge #{number}, which has this row and its record; this pull request is closed for it."
+        f"Merge #{number}, which has this row and its record, and replaces this pull request."
         if attached.is_whole
         else f"#{number} has only the record; merge it, so that this draw counts."
     )
-    say(f"{subject}; #{number}")
+    say(f"{subject}; pull request #{number} has its record")
     return label, audits.record_text(order, verification, outcome.verdict, step)
 
 

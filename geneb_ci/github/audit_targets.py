@@ -37,7 +37,7 @@ class AuditTarget(NamedTuple):
 
     @property
     def retry_text(self) -> str:
-        """How to start its audit again, in Markdown."""
+        """The command or the label that starts the audit again, in Markdown."""
         if self.model:
             return f"`gh workflow run audit.yml -f row={self.model}`"
         return f"set the label `{AUDIT_LABEL}` again"
@@ -46,7 +46,8 @@ class AuditTarget(NamedTuple):
 def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
     """Return the open pull request to audit: the given one, or the oldest with the label.
 
-    A pull request with a locked conversation cannot be audited and comes after all others.
+    Returns None if none has the label. A pull request with a locked conversation cannot be audited
+    and comes after all others.
     Raises HeadMoved if the given one is closed or not to the default branch, and UnexpectedReply
     if none is found but an unreadable pull request may have the label.
     """

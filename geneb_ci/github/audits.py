@@ -65,7 +65,7 @@ class AuditOrder(StrictModel):
     """Whether the row is on main; then `number` is an issue and `head_sha` a commit of main."""
 
     @property
-    def row(self) -> str:
+    def model_id(self) -> str:
         """Id of the model."""
         return self.plan.commitment.model_id
 
@@ -100,9 +100,9 @@ def is_published(github: GitHub, order: AuditOrder) -> bool:
 
 
 def files_at_head(reader: GitReader, files: Iterable[FileDigest]) -> dict[str, bytes]:
-    """Return the bytes of the files of a row, each checked against its digest.
+    """Return the bytes of the files of a row by path; one request for each file.
 
-    One request a file. Raises Tampered.
+    Raises Tampered if they do not match their git object ids, or are too large.
     """
     contents = {}
     for file in files:
@@ -113,8 +113,8 @@ def files_at_head(reader: GitReader, files: Iterable[FileDigest]) -> dict[str, b
     return contents
 
 
-def mark(github: GitHub, number: int, state: str) -> None:
-    """Replace the labels of an audit's state by `state`; keep labels that people set meanwhile."""
+def set_state_label(github: GitHub, number: int, state: str) -> None:
+    """Replace the labels that show the state of an audit by `state`; keep all other labels."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     present = github.labels(number)
     if audit_labels & set(present) != {state} or UNREADABLE in present:
@@ -140,10 +140,11 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
 
 
 def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
-    """Return the draws for a method from the comments on this and all audited pull requests.
+    """Return earlier draws for the model of a commitment, from comments on audited pull requests.
 
-    Audited pull requests, open or closed, are found by their labels; only the newest 500 are read,
-    and a note says if there are more. Raises the errors of `earlier_orders`.
+    The same model has the same id, weights, code or claims. Pull request `number` and all others,
+    open or closed, with a label of an audit are read; of these, the newest 500, and `note` gets a
+    message if there are more. Raises the errors of `earlier_orders`.
     """
     audited_numbers: set[int] = set()
     for label in AUDIT_STATES:
@@ -197,7 +198,7 @@ def _audit_comment(github: GitHub, number: int) -> Comment | None:
 
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
-    """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
+    """Write our only comment on the audits of a pull request, with their draws in a hidden line."""
     line_by_commitment = {
         order.plan.commitment_sha256: encode(order, RETRY_FIX) for order in orders
     }
@@ -226,7 +227,7 @@ def drawn_text(order: AuditOrder) -> str:
     """Return the comment on an audit with a draw."""
     plan = order.plan
     return (
-        f"### Audit of {code(order.row)}: tasks are drawn\n\n"
+        f"### Audit of {code(order.model_id)}: tasks are drawn\n\n"
         f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
         f"{plan.committed_at}, as status `{AUDIT_CONTEXT}`. Round {_round(plan)} of the beacon "
         f"drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
@@ -242,8 +243,8 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     """Return the comment on an audit without a record, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
-        f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. Its draw "
-        f"counts for the next audit; set the label `{AUDIT_LABEL}` for another.{run_text(run)}\n"
+        f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
+        f"counts for the next audit, which the label `{AUDIT_LABEL}` starts.{run_text(run)}\n"
     )
 
 
@@ -264,7 +265,7 @@ def record_text(order: AuditOrder, verification: Verification, verdict: str, nex
     ]
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
-        f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
+        f"### Audit of {code(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
         f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
         f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
@@ -292,7 +293,9 @@ def propose(
     """
     branch = f"{BRANCH_PREFIX}/{order.number}-{record}"
     has_row = len(files) > 1
-    title = f"Add {order.row} and its audit" if has_row else f"Add an audit of {order.row}"
+    title = (
+        f"Add {order.model_id} and its audit" if has_row else f"Add an audit of {order.model_id}"
+    )
     message = f"{title}\n\nAudit {record} of #{order.number}, commit {order.head_sha}."
     if branch not in writer.branches(branch):
         writer.make_branch(branch, main, files, message)

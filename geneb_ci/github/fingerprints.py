@@ -93,11 +93,11 @@ def _skeletons(model: str) -> frozenset[str]:
     return skeletons(model) if model.strip() else frozenset()
 
 
-def _is_copy(scores: str, other_scores: str) -> bool:
-    """Whether all cells are nearly equal, or more of them than in any two real models."""
+def _is_copy(encoded: str, other_encoded: str) -> bool:
+    """Whether all scores are nearly equal, or more of them than of any two real models."""
     pairs = [
         (x, y)
-        for x, y in zip(_cells(scores), _cells(other_scores), strict=False)
+        for x, y in zip(_cells(encoded), _cells(other_encoded), strict=False)
         if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)

@@ -22,9 +22,9 @@ from reference_harness.formats.text import Say
 IMAGE = "python:3.13"
 """Container image of a Job: Debian with git, into which bubblewrap is installed."""
 PASSED_VARIABLES = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
-"""Variables about the machine for `tools/audit-job`."""
+"""Environment variables that a Job gets from this program's environment, if they are set."""
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
-# Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
+# Seconds for starting, in addition to the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
 # Seconds that a job of GitHub waits for a Job: `timeout-minutes` of the job `ready`, less ten
 # minutes for what comes before and after. A longer one would be cut off, and the Job with it.
@@ -119,13 +119,14 @@ def require_time(seconds: int) -> None:
         seconds_max = HOSTED_JOB_S - QUEUE_S
         raise UsageProblem(
             f"a Job of the Hub that takes {seconds / 3600:.2f} h may run longer than the job of "
-            "GitHub that waits for it, which then cancels it",
-            f"set AUDIT_TIMEOUT to at most {seconds_max / 60:.0f}m, or run `audit send` elsewhere",
+            "GitHub that waits for it, and the Job is canceled when that job ends",
+            f"set AUDIT_TIMEOUT to at most {seconds_max / 60:.0f}m, or run `audit send` "
+            "outside of GitHub",
         )
 
 
 class JobRequest(NamedTuple):
-    """What a Job runs: a script from main's code, with addresses in its environment."""
+    """A Job to start: its name, its script, and the environment variables of the script."""
 
     name: str
     script: str
@@ -137,13 +138,13 @@ def audit_request(order: AuditOrder) -> JobRequest:
     passed_variables = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
     environment = {
         **passed_variables,
-        **_checkout(order.repository, order.main_sha),
+        **_checkout_variables(order.repository, order.main_sha),
         "AUDIT_ORDER": encode(order, RETRY_FIX),
     }
     return JobRequest(f"geneb-audit-{order.number}", SCRIPT, environment)
 
 
-def _checkout(repository: str, main_sha: str) -> dict[str, str]:
+def _checkout_variables(repository: str, main_sha: str) -> dict[str, str]:
     return {
         "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
         "AUDIT_REPOSITORY": repository,
@@ -181,8 +182,9 @@ def run_job(
 ) -> EndedJob:
     """Run a Job without secret, volume or open port, and return it with its log.
 
-    The log of a completed Job is read a few times, until `is_complete`. If this function ends
-    before the Job, the Job is canceled.
+    The log of a completed Job is read at most three times, until `is_complete` is true of its
+    lines. If this function ends before the Job, the Job is canceled. `poll` is the time in seconds
+    between two requests.
     """
     job = call_hub(
         client.run_job,
@@ -255,7 +257,9 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
     """
     machine = machine_offer(client, cheapest_flavor(client), PROBE_SECONDS)
     say(machine.text)
-    request = JobRequest("geneb-audit-probe", PROBE_SCRIPT, _checkout(repository, main_sha))
+    request = JobRequest(
+        "geneb-audit-probe", PROBE_SCRIPT, _checkout_variables(repository, main_sha)
+    )
     ended_job = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
     if ended_job.stage != "COMPLETED":
         raise ended_job.failure("the test of the sandbox", say)
@@ -263,7 +267,7 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
 
 
 def levels_in(lines: Iterable[str]) -> list[int]:
-    """Return the levels of the sandbox that work, as `geneb-ci doctor` prints them."""
+    """Return the sandbox levels that work, according to lines that `geneb-ci doctor` printed."""
     return sorted(int(match[1]) for match in map(_LEVEL.fullmatch, lines) if match is not None)
 
 
@@ -289,7 +293,10 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
 
 
 def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call the Hub. Raises NothingChecked if it fails, UsageProblem for a refused token."""
+    """Return the result of a call to the Hub.
+
+    Raises NothingChecked if the Hub fails, and UsageProblem if it refuses the token.
+    """
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx
 

@@ -279,7 +279,7 @@ _ACTION_BY_RULE = {
     "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
     "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
 }
-"""By rule that needs a maintainer's decision: the action; the first rule with findings decides."""
+"""Action for each rule that needs a maintainer's decision; the first with findings decides."""
 
 
 def _review(verdict: PullVerdict) -> NextAction:

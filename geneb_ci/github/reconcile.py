@@ -230,13 +230,13 @@ class OpenPulls:
         return True
 
     @functools.cached_property
-    def heads(self) -> dict[str, list[int]]:
-        """Numbers of the pull requests with each head commit."""
+    def numbers_with_head(self) -> dict[str, list[int]]:
+        """Numbers of the pull requests with a head commit, by its id; the smallest first."""
         return numbers_by_head(self.pulls)
 
     def passing_with_other_heads(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the fingerprints, by number, of the passing pull requests with another head."""
-        same_head = {*self.heads.get(pull.head.sha, ()), pull.number}
+        same_head = {*self.numbers_with_head.get(pull.head.sha, ()), pull.number}
         return {
             number: fingerprint
             for number, fingerprint in self.passing.items()
@@ -297,7 +297,9 @@ def _read_sweep(github: GitHub, open_pulls: OpenPulls, open_list: OpenList) -> l
         open_pulls.waits = known_waits(github)
         _withdraw_unreadable(github, open_pulls, open_list.unreadable)
         read_facts(github, open_pulls)
-        open_pulls.stale += passing_outside_main(github, open_list.pulls, open_pulls.heads)
+        open_pulls.stale += passing_outside_main(
+            github, open_list.pulls, open_pulls.numbers_with_head
+        )
         if not open_pulls.pulls:
             return []
         queued_groups, problems = waiting_groups(
@@ -372,7 +374,9 @@ def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:
     """
     numbers, waits = {pull.number for pull in open_pulls.pulls}, open_pulls.waits
     first_pulls = [
-        pull for pull in open_pulls.pulls if open_pulls.heads[pull.head.sha][0] == pull.number
+        pull
+        for pull in open_pulls.pulls
+        if open_pulls.numbers_with_head[pull.head.sha][0] == pull.number
     ]
     due_numbers = {
         p.number for p in first_pulls if is_due(waits.get(p.number), p.head.sha, github.wire.now)
@@ -460,7 +464,7 @@ def _verdict_and_commands(
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}
-    pull_numbers = open_pulls.heads[pull.head.sha]
+    pull_numbers = open_pulls.numbers_with_head[pull.head.sha]
     current_commands, should_store_seen = read_commands(
         github, pull_numbers, earlier_commands, open_pulls.rights, comments_by_pull
     )
@@ -536,7 +540,9 @@ def _check_pulls(
                     )
                     continue
                 failures, verdict = 0, decision.verdict
-                command_state = open_pulls.command_states[open_pulls.heads[pull.head.sha][0]]
+                command_state = open_pulls.command_states[
+                    open_pulls.numbers_with_head[pull.head.sha][0]
+                ]
                 verdicts.append(verdict.model_copy(update=command_state._asdict()))
                 open_pulls.progress.note([pull.number], PullState.JUDGED)
                 if verdict.outcome in PASSING and verdict.fingerprint is not None:

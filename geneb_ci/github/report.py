@@ -232,12 +232,12 @@ def publish(
     our_comment = own_comment(conversation.comments, github.author)
     has_same_comment = our_comment is not None and _is_same_text(our_comment.body, comment_text)
     # 2. The label, before the list of the other labels is outdated.
-    unlabelled: NoSuchLabel | None = None
+    label_error: NoSuchLabel | None = None
     is_labelled = False
     try:
         is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
     except NoSuchLabel as problem:
-        unlabelled = problem
+        label_error = problem
     if _has_new_audit_command(verdict, our_comment):
         github.add_label(verdict.number, AUDIT_LABEL)
     # 3. The comment: edited if it exists, else created.
@@ -250,8 +250,8 @@ def publish(
     has_same_status = conversation.state == state and has_same_comment
     if not has_same_status:
         github.set_status(verdict.head_sha, state, verdict.description)
-    if unlabelled is not None:
-        raise unlabelled
+    if label_error is not None:
+        raise label_error
     written = WrittenParts(
         status=not has_same_status, labels=is_labelled, comment=not has_same_comment
     )

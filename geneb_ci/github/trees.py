@@ -104,8 +104,8 @@ def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main
     Raises Tampered if an answer contradicts itself.
     """
     base = reader.merge_base(main.sha, head)
-    base_files, base_cut = reader.tree(base.tree)
-    files_at_head, head_cut = reader.tree(head)
+    base_files, is_base_cut = reader.tree(base.tree)
+    files_at_head, is_head_cut = reader.tree(head)
     main_files = main.files
     paths = sorted(
         path
@@ -115,7 +115,7 @@ def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main
     files = tuple(FileChange(path, main_files.get(path), files_at_head.get(path)) for path in paths)
     outdated = tuple(path for path in paths if base_files.get(path) != main_files.get(path))
     change = Change(
-        files, is_truncated=base_cut or head_cut, folders=folders, outdated_paths=outdated
+        files, is_truncated=is_base_cut or is_head_cut, folders=folders, outdated_paths=outdated
     )
     blob_by_path = {**main_files, **{path: files_at_head.get(path) for path in paths}}
     head_files = {path: blob for path, blob in blob_by_path.items() if blob is not None}

@@ -1,4 +1,4 @@
-"""The list of pull requests that could not be read or written; waiting times double.
+"""The list of pull requests that could not be read or written, each with its next attempt.
 
 The list is the text of one issue, in which maintainers see the reasons. Only the job that writes
 verdicts changes it; that job may not change code. Neither a cache nor an artifact has the list,

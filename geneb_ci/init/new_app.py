@@ -33,7 +33,7 @@ from geneb_ci.github.audit_ready import (
 )
 from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
-from geneb_ci.github.settings.apply import verdict
+from geneb_ci.github.settings.apply import set_verdict_rule
 from geneb_ci.github.settings.client import SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.github.wire import Wire
@@ -175,7 +175,9 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
         client.set_value(variable_path(VERDICT_APP), str(app.id))
         client.set_value(variable_path(VERDICT_BOT), str(user.id))
-        verdict(client, [setting for setting in SETTINGS if setting.apply == verdict.__name__])
+        set_verdict_rule(
+            client, [setting for setting in SETTINGS if setting.apply == set_verdict_rule.__name__]
+        )
     except GenebError as error:
         raise UsageProblem(
             f"the App {app.slug} is installed, but main still accepts verdicts from others: "

@@ -24,7 +24,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import connect
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings import diagnosis, hub
-from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
+from geneb_ci.github.settings.apply import AppliedSettings, set_wrong_settings
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis
 from geneb_ci.github.settings.features import Feature, features_of
@@ -202,7 +202,7 @@ def apply_settings(
 
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
-    for change in settings_applied(client, diagnosis.diagnoses_of(client, settings)):
+    for change in set_wrong_settings(client, diagnosis.diagnoses_of(client, settings)):
         say(_line(client, change))
 
 
@@ -251,7 +251,7 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
                     "the permissions that it needs",
                 )
     if os.environ.get("HF_TOKEN"):
-        hub.refuse_token(os.environ["HF_TOKEN"])
+        hub.require_writing_token(os.environ["HF_TOKEN"])
 
 
 def require_path(folder: Path) -> None:

@@ -14,7 +14,12 @@ from geneb_ci.audit.record.old_log import (
     LogBroken,
     check_extends,
 )
-from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
+from geneb_ci.audit.record.published import (
+    STATEMENTS_BYTES_MAX,
+    STATEMENTS_PATH,
+    lost_since,
+    statements_in,
+)
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
@@ -172,7 +177,11 @@ def must_keep_statements(
     If the generation has statements, a Space that never had a board is refused unless `is_new`. A
     rollback may have fewer statements, but no statement that was never published.
     """
-    new_statements = statements_in(generation.files[PATH]) if PATH in generation.files else {}
+    new_statements = (
+        statements_in(generation.files[STATEMENTS_PATH])
+        if STATEMENTS_PATH in generation.files
+        else {}
+    )
     earlier_statements = published_statements(space)
     if new_statements and not earlier_statements and state.manifest is None and not is_new:
         count = plural(len(new_statements), "signed statement")
@@ -211,7 +220,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
         match = _STATEMENTS.search(past_commit.message)
         if match is not None and match[1] in statements:
             continue
-        raw = space.read_if_there(PATH, past_commit.commit, BYTES_MAX)
+        raw = space.read_if_there(STATEMENTS_PATH, past_commit.commit, STATEMENTS_BYTES_MAX)
         if raw is None:
             continue
         statements.add(hashlib.sha256(raw).hexdigest())
@@ -219,7 +228,8 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
             lists[past_commit.commit] = statements_in(raw)
         except ValueError as error:
             raise SpaceDiffers(
-                f"{space.resource} at {past_commit.commit}: {PATH} cannot be read: {error}",
+                f"{space.resource} at {past_commit.commit}: {STATEMENTS_PATH} cannot be read: "
+                f"{error}",
                 "a newer geneb-ci or another program wrote it: find out who made that commit",
             ) from error
     return lists
@@ -228,7 +238,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
 def _message(action: str, generation: Generation, *lines: str) -> str:
     """Return a commit message: a subject, then generation, commit and digest of statements."""
     board, commit = generation.manifest.generation, generation.manifest.source_commit
-    raw = generation.files.get(PATH)
+    raw = generation.files.get(STATEMENTS_PATH)
     statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
     subject_lines = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
     facts = [f"Generation: {board}", f"Source-commit: {commit}"]

@@ -1,7 +1,7 @@
 """Runs an untrusted extractor, and accepts nothing from it but a matrix of numbers.
 
-`README.md` beside this file has an example, and says what each level promises, what it does not,
-and where each limit is; `docs/maintainer/sandbox.md` has the reasons and the measurements.
+`README.md` in this folder has an example, and says what each level promises, what it does not, and
+where each limit is; `docs/maintainer/sandbox.md` has the reasons and the measurements.
 
 Internal: programs use `geneb_ci` itself.
 """

@@ -22,11 +22,12 @@ CAPABILITY_VERSION = 0x20080522
 LAST_CAPABILITY = 63
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 PATH_BENEATH = 1
-ABI_OF_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
-"""Version of Landlock's interface to the bits of all its rights to files."""
+RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
+"""Version of Landlock's interface -> bits of all rights to files that this version has."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
 INNER_ID = 1000
+"""Number of the user and of the group inside the sandbox."""
 SETUP_FAILED = 125
 """Exit code if the confinement could not be set up, so that the command was not run."""
 
@@ -34,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in errors.py)
-    """The kernel refused a step."""
+    """The kernel refused a step of the confinement."""
 
 
 def checked_call(operation: str, return_code: int) -> int:
@@ -50,11 +51,13 @@ def prctl(operation: str, *arguments: int) -> int:
     return checked_call(operation, _libc.prctl(*padded))
 
 
-def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount a file system. Raises KernelRefused if that fails."""
-    encoded = [None if word is None else word.encode() for word in (source, target, kind)]
-    options = None if data is None else data.encode()
-    code = _libc.mount(*encoded, ctypes.c_ulong(flags), options)
+def mount(
+    source: str, target: str, file_system: str | None, flags: int, options: str | None = None
+) -> None:
+    """Mount `source` at the folder `target`. Raises KernelRefused if that fails."""
+    encoded = [None if word is None else word.encode() for word in (source, target, file_system)]
+    encoded_options = None if options is None else options.encode()
+    code = _libc.mount(*encoded, ctypes.c_ulong(flags), encoded_options)
     checked_call(f"mount on {target}", code)
 
 
@@ -67,10 +70,10 @@ def enter_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{INNER_ID} {group} 1", encoding="ascii")
 
 
-def mount_plan(plan: dict[str, Any]) -> None:
+def mount_folders(plan: dict[str, Any]) -> None:
     """Mount the plan's folders and files below /mnt, and memory at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
-    size = f"size={plan['tmp_bytes']},mode=0755"
+    tmpfs_options = f"size={plan['tmp_bytes']},mode=0755"
     # Landlock later makes this read-only, so that it cannot grow.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
     for path, host_path in plan["folders"].items():
@@ -87,7 +90,7 @@ def mount_plan(plan: dict[str, Any]) -> None:
         with os.fdopen(descriptor, "rb") as stream:
             inside_path.write_bytes(stream.read())
     for path in plan["scratch"]:
-        mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, size)
+        mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, tmpfs_options)
 
 
 def drop_capabilities() -> None:
@@ -99,15 +102,20 @@ def drop_capabilities() -> None:
     prctl("no new privileges", PR_SET_NO_NEW_PRIVS, 1)
 
 
-def landlock(plan: dict[str, Any]) -> None:
-    """Allow only the plan's files; if the kernel can, refuse TCP, abstract sockets and signals."""
+def restrict_files(plan: dict[str, Any]) -> None:
+    """Allow only the plan's files, by Landlock.
+
+    Newer kernels then also refuse TCP, abstract sockets and signals to other processes.
+    """
     abi = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
-    rights = ABI_OF_RIGHTS[max(version for version in ABI_OF_RIGHTS if version <= abi)]
+    rights = RIGHTS_BY_ABI[max(version for version in RIGHTS_BY_ABI if version <= abi)]
     network = 0x3 if abi >= ABI_NETWORK else 0
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
-    size = 24 if scopes else 16 if network else 8
-    ruleset = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
+    attribute_size = 24 if scopes else 16 if network else 8
+    ruleset = checked_call(
+        "landlock", _libc.syscall(LANDLOCK_CREATE, attributes, attribute_size, 0)
+    )
     for path in plan["readable"]:
         allow(ruleset, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
     for path in plan["scratch"]:
@@ -119,7 +127,10 @@ def landlock(plan: dict[str, Any]) -> None:
 
 
 def allow(ruleset: int, path: str, rights: int) -> None:
-    """Add rights to a file, or to all below a folder, to a ruleset; ignore a missing path."""
+    """Add a rule to a Landlock ruleset: `rights` to a file, or to everything in a folder.
+
+    A path that does not exist is ignored.
+    """
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -146,7 +157,7 @@ def main(descriptor: int) -> NoReturn:
     try:
         prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)
         enter_namespaces()
-        mount_plan(plan)
+        mount_folders(plan)
         child = os.fork()
         if child == 0:
             prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -154,7 +165,7 @@ def main(descriptor: int) -> NoReturn:
             os.chdir(plan["folder"])
             os.closerange(3, plan["open_files"])
             drop_capabilities()
-            landlock(plan)
+            restrict_files(plan)
             filter_calls(bytes.fromhex(plan["program"]))
             os.execve(plan["command"][0], plan["command"], plan["environment"])  # noqa: S606
     except (KernelRefused, OSError) as error:

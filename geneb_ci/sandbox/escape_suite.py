@@ -19,7 +19,7 @@ from typing import Any
 
 Outcome = tuple[bool, str]
 """Whether an attempt was refused, and a detail."""
-TIMEOUT = 0.5
+TIMEOUT_SECONDS = 0.5
 METADATA = ("169.254.169.254", 80)
 """Address at which clouds answer with credentials. It is link-local: nothing leaves the machine."""
 NAME = "canary.invalid"
@@ -57,10 +57,11 @@ NUMBERS = {
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _planted: dict[str, Any] = {}
+"""Facts about what was planted outside: ports, paths, process ids; not the secrets."""
 
 
 def _refusal_by_error(action: Callable[..., object], *arguments: object) -> Outcome:
-    """Return whether an action raised OSError, as it should, and its error name."""
+    """Call an action, and return whether it raised OSError, as it should, and the error's name."""
     try:
         action(*arguments)
     except OSError as error:
@@ -69,7 +70,7 @@ def _refusal_by_error(action: Callable[..., object], *arguments: object) -> Outc
 
 
 def _refusal_by_result(return_code: int) -> Outcome:
-    """Return whether a call of the C library failed, as it should, and its error name."""
+    """Return whether a call of the C library failed, as it should, and the error's name."""
     if return_code >= 0:
         return False, f"it returned {return_code}"
     return True, errno.errorcode.get(ctypes.get_errno(), "")
@@ -77,7 +78,7 @@ def _refusal_by_result(return_code: int) -> Outcome:
 
 def _connect(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:
     with socket.socket(family, kind) as connection:
-        connection.settimeout(TIMEOUT)
+        connection.settimeout(TIMEOUT_SECONDS)
         connection.connect(address)
 
 
@@ -146,7 +147,10 @@ def ssh_keys() -> Outcome:
 
 
 def environment() -> Outcome:
-    """Find the secret of the launcher's environment in this process or any other."""
+    """Look for the secret of the launcher's environment in this and other processes.
+
+    Their environments and command lines are searched.
+    """
     contents = [os.environb.get(key, b"") for key in os.environb]
     for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
         for file_name in ("environ", "cmdline"):
@@ -201,7 +205,7 @@ def write_system() -> Outcome:
 
 
 def _write_file(folder: str) -> None:
-    with Path(folder, "written-by-the-probe-suite").open("x", encoding="ascii"):
+    with Path(folder, "written-by-the-escape-suite").open("x", encoding="ascii"):
         pass
 
 
@@ -247,7 +251,7 @@ def mount() -> Outcome:
 
 
 def trace() -> Outcome:
-    """Trace pid 1 of the sandbox, which could then be stopped; make itself traceable."""
+    """Trace pid 1 of the sandbox, which could stop it; let the parent trace this process."""
     # Seizing does not stop pid 1, as attaching would, so a suite that succeeds still ends.
     refused, _ = _refusal_by_result(_libc.ptrace(PTRACE_SEIZE, 1, None, None))
     if not refused:
@@ -269,13 +273,13 @@ def rare_calls() -> Outcome:
 
 
 def new_privileges() -> Outcome:
-    """Check whether a set-user-id program could gain rights."""
+    """Check whether a set-user-id program could get the rights of its owner."""
     flag = _libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
     return flag == 1, f"NoNewPrivs {flag}"
 
 
 def capabilities() -> Outcome:
-    """Check for any capability."""
+    """Check whether this process has any capability."""
     header, capability_sets = (
         struct.pack("<Ii", CAPABILITY_VERSION, 0),
         ctypes.create_string_buffer(24),
@@ -354,7 +358,7 @@ def _files() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Make every attempt; an attempt that raises another error than OSError is not refused."""
+    """Make every attempt; one that raises an unexpected error counts as not refused."""
     _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
     outcomes: dict[str, Outcome] = {}
     for attempt_name, attempt in ATTEMPTS.items():

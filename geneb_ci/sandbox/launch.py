@@ -29,14 +29,17 @@ READABLE = ("/proc/cpuinfo", "/proc/meminfo")
 
 
 def landlock_command() -> list[str]:
-    """Return the command of level 1, without its argument, the descriptor of the plan."""
+    """Return the command that confines at level 1; the descriptor of the plan is to be appended."""
     return [sys.executable, "-I", "-S", "-B", str(Path(confine.__file__).resolve())]
 
 
 def landlock_plan(
     view: SandboxView, limits: Limits, data: dict[str, int], program: bytes, command: Sequence[str]
 ) -> bytes:
-    """Return the plan of level 1 for `confine.py`, as JSON."""
+    """Return the plan that `confine.py` follows at level 1, as JSON.
+
+    `data` is path inside -> descriptor with the content; `program` is the filter of system calls.
+    """
     links, folders = mounts.system_links()
     return json.dumps({
         "inside": mounts.INSIDE,
@@ -65,9 +68,9 @@ class Sandbox:
     kind: str
     """`bubblewrap`, `landlock`, `gvisor` or `none`."""
     scratch: Path
-    """A folder on the host, removed when the audit ends."""
+    """A folder on the host for files of the sandbox, removed when the audit ends."""
     devices: tuple[str, ...] = ()
-    """GPU device files that are bound."""
+    """GPU device files of the host that the sandbox can use."""
 
     def visible_path(self, view: SandboxView) -> Callable[[str], str]:
         """Return a function that turns a path of the view into the path that the process sees."""
@@ -98,9 +101,14 @@ def start_sandboxed(
         argv, descriptors, environment = _launch_parts(sandbox, view, limits, command, stack)
         prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
-        words = [f"{name}={value}" for name, value in sorted(environment.items())]
+        assignments = [f"{name}={value}" for name, value in sorted(environment.items())]
         with subprocess.Popen(  # noqa: S603 (built here, no shell)
-            [*prefix, *kernel_limits(limits), *(["/usr/bin/env", *words] if words else []), *argv],
+            [
+                *prefix,
+                *kernel_limits(limits),
+                *(["/usr/bin/env", *assignments] if assignments else []),
+                *argv,
+            ],
             env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -129,16 +137,16 @@ def _launch_parts(
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         mounts.gvisor_bundle(folder, view, limits, command)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
-    data = {path: _memory_file(content, stack) for path, content in view.data.items()}
+    data_descriptors = {path: _memory_file(content, stack) for path, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
-        plan = _memory_file(landlock_plan(view, limits, data, program, command), stack)
-        return [*landlock_command(), str(plan)], [plan, *data.values()], {}
+        plan = _memory_file(landlock_plan(view, limits, data_descriptors, program, command), stack)
+        return [*landlock_command(), str(plan)], [plan, *data_descriptors.values()], {}
     filter_descriptor = _memory_file(program, stack)
-    options = mounts.bubblewrap_options(view, limits, data, filter_descriptor)
-    arguments = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(mounts.bubblewrap_path()), "--args", str(arguments), "--", *command]
-    return argv, [arguments, filter_descriptor, *data.values()], {}
+    options = mounts.bubblewrap_options(view, limits, data_descriptors, filter_descriptor)
+    options_descriptor = _memory_file("".join(f"{word}\0" for word in options).encode(), stack)
+    argv = [str(mounts.bubblewrap_path()), "--args", str(options_descriptor), "--", *command]
+    return argv, [options_descriptor, filter_descriptor, *data_descriptors.values()], {}
 
 
 def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
@@ -152,7 +160,7 @@ def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
 
 
 def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
-    """Prepare level 0: write the data as files, and return the environment of the view."""
+    """Write the view's data as files, and return its environment, for level 0."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)
     for path, content in view.data.items():
@@ -168,7 +176,7 @@ def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, st
 
 
 def _parent(path: str, view: SandboxView) -> Path:
-    """Return the host's folder with the folder that the view has below `path`."""
+    """Return the folder of the host whose subfolder the view shows below `path`."""
     inside_path = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inside_path]).parent
 
@@ -179,7 +187,7 @@ and write no bytecode. The option `-I` would ignore PYTHONPATH, which has the pa
 
 
 def python_of(sandbox: Sandbox, view: SandboxView) -> str:
-    """Return the interpreter to run."""
+    """Return the path of the Python interpreter to run in the sandbox."""
     return sys.executable if sandbox.kind == NONE else view.python
 
 

@@ -1,4 +1,4 @@
-"""The levels of the sandbox, and trials of them on this machine; a level is never lowered."""
+"""The levels of the sandbox, each tried on this machine before use; a level is never lowered."""
 
 import contextlib
 import platform
@@ -44,10 +44,10 @@ import ctypes, sys
 error = ctypes.CDLL("libcuda.so.1").cuInit(0)
 sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
 """
-"""Code of the trial of a GPU: without it, a run would fail in the same way, after the draw."""
+"""Code of the trial of a GPU. Without the trial, a run would fail only after the draw."""
 CUDA_FIX = (
-    "at level 1, which hides /proc from the driver, pass --level 2; where `nvidia-smi` fails "
-    "outside, too, repair the driver; or audit on the CPU: --device cpu"
+    "at level 1, which hides /proc from the driver, pass --level 2; if `nvidia-smi` fails outside "
+    "the sandbox, too, repair the driver; or audit on the CPU: --device cpu"
 )
 
 NAMESPACES_FIX = (
@@ -132,9 +132,9 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
             lines = [line for line in printed_text.splitlines() if line.strip()]
             # Only the last line of a traceback has the cause.
             cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
-            words = " ".join(" ".join(cause_lines).split())
+            cause = " ".join(" ".join(cause_lines).split())
             settings = mounts.refusing_settings()
-            return "; ".join([words or f"exit code {process.returncode}", *settings])
+            return "; ".join([cause or f"exit code {process.returncode}", *settings])
     return None
 
 

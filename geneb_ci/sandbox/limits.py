@@ -56,14 +56,14 @@ def advice(limit: str) -> str:
     if limit not in OPTIONS:
         return "this limit is fixed: ask the contributor for an extractor that stays below it"
     return (
-        f"if the extractor is trustworthy, raise the limit by {OPTIONS[limit]}; else the audit "
+        f"if the extractor is trustworthy, raise the limit with {OPTIONS[limit]}; else the audit "
         "ends without a record"
     )
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one run; the name of a limit with a unit ends in it."""
+    """Limits of one run. The names end with the units; `width` is in columns."""
 
     seconds: int = SECONDS
     """Seconds of one run, which embeds one task."""
@@ -101,7 +101,7 @@ class Limits:
 
 
 def kernel_limits(limits: Limits) -> list[str]:
-    """Return the command prefix that limits files and core dumps.
+    """Return the words before a command that limit its files and core dumps; [] without prlimit.
 
     The core limit is 1, not 0: a machine whose core pattern is a pipe ignores 0, and would pass the
     dump to a program outside the sandbox (fs/coredump.c). Address space is not limited, since a

@@ -53,10 +53,11 @@ class SandboxView:
     """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
-    """Path of each folder or file on the host, by its path inside the sandbox."""
+    """Path inside the sandbox -> path of the folder or file on the host."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Content of each file that is not on the host, by its path inside the sandbox."""
+    """Path inside the sandbox -> content of a file that is not on the host."""
     devices: tuple[str, ...] = ()
+    """GPU device files, which may be written, too."""
     python: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -67,9 +68,10 @@ def view(
     devices: tuple[str, ...] = (),
     packages: Path | None = None,
 ) -> SandboxView:
-    """Return the view of a run: Python, the harness, and the given folders and data.
+    """Return the view of a run: Python, its packages, the harness, `extra` and `data`.
 
-    `packages` is a folder of installed packages that have priority over those of the harness.
+    `extra` is path inside -> folder or file of the host, `data` path inside -> content. `packages`
+    is a folder of installed packages that have priority over those of the harness.
     """
     folders = {HARNESS + "/reference_harness": str(_harness())}
     base = Path(sys.base_prefix).resolve()
@@ -102,7 +104,7 @@ def view(
 
 
 def system_links() -> tuple[dict[str, str], list[str]]:
-    """Return the target of each link to make, by its path, and the folders to show unchanged."""
+    """Return the links to make (path -> target), and the system's folders to show unchanged."""
     links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
     for folder_name in LINKS:
         path = Path(folder_name)
@@ -119,10 +121,11 @@ def system_paths() -> list[str]:
 
 
 def kernel_paths(proc: Path = Path("/proc")) -> list[str]:
-    """Return the paths in /proc, other than processes, that a sandbox with a GPU must not write.
+    """Return the paths in /proc that are made read-only in a sandbox with a GPU.
 
-    `cuInit` of NVIDIA's driver fails with error 304 unless it can name its threads, by writing to
-    /proc/PID/task/TID/comm. Of files, those that this user cannot write are left out.
+    The folders of processes are not among them: `cuInit` of NVIDIA's driver fails with error 304
+    unless it can name its threads, by writing to /proc/PID/task/TID/comm. Nor are files that this
+    user cannot write anyway.
     """
     paths = [path for path in proc.iterdir() if not path.name.isdigit() and not path.is_symlink()]
     return sorted(str(path) for path in paths if path.is_dir() or os.access(path, os.W_OK))
@@ -151,7 +154,7 @@ def _harness() -> Path:
     spec = importlib.util.find_spec("reference_harness")
     if spec is None or not spec.submodule_search_locations:
         raise BrokenInstallation(
-            "the reference harness is not installed beside geneb-ci",
+            "the package reference_harness, which comes with geneb-ci, is not installed",
             "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
         )
     return Path(spec.submodule_search_locations[0]).resolve()
@@ -170,10 +173,10 @@ def bubblewrap_path() -> str | None:
 def bubblewrap_options(
     view: SandboxView, limits: Limits, data: dict[str, int], seccomp: int
 ) -> list[str]:
-    """Return the command-line options of one run.
+    """Return the options of bubblewrap for one run.
 
-    `data` has the descriptor of each file made from bytes, by its path inside; `seccomp` is the
-    descriptor of the filter of system calls.
+    `data` is path inside -> descriptor with the content; `seccomp` is the descriptor of the filter
+    of system calls.
     """
     options = [
         *("--unshare-all", "--unshare-user", "--disable-userns"),
@@ -193,9 +196,9 @@ def bubblewrap_options(
     options += ["--dev", "/dev"]
     for device in view.devices:
         options += ["--dev-bind-try", device, device]
-    size = str(limits.tmp_mib * MIB)
+    tmp_size = str(limits.tmp_mib * MIB)
     for path in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
-        options += ["--size", size, "--tmpfs", path]
+        options += ["--size", tmp_size, "--tmpfs", path]
     for path, host_path in sorted(view.folders.items()):
         options += ["--ro-bind", host_path, path]
     for path, descriptor in sorted(data.items()):
@@ -246,7 +249,7 @@ def gvisor_path() -> str | None:
 
 
 def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, command: Sequence[str]) -> None:
-    """Write an OCI bundle: an empty root, the data files, and config.json."""
+    """Write an OCI bundle for gVisor: an empty root, the data files, and config.json."""
     (folder / "root").mkdir(parents=True)
     folders = dict(view.folders)
     for index, (path, content) in enumerate(sorted(view.data.items())):
@@ -265,13 +268,13 @@ def gvisor_config(
     source_by_path = {name: name for name in (*system, *system_paths())}
     # An OCI configuration has no links, so the target of a link is mounted at its path.
     source_by_path |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
-    size = f"size={limits.tmp_mib * MIB}"
-    bound = [
+    tmp_size = f"size={limits.tmp_mib * MIB}"
+    host_mounts = [
         {"destination": path, "type": "bind", "source": source, "options": ["ro", "rbind"]}
         for path, source in sorted((source_by_path | folders).items())
     ]
-    memory = [
-        {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}
+    memory_mounts = [
+        {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", tmp_size]}
         for path in ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
     ]
     return {
@@ -294,8 +297,8 @@ def gvisor_config(
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
-            *memory,
-            *bound,
+            *memory_mounts,
+            *host_mounts,
         ],
         "linux": {
             "namespaces": [{"type": name} for name in ("pid", "ipc", "uts", "mount", "network")]
@@ -304,7 +307,7 @@ def gvisor_config(
 
 
 def gvisor_command(folder: Path, *, gpu: bool) -> list[str]:
-    """Return the command that runs a bundle."""
+    """Return the command with which gVisor runs the bundle in a folder."""
     return [
         str(gvisor_path() or RUNSC),
         f"--root={folder / 'state'}",

@@ -76,8 +76,8 @@ def descendants(root: int) -> list[Process]:
     Orphans of a sandbox become children of its own pid 1, so all of them are found.
     """
     children: dict[int, list[Process]] = {}
-    for entry_name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
-        if entry_name.isdigit() and (process := read_process(int(entry_name))) is not None:
+    for file_name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
+        if file_name.isdigit() and (process := read_process(int(file_name))) is not None:
             children.setdefault(process.parent, []).append(process)
     found_processes: list[Process] = []
     parent_pids = [root]
@@ -100,7 +100,7 @@ def used_memory(processes: list[Process], limit: int) -> int:
 
 def memory_files(processes: list[Process]) -> int:
     """Return the bytes in anonymous memory files, which resident sizes do not include."""
-    sizes: dict[tuple[int, int], int] = {}
+    bytes_by_file: dict[tuple[int, int], int] = {}
     for process in processes:
         folder = PROC / str(process.pid) / "fd"
         with contextlib.suppress(OSError):
@@ -108,8 +108,8 @@ def memory_files(processes: list[Process]) -> int:
                 with contextlib.suppress(OSError):
                     if str((folder / descriptor).readlink()).startswith("/memfd:"):
                         status = (folder / descriptor).stat()
-                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(sizes.values())
+                        bytes_by_file[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(bytes_by_file.values())
 
 
 def available_memory() -> int:
@@ -122,8 +122,8 @@ def available_memory() -> int:
 
 def is_alive(process: Process) -> bool:
     """Whether this very process still runs, and not a later one with the same pid."""
-    now = read_process(process.pid)
-    return now is not None and now.started == process.started and not now.zombie
+    current = read_process(process.pid)
+    return current is not None and current.started == process.started and not current.zombie
 
 
 def kill(processes: list[Process], timeout: float) -> list[Process]:
@@ -145,7 +145,10 @@ def kill(processes: list[Process], timeout: float) -> list[Process]:
 
 
 def _proportional_memory(process: Process) -> int:
-    """Return the memory of a process with its share of shared pages, or else its resident size."""
+    """Return the memory of a process in bytes, with its share of shared pages.
+
+    Return its resident size if the share cannot be read.
+    """
     with contextlib.suppress(OSError):
         smaps = (PROC / str(process.pid) / "smaps_rollup").read_text(encoding="ascii")
         for line in smaps.splitlines():
@@ -231,7 +234,7 @@ ProcessLimiter = Literal["control group", "service manager", "RLIMIT_NPROC", "wa
 
 CGROUPS = Path("/sys/fs/cgroup")
 # Folders of each controller in version 1 (a tree for each) and in version 2 (one tree).
-CGROUP_PLACES = {"pids": ("pids", "."), "memory": ("memory", ".")}
+CGROUP_FOLDERS = {"pids": ("pids", "."), "memory": ("memory", ".")}
 CGROUP_FILES = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
@@ -245,7 +248,7 @@ REMOVE_SECONDS = 2
 
 
 def process_limiter() -> ProcessLimiter:
-    """Return the means by which this machine limits the number of processes."""
+    """Return how the kernel of this machine limits the number of processes of a sandbox."""
     with contextlib.ExitStack() as stack:
         if _make_groups(Limits(), stack):
             return "control group"
@@ -256,7 +259,10 @@ def process_limiter() -> ProcessLimiter:
 
 @contextlib.contextmanager
 def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
-    """Yield the prefix that limits a command; its control groups are removed at the end."""
+    """Yield the words before a command with which the kernel limits its processes and memory.
+
+    Control groups that they need are removed at the end.
+    """
     with contextlib.ExitStack() as stack:
         groups = _make_groups(limits, stack)
         if groups:
@@ -267,11 +273,14 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
 
 
 def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
-    """Make a group for each controller, or one for both, and return them; [] without `pids`."""
+    """Make control groups with the limits, and return their folders; [] without the group `pids`.
+
+    Version 1 has a group for each controller, version 2 one for both.
+    """
     limit_by_controller = {"pids": limits.kernel_processes, "memory": limits.kernel_memory_bytes}
     groups: dict[Path, None] = {}
     for controller, limit in limit_by_controller.items():
-        for folder in CGROUP_PLACES[controller]:
+        for folder in CGROUP_FOLDERS[controller]:
             group = CGROUPS / folder / f"geneb-audit-{os.getpid()}"
             with contextlib.suppress(OSError):
                 if group not in groups:
@@ -316,7 +325,10 @@ def _service_manager() -> str | None:
 
 
 def _scope_prefix(limits: Limits) -> list[str]:
-    """Return the prefix that starts a command in a scope of the service manager; [] without one."""
+    """Return the words before a command that start it in a scope of the service manager.
+
+    Return [] if no service manager runs.
+    """
     program = _service_manager()
     if program is None:
         return []

@@ -42,7 +42,7 @@ BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop; also the harness's default."""
 
 Batching = Literal["budget", "exact", "file"]
-"""How the worker groups sequences: by padded tokens, by equal length, or in file order."""
+"""Batches of the worker: by number of padded tokens, of equal length, or in file order."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class ExtractorSpec:
 
 
 class SandboxRun(NamedTuple):
-    """Result of one run."""
+    """Result of running an extractor in a sandbox."""
 
     values: "np.ndarray"
-    """(n, d), finite, read-only, little-endian float16, float32 or float64."""
+    """Embeddings (n, d), finite, read-only, little-endian float16, float32 or float64."""
     log: str
     """The printed output, made safe to show."""
     attempts: list[str]
@@ -85,14 +85,14 @@ class SandboxRun(NamedTuple):
     peak: int
     """Largest resident memory that was measured on the host, in bytes, without GPU memory."""
     token_budget: int
-    """Padded tokens per batch as the worker printed them; 0 without this line, which foreign code
-    can print as well."""
+    """Padded tokens per batch that the worker printed, 0 if it printed none; foreign code can print
+    that line as well."""
 
 
 def embed_in_sandbox(
     sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
 ) -> "np.ndarray":
-    """Return only the (n, d) embeddings of `run_in_sandbox`."""
+    """Return the embeddings (n, d) of n sequences; `run_in_sandbox` returns more about the run."""
     return run_in_sandbox(sequences, spec, sandbox, limits).values
 
 
@@ -103,10 +103,10 @@ def run_in_sandbox(
     limits: Limits | None = None,
     progress: Callable[[int], object] = lambda _letters: None,
 ) -> SandboxRun:
-    """Return the result of embedding n sequences in a new process.
+    """Return the result of embedding n sequences in a new sandboxed process.
 
-    `progress` is called with the number of letters that the process says it has embedded, which it
-    can forge. Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as
+    `progress` is called with the number of embedded letters that the process prints, which it can
+    forge. Raises LimitExceeded, ResultRefused or ExtractorFailed, each with the printed text as
     `log`; UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
     """
     limits = limits or Limits()
@@ -134,7 +134,7 @@ def run_in_sandbox(
     if ended_process.code in KILLED:
         error_of_limit = LimitExceeded(
             "memory_mib",
-            f"the extractor was killed: the kernel does that above {limits.memory_mib} MiB",
+            f"the extractor was killed, probably because it used more than {limits.memory_mib} MiB",
             advice("memory_mib"),
         )
         error_of_limit.log = visible_log(ended_process.log)
@@ -182,7 +182,10 @@ def options(spec: ExtractorSpec, limits: Limits, path_inside: Any) -> bytes:
 
 
 def _weights_path(weights: Path) -> str:
-    """Return the path of the weights inside; a file keeps its name, whose suffix loaders need."""
+    """Return the path of the weights inside the sandbox.
+
+    A file keeps its name, since loaders need the suffix.
+    """
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
@@ -212,9 +215,9 @@ ESCAPE_NAMES = tuple(escape_suite.ATTEMPTS)
 def run_escape_suite(sandbox: Sandbox, limits: Limits = SUITE_LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
-    While the suite runs, there is something to find outside the sandbox: a file with a label, a
-    secret in our environment, and two servers on the host. Return [] at level 0, which refuses
-    nothing. Raises SandboxLeaks if the suite prints no valid answer.
+    While the suite runs, targets are planted outside the sandbox: a file with a label, a secret in
+    our environment, and two servers on the host. Return [] at level 0, which refuses nothing.
+    Raises SandboxLeaks if the suite prints no valid answer.
     """
     if sandbox.kind == NONE:
         return []
@@ -264,7 +267,7 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
 
 
 class _AnswerReceiver:
-    """Receiver of the suite's answer, up to a size above that of a valid answer."""
+    """Receiver of the suite's answer; it drops bytes after `REPORT_MAX`, which no valid one has."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -275,7 +278,7 @@ class _AnswerReceiver:
 
 @contextlib.contextmanager
 def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
-    """Plant secrets that the suite tries to find; yield the facts it needs, without the secrets."""
+    """Plant the targets of the escape suite; yield the facts that it needs, without the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
     earlier_secret = os.environ.get(SECRET_VARIABLE)

@@ -10,7 +10,7 @@ from geneb_ci.common.errors import SandboxUnavailable
 
 
 class CallNumbers(NamedTuple):
-    """Number of a system call on each machine; None if the machine lacks the call."""
+    """Number of a system call on each architecture; None if the architecture has no such call."""
 
     x86_64: int | None
     aarch64: int | None
@@ -124,7 +124,7 @@ _INSTRUCTION = struct.Struct("<HBBI")
 
 
 class Instruction(NamedTuple):
-    """One step; `yes` and `no` are the numbers of steps to skip if its test succeeds or fails."""
+    """A BPF instruction; `yes` and `no`: how many to skip if its test succeeds or fails."""
 
     code: int
     yes: int
@@ -133,21 +133,24 @@ class Instruction(NamedTuple):
 
 
 def program(machine: str | None = None) -> bytes:
-    """Return the program for a machine, such as "x86_64", by default for this one.
+    """Return the bytes of the filter for a machine, such as "x86_64"; "" or None: this machine.
 
-    Raises SandboxUnavailable for a machine whose numbers are unknown.
+    Raises SandboxUnavailable for a machine whose numbers of system calls are not listed here.
     """
     machine = machine or platform.machine()
     if machine not in ARCHES:
         raise SandboxUnavailable(
             f"there is no filter of system calls for {machine}, expected {' or '.join(ARCHES)}",
-            "run the audit on such a machine",
+            f"run the audit on a machine of type {' or '.join(ARCHES)}",
         )
     return b"".join(_INSTRUCTION.pack(*step) for step in instructions(machine))
 
 
 def instructions(machine: str) -> Iterator[Instruction]:
-    """Yield the instructions: other architectures are killed, and refused calls return an error."""
+    """Yield the instructions of the filter.
+
+    A call for another architecture kills the process; a refused call returns an error.
+    """
     yield Instruction(LOAD, 0, 0, ARCH)
     yield Instruction(EQUAL, 1, 0, ARCHES[machine])
     yield _return(KILL_PROCESS)

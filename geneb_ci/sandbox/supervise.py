@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 ATTEMPT = "attempt: "
 """Start of the worker's lines about attempts of foreign code; any code inside can print them."""
 EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
-"""Form of an event's name, so that a forged line cannot put other text into a record."""
+"""Form of the name of a call in such a line, so that a forged line cannot put other text into a
+record."""
 EVENTS_MAX = 40
 BUDGET = re.compile(r"token budget: (0|[1-9][0-9]{0,8})", re.ASCII)
 """The worker's line about the padded tokens of a batch."""
@@ -45,14 +46,14 @@ def visible_log(raw: bytes) -> str:
 
 
 def last_line(raw: bytes) -> str:
-    """Return the last line that is not empty and not about an attempt; "" without one."""
+    """Return the last printed line that is neither empty nor about an attempt; "" if none is."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    printed = [line for line in lines if not line.startswith(ATTEMPT)]
-    return _visible(printed[-1]) if printed else ""
+    printed_lines = [line for line in lines if not line.startswith(ATTEMPT)]
+    return _visible(printed_lines[-1]) if printed_lines else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
-    """Return the forbidden attempts that a log notes, sorted and without repetition."""
+    """Return the names of calls in a log's lines about attempts, sorted and without repetition."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
     notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
     return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]
@@ -84,7 +85,10 @@ _ADVICE = "an extractor must return its embeddings, and must not write to descri
 
 
 class Receiver:
-    """Receiver of the bytes of one result; `feed` raises as soon as they cannot be valid."""
+    """Receiver of the embeddings of one run, `rows` of them, as bytes.
+
+    `feed` raises as soon as the bytes cannot be valid.
+    """
 
     def __init__(self, rows: int, limits: Limits) -> None:
         self._rows = rows
@@ -106,7 +110,10 @@ class Receiver:
             )
 
     def finish(self) -> "np.ndarray":
-        """Return the (n, d) matrix after the end of the stream. Raises ResultRefused."""
+        """Return the embeddings (n, d) after the end of the stream.
+
+        Raises ResultRefused if bytes are missing, or a number is not finite.
+        """
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
@@ -114,28 +121,28 @@ class Receiver:
             raise _result_refused(
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
-        rows, width, size = self._shape
-        embeddings = np.frombuffer(self._data, dtype=DTYPES[size], offset=HEADER.size)
+        rows, width, number_bytes = self._shape
+        embeddings = np.frombuffer(self._data, dtype=DTYPES[number_bytes], offset=HEADER.size)
         embeddings = embeddings.reshape(rows, width)
         is_finite = np.isfinite(embeddings).all(axis=1)
         if not is_finite.all():
-            first = int(np.flatnonzero(~is_finite)[0])
+            first_invalid = int(np.flatnonzero(~is_finite)[0])
             raise _result_refused(
-                f"embedding {first} and {int((~is_finite).sum()) - 1} others contain NaN or "
-                "infinity"
+                f"embedding {first_invalid} and {int((~is_finite).sum()) - 1} others contain NaN "
+                "or infinity"
             )
         return embeddings
 
     def _read_header(self) -> tuple[int, int, int]:
-        magic, version, size, reserved, rows, width = HEADER.unpack_from(self._data)
+        magic, version, number_bytes, reserved, rows, width = HEADER.unpack_from(self._data)
         if magic != MAGIC:
             raise _result_refused(
                 f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}"
             )
-        if version != VERSION or reserved != 0 or size not in DTYPES:
+        if version != VERSION or reserved != 0 or number_bytes not in DTYPES:
             raise _result_refused(
-                f"the result has a header of version {version} with numbers of {size} bytes, "
-                f"expected version {VERSION} with 2, 4 or 8 bytes"
+                f"the result has a header of version {version} with numbers of {number_bytes} "
+                f"bytes, expected version {VERSION} with 2, 4 or 8 bytes"
             )
         if rows != self._rows:
             raise _result_refused(
@@ -145,12 +152,12 @@ class Receiver:
             raise _result_refused(
                 f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}"
             )
-        bytes_max = self._limits.result_mib * MIB
-        if rows * width * size > bytes_max:
+        result_bytes, bytes_max = rows * width * number_bytes, self._limits.result_mib * MIB
+        if result_bytes > bytes_max:
             raise _result_refused(
-                f"the result has {rows * width * size:,} bytes, expected at most {bytes_max:,}"
+                f"the result has {result_bytes:,} bytes, expected at most {bytes_max:,}"
             )
-        return rows, width, size
+        return rows, width, number_bytes
 
 
 def _known_format(start: bytes) -> str:
@@ -195,7 +202,7 @@ class EndedProcess(NamedTuple):
     """Exit code; negative or above 128 for a signal."""
     log: bytes
     peak: int
-    """Largest memory that a check found, in bytes; a check follows each `TICK_SECONDS`."""
+    """Largest memory that a check measured, in bytes."""
 
 
 def supervise(
@@ -208,7 +215,7 @@ def supervise(
 ) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
 
-    `progress` is called with the number of embedded letters, whenever the command prints one.
+    `progress` is called with each number of embedded letters that the command prints.
 
     Raises LimitExceeded, or the error of the sink, with the printed text as `log`; StillRunning
     if a process survives SIGKILL.
@@ -256,7 +263,7 @@ class _RunWatcher:
                 (self._process.stderr, self._receive_log),
             )
             for stream, handle in handlers:
-                selector.register(_open(stream), selectors.EVENT_READ, handle)
+                selector.register(_required_pipe(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
                 events = selector.select(TICK_SECONDS)
                 for key, _ in events:
@@ -271,7 +278,7 @@ class _RunWatcher:
                 self._check_if_due()
 
     def kill(self) -> None:
-        """Kill the remaining processes and wait for their end. Raises StillRunning."""
+        """Kill the remaining processes and wait until they end. Raises StillRunning."""
         # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
             for process in processes.descendants(self._process.pid):
@@ -324,19 +331,19 @@ class _RunWatcher:
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
         bytes_max = self._limits.memory_mib * MIB
-        files = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
-        used_bytes = processes.used_memory(running, bytes_max - files) + files
+        file_bytes = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
+        used_bytes = processes.used_memory(running, bytes_max - file_bytes) + file_bytes
         self.peak = max(self.peak, used_bytes)
         if used_bytes > bytes_max:
             raise self._limit_exceeded(
                 "memory_mib",
                 f"it used {used_bytes // MIB} MiB, more than {self._limits.memory_mib} MiB",
             )
-        available, floor = processes.available_memory(), self._limits.host_floor_mib
-        if available < floor * MIB:
+        available, floor_mib = processes.available_memory(), self._limits.host_floor_mib
+        if available < floor_mib * MIB:
             raise self._limit_exceeded(
                 "host_floor_mib",
-                f"the machine has {available // MIB} MiB left, less than {floor} MiB",
+                f"the machine has {available // MIB} MiB left, less than {floor_mib} MiB",
             )
 
     @staticmethod
@@ -344,7 +351,7 @@ class _RunWatcher:
         return LimitExceeded(limit, f"the extractor was stopped: {excess}", advice(limit))
 
 
-def _open(stream: IO[bytes] | None) -> IO[bytes]:
+def _required_pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         msg = "the process has no pipe"
         raise AssertionError(msg)

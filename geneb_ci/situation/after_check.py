@@ -52,7 +52,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
         if report.proposal is not None:
             command = _after_branch(report, errors, folder)
         elif errors:
-            command = _fix(errors, [*map(str, paths)] or report.files[:1], Path())
+            command = _fix_command(errors, [*map(str, paths)] or report.files[:1], Path())
         elif is_complete(report) and len(report.files) == len(paths) == 1 and paths[0].is_file():
             command = _after_row(report, paths[0], folder)
     except (GenebError, OSError, NotReadable):  # the check has reported the cause
@@ -66,9 +66,9 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
     model = report.proposal.model if report.proposal is not None else None
     if errors and errors[0].rule not in CHANGE_RULES:
         row = Path(str(layout.submissions), f"{model}.json").relative_to(layout.root)
-        command = _fix(errors, [str(row)], layout.root)
+        command = _fix_command(errors, [str(row)], layout.root)
     elif errors or is_complete(report):
-        step = _step(layout, None if errors else report)
+        step = _contributor_step(layout, None if errors else report)
         command = step.command
         if step.situation == "verdict-with-errors":
             command = shlex.join(["geneb-ci", "explain", errors[0].rule])
@@ -93,7 +93,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         return f"{shlex.join(copy)} && {shlex.join([*_CHECK, copied_path])}"
     if not _is_proposed(path, layout):
         return ""
-    step = _step(layout, report)
+    step = _contributor_step(layout, report)
     command = shlex.join(_CHECK) if step.situation in _AFTER_VERDICT else step.command
     return at_root(command, layout.root, folder)
 
@@ -113,7 +113,7 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
     return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 
-def _step(layout: Layout, checked: Report | None = None) -> NextStep:
+def _contributor_step(layout: Layout, checked: Report | None = None) -> NextStep:
     # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
     from geneb_ci.situation.contributor import TABLE
     from geneb_ci.situation.read_branch import read_branch
@@ -121,7 +121,7 @@ def _step(layout: Layout, checked: Report | None = None) -> NextStep:
     return decide(Role.CONTRIBUTOR, read_branch(layout, checked), TABLE)
 
 
-def _fix(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:
+def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:
     """Return the command that fixes the first error, or opens its file in an editor.
 
     The command then checks `checked_paths` again.

@@ -17,7 +17,7 @@ MISSING_CARD = "missing-card"
 
 
 class ProblemCounts(NamedTuple):
-    """Findings of one severity about a row, its card or its extractor."""
+    """The number of findings of one severity about a row, card or branch, and their rules."""
 
     number: int = 0
     rules: tuple[str, ...] = ()
@@ -72,11 +72,11 @@ class OpenPull(NamedTuple):
 
     number: int
     verdict: str
-    """Outcome of the verdict in words, also if there is none yet."""
+    """Outcome of the verdict; "waiting" without one, "stale" if main has changed since."""
     next_to_act: str
-    """Role of the person who must act next."""
+    """Account that must act next, "geneb-ci", or a role in words if the account is unknown."""
     action: str
-    """The next action of this person."""
+    """The next action of this account."""
 
 
 @dataclass(frozen=True)

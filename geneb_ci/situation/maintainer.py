@@ -23,7 +23,7 @@ CORRECTION_TEXT = (
 )
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 LABEL = "audit"
-"""Label of a pull request that asks for an audit of its row."""
+"""Label of a pull request that requests an audit of its row."""
 STATEMENTS_BRANCH = "audits"
 """Name of the new branch for statements that were committed on the local main branch."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
@@ -249,7 +249,7 @@ def _history_broken_lines(board: BoardState) -> Iterator[str]:
             yield f"{plural(board.lost_statement.lost_count, 'statement')} are lost in total"
         if not board.lost_statement.commit:
             yield "no commit of this clone has the original content: fetch main and try again"
-    yield "until it is restored, rows that depend on it have no level, and nothing is published"
+    yield "until it is restored, rows that need it have no trust level, and nothing is published"
 
 
 def _restore_command(board: BoardState) -> str:
@@ -271,7 +271,7 @@ def _record_broken_lines(board: BoardState) -> Iterator[str]:
         yield f"{broken.path} does not verify: {broken.reason}"
         if broken.broken_count > 1:
             yield f"{plural(broken.broken_count, 'statement')} do not verify in total"
-    yield "while a statement does not verify, no level is computed; the command shows every step"
+    yield "while a statement is invalid, no trust level is computed; the command shows every step"
 
 
 def _verify_command(board: BoardState) -> str:
@@ -388,7 +388,7 @@ def _overdue_lines(board: BoardState) -> Iterator[str]:
         f"its sample was drawn {duration(board.audit.age_seconds)} ago, "
         "but it has no record"
     )
-    yield "until it has a record, this sample is added to every other sample for this model"
+    yield "until the audit has a record, its sample is added to all other samples for this model"
 
 
 def _not_rerun_lines(board: BoardState) -> Iterator[str]:
@@ -492,7 +492,7 @@ def _not_on_github_lines(board: BoardState) -> Iterator[str]:
             f"{APPLY_COMMAND}"
         )
         if _first_candidate(board) is None:
-            yield "no row is left to audit: the command shows the levels and the page of the board"
+            yield "no row is left to audit: the command shows the trust levels and the page"
         return
     yield f"{create}; the command pushes the board to GitHub and sets up the repository"
     if _first_candidate(board) is not None:

@@ -80,7 +80,7 @@ def read_board(layout: Layout, now: dt.datetime) -> BoardState:
 
 
 class BoardReader:
-    """Reader of one repository of a board."""
+    """A reader of one repository of a board."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
@@ -120,7 +120,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the available key whose signatures count, or else the best other key."""
+        """Return the facts of a private key whose signatures count, or else of another one."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
@@ -261,7 +261,7 @@ class BoardReader:
         models = {
             *_models_with_evidence(checked_rows, evidence, Evidence.CHECKED, Evidence.STALE)
         } - started_models
-        rows = [r for r in checked_rows if r.document.path.stem in models and not r.official]
+        rows = [r for r in checked_rows if r.document.path.stem in models and not r.is_official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
         tested_count, has_auditable_row = 0, False
         for checked_row in ordered:

@@ -93,7 +93,7 @@ def _submission_in(folder: Path) -> str:
 
 
 class _Reader:
-    """Reader of one clone: of the commits of its branch, and the changes of the working tree."""
+    """A reader of one clone: the commits of its branch and the changes of the working tree."""
 
     def __init__(
         self,
@@ -105,18 +105,18 @@ class _Reader:
         self.layout = layout
         self.tree = tree
         self.checked = checked
-        self.places = repository_folders(layout)
+        self.folders = repository_folders(layout)
         self.clone = Clone(repository)
         self.main: Main | None = None
-        self.committed = Change((), folders=self.places)
+        self.committed = Change((), folders=self.folders)
         if tree.base and tree.head:
             self.main = main_at(self.clone, self.clone.commit(tree.base), further_folders(layout))
-            proposal = read_proposal(self.clone, tree.head, self.places, self.main)
+            proposal = read_proposal(self.clone, tree.head, self.folders, self.main)
             self.committed = proposal.change
         self.change = self._with_working_tree()
 
     def _with_working_tree(self) -> Change:
-        """Return the change of the branch as if the whole working tree were committed."""
+        """Return the change that the branch makes once the whole working tree is committed."""
         files = {file.path: file for file in self.committed.files}
         files_of_main = self.main.files if self.main is not None else {}
         for path in self.tree.pending:
@@ -148,7 +148,7 @@ class _Reader:
         other_paths = tuple(
             path
             for path in self.tree.pending
-            if path not in pending and path.startswith(f"{self.places.submissions}/")
+            if path not in pending and path.startswith(f"{self.folders.submissions}/")
         )
         branch = dataclasses.replace(branch, pending=pending, other_uncommitted=other_paths)
         is_complete = not (pending or branch.row_errors.number or branch.card_errors.number)
@@ -166,26 +166,28 @@ class _Reader:
             files = self.checked.files if self.checked is not None else ()
             checked_model = PurePosixPath(files[0]).stem if len(files) == 1 else ""
             return tuple(sorted(rows, key=lambda model: (model != checked_model, model)))
-        cards = (f for f in self.change.files if f.path.startswith(f"{self.places.cards}/"))
+        cards = (f for f in self.change.files if f.path.startswith(f"{self.folders.cards}/"))
         models = {PurePosixPath(f.path).stem for f in cards if self.change.is_model_path(f.path)}
         return tuple(sorted(models))
 
     def _other_models_files(self, models: tuple[str, ...]) -> tuple[str, ...]:
         """Return the files of all models except the first; empty if any of them is committed."""
-        model_paths = {f"{self.places.submissions}/{model}.json" for model in models[1:]}
-        model_paths |= {f"{self.places.cards}/{model}.md" for model in models[1:]}
+        model_paths = {f"{self.folders.submissions}/{model}.json" for model in models[1:]}
+        model_paths |= {f"{self.folders.cards}/{model}.md" for model in models[1:]}
         paths = [file.path for file in self.change.files if file.path in model_paths]
         return tuple(paths) if {*paths} <= {*self.tree.pending} else ()
 
     def _submission_paths(self, branch: BranchState) -> frozenset[str]:
         """Return the paths of the submission: row, card, extractor, and its lock and modules."""
-        paths_beside = (f.path for f in self.change.files if self._is_beside(f.path, branch))
+        further_paths = (
+            f.path for f in self.change.files if self._belongs_to_submission(f.path, branch)
+        )
         lock = f"{branch.module.removesuffix('.py')}{LOCK_SUFFIX}" if branch.module else ""
-        return frozenset({branch.row, branch.card, branch.module, lock, *paths_beside} - {""})
+        return frozenset({branch.row, branch.card, branch.module, lock, *further_paths} - {""})
 
-    def _is_beside(self, path: str, branch: BranchState) -> bool:
-        is_row = path == f"{self.places.submissions}/{branch.model}.json"
-        return is_row or (not branch.row and path.startswith(f"{self.places.extractors}/"))
+    def _belongs_to_submission(self, path: str, branch: BranchState) -> bool:
+        is_row = path == f"{self.folders.submissions}/{branch.model}.json"
+        return is_row or (not branch.row and path.startswith(f"{self.folders.extractors}/"))
 
     def _misplaced_files(self) -> Iterable[MisplacedFile]:
         for file in self.change.files:
@@ -197,7 +199,7 @@ class _Reader:
     def _is_mistaken(self, file: FileChange, right_path: str) -> bool:
         """Whether an untracked file is part of a submission in the wrong folder.
 
-        A row is recognised by its content, a card or a module by the changed row of its name.
+        A row is recognised by its content; a card or a module by a changed row with the same name.
         """
         if right_path.endswith(".json"):
             raw = read_bytes(self.layout.root / file.path)
@@ -226,8 +228,8 @@ class _Reader:
 
     def _with_model(self, branch: BranchState, model: str) -> BranchState:
         """Return a branch completed with the facts of the row, the card and the extractor."""
-        row = f"{self.places.submissions}/{model}.json"
-        card_path = f"{self.places.cards}/{model}.md"
+        row = f"{self.folders.submissions}/{model}.json"
+        card_path = f"{self.folders.cards}/{model}.md"
         has_row = (self.layout.root / row).is_file()
         card = read_card(self.layout.root / card_path, card_path)
         module = next((f.path for f in self.change.files if self._is_module(f)), "")
@@ -249,7 +251,7 @@ class _Reader:
         other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
         module_name = "" if is_built_in(submission) else extractor_module(submission)
         extractor = dataclasses.replace(self.change, module=module_name).extractor
-        path = f"{self.places.extractors}/{module_name}" if module_name else ""
+        path = f"{self.folders.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
             path = extractor.path  # format 1.0 names no extractor: the only added one counts
         return dataclasses.replace(
@@ -272,7 +274,7 @@ class _Reader:
         )
 
     def _is_module(self, file: FileChange) -> bool:
-        folder = f"{self.places.extractors}/"
+        folder = f"{self.folders.extractors}/"
         return (
             file.after is not None
             and file.path.startswith(folder)
@@ -378,7 +380,7 @@ _NUMBER = re.compile(r"\d[\d,]*")
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return the facts of a card, by name of the corresponding option of `geneb-ci run`."""
+    """Return facts that a card states, by the name of the option of `geneb-harness run`."""
     if card is None:
         return {}
     entries = {

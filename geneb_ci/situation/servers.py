@@ -80,7 +80,7 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
 
 
 def live_board(space_name: str, clone: GitRepository) -> LiveBoard:
-    """Return whether a Space serves the board of the last commit of the clone, or another one."""
+    """Return the status of a Space: whether it serves the board of the clone's last commit."""
     space = Space(space_name, token=token_to_read(f"spaces/{space_name}"))
     live = attempt(space.state).manifest
     if live is None:

@@ -77,11 +77,11 @@ def _has_uncommitted_statements(layout: Layout) -> bool:
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return False
     try:
-        places = repository_folders(layout)
-        tree = read_work_tree(repository_at(layout), places)
+        folders = repository_folders(layout)
+        tree = read_work_tree(repository_at(layout), folders)
     except BadRepository:
         return False
-    return any(path.startswith(f"{places.audits}/") for path in tree.pending)
+    return any(path.startswith(f"{folders.audits}/") for path in tree.pending)
 
 
 def _has_rows(layout: Layout) -> bool:

@@ -42,7 +42,7 @@ class TitledState(Protocol):
 
     @property
     def title(self) -> str:
-        """The line above those of every situation; "" for none."""
+        """The line printed above the lines of the situation; "" for none."""
 
 
 State = TypeVar("State", bound=TitledState)
@@ -56,12 +56,12 @@ class Role(StrEnum):
 
 
 class Situation(NamedTuple, Generic[State]):
-    """An entry of a table: when it applies, and the lines and the command that it prints."""
+    """A row of a table: to which states it applies, and the lines and the command for these."""
 
     name: str
     about: str
     """A description, for the list in docs/reference/next.md."""
-    holds: Callable[[State], object]
+    applies: Callable[[State], object]
     """A function that returns a true value for a state in this situation."""
     lines: Callable[[State], Iterable[str]]
     """A function that returns the lines that describe the state, below its title."""
@@ -71,7 +71,7 @@ class Situation(NamedTuple, Generic[State]):
 
 @dataclass(frozen=True)
 class NextStep:
-    """A description of the state, and the next command."""
+    """The situation of a contributor or a maintainer in words, and the next command."""
 
     role: Role
     situation: str
@@ -121,7 +121,7 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
 
     The result depends only on the arguments: no file, clock or network is read.
     """
-    situation = next(row for row in table if row.holds(state))
+    situation = next(row for row in table if row.applies(state))
     lines = (state.title, *situation.lines(state))
     command = visible(situation.command(state), COMMAND_MAX)
     visible_lines = tuple(visible(line, LINE_MAX) for line in lines if line)

@@ -83,7 +83,7 @@ class WorkTree:
 
 @dataclass(frozen=True)
 class CloneState:
-    """The part of a state that both roles share."""
+    """The facts of a clone that are part of the state of both roles."""
 
     tree: WorkTree = field(default_factory=WorkTree)
     is_board: bool = True
@@ -94,7 +94,10 @@ class CloneState:
     """What to do about the refusal."""
 
     def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
-        """Yield why git cannot read the clone, and what to do; `subject` follows "is known"."""
+        """Yield why git cannot read the clone, and what to do.
+
+        `subject`, such as " of the branch", says of what nothing is known.
+        """
         yield f"{role}: git cannot read this clone, so nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
@@ -148,10 +151,10 @@ def _entries(entries: list[str]) -> Iterator[tuple[str, str]]:
             yield _TRACKED, next(iterator)
 
 
-def _ignored(repository: GitRepository, places: RepositoryFolders) -> Iterator[str]:
-    folders = sorted({places.submissions, places.cards, places.extractors, places.audits})
+def _ignored(repository: GitRepository, folders: RepositoryFolders) -> Iterator[str]:
+    paths = sorted({folders.submissions, folders.cards, folders.extractors, folders.audits})
     listing = repository.run(
-        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *folders)
+        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
     )
     for path in os.fsdecode(listing).split("\0"):
         if path.endswith(SUFFIXES) and CACHE not in path.split("/"):

@@ -29,7 +29,7 @@ def chebyshev_integers(first: int, last: int, steps: int) -> list[int]:
 
 @functools.cache
 def _chebyshev_positions(steps: int) -> list[float]:
-    """Return the positions of the Chebyshev points, from 0 to 2."""
+    """Return the `steps` + 1 Chebyshev points of the range from 0 to 2, ascending."""
     angle = math.pi / steps
     return [1 - math.cos(angle * k) for k in range(steps + 1)]
 
@@ -39,7 +39,7 @@ ROUNDING = 1e-14
 # The same for bounds, with a wide margin, since they need not be sharp.
 BOUND_ERROR = 1e-9
 # Error of |rho| computed from F1 near 1; the ends of the range are then adjusted exactly.
-SIZE_ERROR = 4
+RHO_ERROR = 4
 
 
 class Classes(NamedTuple):
@@ -64,19 +64,22 @@ class BinaryTable(NamedTuple):
 
 
 class RhoRange(NamedTuple):
-    """Matrices with c = `correct` and rho = `first_rho`, `first_rho` + 2, ..., `last_rho`."""
+    """Tables with `correct` correct predictions and rho from `first_rho` to `last_rho`, by 2."""
 
     correct: int
     first_rho: int
     last_rho: int
 
     def __len__(self) -> int:
-        """Count the matrices."""
+        """Return the number of tables."""
         return (self.last_rho - self.first_rho) // 2 + 1
 
 
 def table(classes: Classes, correct: int, rho: int) -> BinaryTable:
-    """Return the table with `correct` correct predictions, `rho` more in the large class."""
+    """Return the table with `correct` correct predictions.
+
+    `rho` is the number of those in the large class minus the number of those in the small class.
+    """
     small, large = (correct - rho) // 2, (correct + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
@@ -85,7 +88,7 @@ _triple = Triple._make
 
 
 def scores(classes: Classes, correct: float, rho: float) -> Triple:
-    """Return the metrics of the table that `table` returns for the same numbers."""
+    """Return the metrics of `table(classes, correct, rho)`; the numbers need not be integers."""
     a, b = classes
     n = a + b
     square = rho * rho
@@ -115,28 +118,30 @@ def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
 
 
 def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[RhoRange]:
-    """Yield the runs of all tables whose metrics are the reported ones within their half-widths.
+    """Yield, as ranges of rho, all tables whose metrics agree with the reported ones.
 
-    The numbers of correct predictions nearest to accuracy * n come first. For classes of equal size
-    only tables with rho >= 0 are yielded.
+    Metrics agree if they differ by at most the half-widths. The numbers of correct predictions
+    nearest to accuracy * n come first. For classes of equal size only tables with rho >= 0 are
+    yielded.
     """
-    low, high = acc_limits(classes.total, reported)
-    for correct in _correct_counts(classes, low, high, reported):
+    correct_min, correct_max = acc_limits(classes.total, reported)
+    for correct in _correct_counts(classes, correct_min, correct_max, reported):
         for first, last in _f1_runs(classes, correct, reported):
             yield from _mcc_runs(classes, correct, first, last, reported)
 
 
-# Ranges of fewer numbers of correct predictions are not bounded: it would exclude little.
+# Ranges with fewer numbers of correct predictions are divided without a test by `_may_agree`, which
+# would exclude few of them.
 PIECE_SIZE_MIN = 8
 
 
 def _correct_counts(
     classes: Classes, low: int, high: int, reported: ReportedTriple
 ) -> Iterator[int]:
-    """Yield the numbers of correct predictions from low to high for which a table may agree.
+    """Yield the numbers of correct predictions, from low to high, with which a table may agree.
 
-    Those nearest to accuracy * n come first. Bounds exclude whole ranges, so that scores with few
-    decimals take little longer than others.
+    Those nearest to accuracy * n come first. `_may_agree` excludes whole ranges, so that scores
+    with few decimals take little longer than others.
     """
     middle = reported.value.acc * classes.total
     pieces = [(0.0, low, high)] if low <= high else []
@@ -159,8 +164,8 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
     a, b = classes
     n = classes.total
     value, width = reported.value, reported.width
-    rho_size_min = max(_rho_size(n, low, value.f1 + width.f1 + ROUNDING) - SIZE_ERROR, 0)
-    rho_size_max = _rho_size(n, high, value.f1 - width.f1 - ROUNDING) + SIZE_ERROR
+    rho_size_min = max(_rho_size(n, low, value.f1 + width.f1 + ROUNDING) - RHO_ERROR, 0)
+    rho_size_max = _rho_size(n, high, value.f1 - width.f1 - ROUNDING) + RHO_ERROR
     rho_min, rho_max = max(-high, low - 2 * a), min(high, 2 * b - low)
     for start, end in ((-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)):
         first, last = max(start, rho_min), min(end, rho_max)
@@ -192,14 +197,14 @@ def has_table(classes: Classes, reported: ReportedTriple) -> bool:
     The table nearest to accuracy and F1 is tried first.
     """
     n = classes.total
-    low, high = acc_limits(n, reported)
+    correct_min, correct_max = acc_limits(n, reported)
     correct = round(reported.value.acc * n)
-    if low <= correct <= high:
+    if correct_min <= correct <= correct_max:
         least, most = rho_limits(classes, correct)
-        size = _rho_size(n, correct, reported.value.f1)
-        size += (size - correct) % 2
-        for rho in (size, -size):
-            if least <= rho <= most and reported.holds(scores(classes, correct, rho)):
+        rho_size = _rho_size(n, correct, reported.value.f1)
+        rho_size += (rho_size - correct) % 2
+        for rho in (rho_size, -rho_size):
+            if least <= rho <= most and reported.agrees_with(scores(classes, correct, rho)):
                 return True
     return next(fitting_runs(classes, reported), None) is not None
 
@@ -217,7 +222,7 @@ def table_count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
 def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int, int]:
     """Return the least and greatest number of correct predictions with the reported accuracy.
 
-    Accuracy is that of `repeats` runs over n sequences together.
+    The number and the accuracy count the predictions of `repeats` runs over n sequences together.
     """
     low = math.ceil((reported.value.acc - reported.width.acc) * n * repeats)
     high = math.floor((reported.value.acc + reported.width.acc) * n * repeats)
@@ -225,18 +230,21 @@ def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int,
 
 
 def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of rho whose F1 agrees: |rho| near n sqrt((accuracy - F1) / (1 - F1))."""
+    """Yield (first, last) of each range of rho whose macro-F1 agrees.
+
+    There, |rho| is near n sqrt((accuracy - F1) / (1 - F1)).
+    """
     rho_min, rho_max = rho_limits(classes, correct)
-    low = reported.value.f1 - reported.width.f1 - ROUNDING
-    high = reported.value.f1 + reported.width.f1 + ROUNDING
+    f1_min = reported.value.f1 - reported.width.f1 - ROUNDING
+    f1_max = reported.value.f1 + reported.width.f1 + ROUNDING
     # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
-    rho_size_min = max(_rho_size(classes.total, correct, high) - SIZE_ERROR, 0)
-    rho_size_max = min(_rho_size(classes.total, correct, low) + SIZE_ERROR, rho_max)
+    rho_size_min = max(_rho_size(classes.total, correct, f1_max) - RHO_ERROR, 0)
+    rho_size_max = min(_rho_size(classes.total, correct, f1_min) + RHO_ERROR, rho_max)
     rho_size_min += (rho_size_min - correct) % 2
     rho_size_max -= (rho_size_max - correct) % 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > high:
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > f1_max:
         rho_size_min += 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < low:
+    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < f1_min:
         rho_size_max -= 2
     if rho_size_min > rho_size_max:
         return
@@ -254,7 +262,7 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
 
 
 def _rho_size(n: int, correct: int, f1: float) -> int:
-    """Return |rho| of a macro-F1, rounded; its error is at most `SIZE_ERROR`.
+    """Return |rho|, rounded, for a macro-F1; the error is at most `RHO_ERROR`.
 
     accuracy - F1 is computed from the number of errors, because near F1 = 1 the difference of the
     floats would be 0, while 1 - F1 is exact.
@@ -268,53 +276,58 @@ def _rho_size(n: int, correct: int, f1: float) -> int:
 def _mcc_runs(
     classes: Classes, correct: int, first: int, last: int, reported: ReportedTriple
 ) -> Iterator[RhoRange]:
-    """Yield the parts of a range of rho in which MCC is the reported one within its half-width."""
+    """Yield the parts of the range of rho from `first` to `last` in which MCC agrees."""
 
     def mcc(rho: int) -> float:
         return scores(classes, correct, rho).mcc
 
-    low = reported.value.mcc - reported.width.mcc - ROUNDING
-    high = reported.value.mcc + reported.width.mcc + ROUNDING
+    mcc_min = reported.value.mcc - reported.width.mcc - ROUNDING
+    mcc_max = reported.value.mcc + reported.width.mcc + ROUNDING
     if first == last:  # nearly always, for unrounded scores
-        if low <= mcc(first) <= high:
+        if mcc_min <= mcc(first) <= mcc_max:
             yield RhoRange(correct, first, last)
         return
-    for start, end in _monotone(classes, correct, first, last):
-        at_start, at_end = mcc(start), mcc(end)
-        if max(at_start, at_end) < low or min(at_start, at_end) > high:
+    for start, end in _monotone_ranges(classes, correct, first, last):
+        mcc_at_start, mcc_at_end = mcc(start), mcc(end)
+        if max(mcc_at_start, mcc_at_end) < mcc_min or min(mcc_at_start, mcc_at_end) > mcc_max:
             continue
-        is_rising = at_start <= at_end
+        is_rising = mcc_at_start <= mcc_at_end
         first_inside = _first_where(
             start,
             end,
-            (lambda rho: mcc(rho) >= low) if is_rising else (lambda rho: mcc(rho) <= high),
+            (lambda rho: mcc(rho) >= mcc_min) if is_rising else (lambda rho: mcc(rho) <= mcc_max),
         )
         first_beyond = _first_where(
             start,
             end,
-            (lambda rho: mcc(rho) > high) if is_rising else (lambda rho: mcc(rho) < low),
+            (lambda rho: mcc(rho) > mcc_max) if is_rising else (lambda rho: mcc(rho) < mcc_min),
         )
         if first_inside < first_beyond:
             yield RhoRange(correct, first_inside, first_beyond - 2)
 
 
-def _monotone(classes: Classes, correct: int, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Split a range of rho into parts in which MCC is monotone."""
+def _monotone_ranges(
+    classes: Classes, correct: int, first: int, last: int
+) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of each part of a range of rho in which MCC only rises or only falls."""
     cuts = {first, last + 2}
-    turning_rho = 2 * correct - classes.total
-    if turning_rho:
-        at = correct * (classes.large - classes.small) / turning_rho
-        if first < at < last:
-            cuts.add(first + 2 * (math.floor((at - first) / 2) + 1))
+    excess = 2 * correct - classes.total
+    if excess:
+        turning_rho = correct * (classes.large - classes.small) / excess
+        if first < turning_rho < last:
+            cuts.add(first + 2 * (math.floor((turning_rho - first) / 2) + 1))
     yield from ((start, end - 2) for start, end in itertools.pairwise(sorted(cuts)))
 
 
-def _first_where(start: int, end: int, holds: Callable[[int], bool]) -> int:
-    """Return the first of start, start + 2, ..., end from which `holds` holds; end + 2 if none."""
+def _first_where(start: int, end: int, condition: Callable[[int], bool]) -> int:
+    """Return the first of start, start + 2, ..., end that meets a condition; end + 2 if none does.
+
+    All numbers after the first one must meet it, too.
+    """
     low, high = 0, (end - start) // 2 + 1
     while low < high:
         middle = (low + high) // 2
-        if holds(start + 2 * middle):
+        if condition(start + 2 * middle):
             high = middle
         else:
             low = middle + 1
@@ -349,18 +362,20 @@ def nearest_table(classes: Classes, target: Triple) -> NearestTable:
         for before, rho, after in zip(neighbours, coarse_rhos, neighbours[2:], strict=False)
         if distance[rho] <= min(distance[before], distance[after])
     ]
-    _, correct, rho = min(_bottoms(classes, target, valleys), key=lambda bottom: bottom[0])
+    _, correct, rho = min(
+        _tables_in_valleys(classes, target, valleys), key=lambda bottom: bottom[0]
+    )
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
     return NearestTable(table(classes, correct, rho), scores(classes, correct, rho))
 
 
-def _bottoms(
+def _tables_in_valleys(
     classes: Classes, target: Triple, valleys: list[tuple[int, int]]
 ) -> Iterator[tuple[float, int, int]]:
-    """Yield distance, correct predictions and rho of the tables near the bottom of each valley.
+    """Yield (distance, correct predictions, rho) of the tables near the minimum of each valley.
 
-    A valley is a range of rho with a local minimum.
+    A valley is a range of rho in which the distance to `target` has a local minimum.
     """
     for low, high in valleys:
         left, right = low, high
@@ -379,7 +394,7 @@ def _bottoms(
 
 
 def _nearest_at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Yield distance, correct predictions and rho of the nearest tables, one or two, for a rho."""
+    """Yield (distance, correct predictions, rho) of the one or two nearest tables with a rho."""
     correct_min, correct_max = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     ideal = _ideal_correct(classes, target, rho, correct_min, correct_max)
     lower = correct_min + (math.floor(ideal) - correct_min) // 2 * 2
@@ -388,7 +403,10 @@ def _nearest_at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[fl
 
 
 def _distance(classes: Classes, target: Triple, rho: int) -> float:
-    """Return the least distance to `target` for rho, with any number of correct predictions."""
+    """Return the distance from `target` to the nearest table with this rho.
+
+    Its number of correct predictions need not be an integer.
+    """
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     return math.dist(
         scores(classes, _ideal_correct(classes, target, rho, least, most), rho), target
@@ -398,7 +416,10 @@ def _distance(classes: Classes, target: Triple, rho: int) -> float:
 def _ideal_correct(
     classes: Classes, target: Triple, rho: int, correct_min: int, correct_max: int
 ) -> float:
-    """Return the best number of correct predictions for rho, which need not be an integer."""
+    """Return the number of correct predictions with which a table is nearest to `target`.
+
+    It is between `correct_min` and `correct_max`, and need not be an integer.
+    """
     if correct_min == correct_max:
         return correct_min
     start, end = scores(classes, correct_min, rho), scores(classes, correct_max, rho)
@@ -411,14 +432,14 @@ def _ideal_correct(
     return correct_min + (correct_max - correct_min) * min(1.0, max(0.0, share / length))
 
 
-# Most tables that are listed; more are only counted.
+# Maximum number of tables of a cell that are listed; more are only counted.
 LISTED_MAX = 100
 # A task of 70,000 sequences has no more tables than this.
 COUNT_MAX = 70_000**2
 
 
 class RecoveredCell(NamedTuple):
-    """The known facts of one cell, or of one seed of it."""
+    """The tables that fit the reported scores of one cell, or of one seed of it."""
 
     regime: str
     task: str
@@ -427,22 +448,22 @@ class RecoveredCell(NamedTuple):
     classes: Classes
     reported: Triple
     matrices: int
-    """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
+    """Number of tables with the reported scores; 0 if the scores are impossible."""
     table: BinaryTable | None
-    """The table whose metrics come nearest to the printed ones."""
+    """The table whose metrics are nearest to the reported scores; None if they are impossible."""
     tables: tuple[BinaryTable, ...]
-    """All tables with the printed scores; empty if there are more than `LISTED_MAX`."""
+    """All tables with the reported scores; empty if there are more than `LISTED_MAX`."""
 
     @property
     def scores(self) -> Triple | None:
-        """The metrics of the nearest table."""
+        """The metrics of `table`; None if the reported scores are impossible."""
         return scores_of(self.table) if self.table else None
 
 
 def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reported: ReportedTriple
 ) -> RecoveredCell:
-    """Recover the tables of one cell, or of one seed of it."""
+    """Return the tables that fit the reported scores of one cell, or of one seed of it."""
     cell_runs: list[RhoRange] = []
     matrices = 0
     for run in fitting_runs(classes, reported):
@@ -450,22 +471,22 @@ def recovered_cell(
         matrices += len(run)
         if matrices > COUNT_MAX:
             break
-    listed = (
+    fitting_tables = (
         table(classes, run.correct, rho)
         for run in cell_runs
         for rho in range(run.first_rho, run.last_rho + 1, 2)
     )
-    tables = tuple(listed) if matrices <= LISTED_MAX else ()
-    best = tables[0] if matrices == 1 else None
+    tables = tuple(fitting_tables) if matrices <= LISTED_MAX else ()
+    nearest = tables[0] if matrices == 1 else None
     if matrices > 1:
-        best = nearest_table(classes, reported.value).table
-    return RecoveredCell(regime, task, seed, classes, reported.value, matrices, best, tables)
+        nearest = nearest_table(classes, reported.value).table
+    return RecoveredCell(regime, task, seed, classes, reported.value, matrices, nearest, tables)
 
 
 def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:
-    """Return the number of tables that a cell can have, and two counts of the nearest table.
+    """Return three numbers: how many tables fit a cell, and two counts of the nearest table.
 
-    They are its correct predictions of the small class and of the large class; 0 without a table.
+    The counts are the correct predictions of the small and of the large class; 0 without a table.
     """
     cell = recovered_cell("", "", None, classes, reported)
     correct_counts = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)

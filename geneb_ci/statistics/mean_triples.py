@@ -1,4 +1,6 @@
-"""Which mean triples are possible: the convex hull of the triples of all 2x2 tables.
+"""Decide which means of MCC, accuracy and macro-F1 over several 2x2 tables are possible.
+
+They are the convex hull of the triples (MCC, accuracy, macro-F1) of all tables of a task.
 
 The accuracy and macro-F1 that means can have form a triangle. For class sizes a <= b and n = a + b,
 its corners are the tables with no correct prediction, with only the large class predicted and with
@@ -40,7 +42,7 @@ class Plane(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """Tables along an edge, between two rho, on which every metric is monotone."""
+    """Tables on one edge of the possible (rho, correct predictions); no metric turns on it."""
 
     correct_at: Callable[[int], int]
     """Number of correct predictions at a rho."""
@@ -70,25 +72,28 @@ class Hull:
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
         """Corners of the lower edge of F1 over accuracy, ascending."""
         self.earlier_tables: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
-        """Tables with a mean that was found possible, newest first, by direction of the search."""
+        """Direction of a search (1: greater MCC, -1: smaller) -> its results, newest first.
+
+        A result is three tables whose mean was found possible.
+        """
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.correct_at(rho), rho)
 
     def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:
-        """Keep tables with a mean that was found possible in a search of direction `sign`."""
+        """Keep the tables of corners whose mean a search in direction `sign` found possible."""
         tables = tuple(corner.table for corner in corners)
         earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
         self.earlier_tables[sign] = [tables, *earlier_tables[: EARLIER_MAX - 1]]
 
     def highest_sampled(self, plane: Plane) -> Triple:
-        """Return the sampled table with the greatest value of a plane."""
+        """Return the triple of the sampled table at which a plane is greatest."""
         mcc, acc, f1 = plane
         heights = [mcc * x + acc * y + f1 * z for x, y, z in self.sampled_tables]
         return self.sampled_tables[heights.index(max(heights))]
 
     def table_above(self, plane: Plane, level: float) -> Triple | None:
-        """Return a table where a plane exceeds a level; None proves that there is none."""
+        """Return the triple of a table at which a plane exceeds a level; None: there is none."""
         highest_value, highest_table = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:
@@ -157,7 +162,8 @@ STEPS_MAX = 80
 SHARE_MIN = 1e-12
 # Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
 AREA_MIN = 1e-14
-# Triples of tables kept from earlier searches of a task: models have similar scores there.
+# Maximum number of results of earlier searches that are tried first, since models have similar
+# scores on a task.
 EARLIER_MAX = 12
 
 
@@ -172,8 +178,8 @@ class ImpossibleMetric(NamedTuple):
     high: float
 
 
-class _MeanPlace(NamedTuple):
-    """Mean accuracy and F1 that means of tables can have, with their half-widths."""
+class _PossibleMean(NamedTuple):
+    """A mean accuracy and macro-F1 that tables can have, with half-widths."""
 
     acc: float
     f1: float
@@ -182,7 +188,7 @@ class _MeanPlace(NamedTuple):
 
 
 class _Corner(NamedTuple):
-    """A corner of the simplex that contains the mean: a table's metrics, and their weight in it."""
+    """A corner of the simplex that contains a mean: a table's metrics and weight in the mean."""
 
     table: Triple
     weight: float
@@ -208,7 +214,7 @@ def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric 
         return None  # some means are above, and others below
     if _is_below(hull, reported):
         return ImpossibleMetric("f1", _lower_edge(hull, value.acc)[0], value.acc)
-    mean = _mean_place(hull, reported)
+    mean = _nearest_possible_mean(hull, reported)
     corners = _starting_corners(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = (
@@ -226,8 +232,8 @@ def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric 
     return ImpossibleMetric("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
-def _is_known_possible(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
-    """Whether tables of an earlier search have a mean at this place with sign * MCC >= `level`.
+def _is_known_possible(hull: Hull, mean: "_PossibleMean | Triple", sign: int, level: float) -> bool:
+    """Whether tables of an earlier search have this mean accuracy and F1, and sign * MCC >= level.
 
     A new search could then not prove that all means are below `level`.
     """
@@ -244,7 +250,7 @@ def _is_known_possible(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level
 
 
 def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
-    """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
+    """Whether the reported macro-F1 is provably below all means of tables with this accuracy."""
     f1_min, slope = _lower_edge(hull, reported.value.acc)
     f1_max = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
     return f1_min - f1_max > TOLERANCE * (1 + abs(slope))
@@ -258,20 +264,20 @@ def _lower_edge(hull: Hull, acc: float) -> tuple[float, float]:
     return start.f1 + slope * (acc - start.acc), slope
 
 
-def _mean_place(hull: Hull, reported: ReportedTriple) -> _MeanPlace:
-    """Return the reported place with F1 moved to the nearest possible one, and widened by that."""
+def _nearest_possible_mean(hull: Hull, reported: ReportedTriple) -> _PossibleMean:
+    """Return the reported accuracy with the nearest possible F1, whose half-width grows as much."""
     value, width = reported
     f1 = min(max(value.f1, _lower_edge(hull, value.acc)[0]), value.acc)
-    return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
+    return _PossibleMean(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
 def _greatest_mcc(
-    hull: Hull, mean: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
+    hull: Hull, mean: _PossibleMean, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
-    """Return the greatest sign * MCC of means at a place, by the simplex method.
+    """Return the greatest sign * MCC of means with the accuracy and F1 of `mean`; simplex method.
 
-    Without `level`, only sampled tables are used. With it, all tables are, and a number means that
-    all means are provably below the level, None that they are not.
+    Without `level`, only sampled tables are used; None: no result. With `level`, all tables are
+    used, and a number proves that all means are below `level`; None: this is not proved.
     """
     for _ in range(STEPS_MAX):
         face = _face(corners, sign)
@@ -294,8 +300,8 @@ def _greatest_mcc(
     return None
 
 
-def _starting_corners(hull: Hull, mean: _MeanPlace) -> list[_Corner]:
-    """Return the three tables whose means have every possible accuracy and F1, with weights."""
+def _starting_corners(hull: Hull, mean: _PossibleMean) -> list[_Corner]:
+    """Return the three extreme tables in (accuracy, F1), with their weights in `mean`."""
     tables = (PERFECT, *hull.lower[:2])
     return [_Corner(*pair) for pair in zip(tables, _shares(tables, mean.acc, mean.f1), strict=True)]
 

@@ -20,11 +20,11 @@ class Triple(NamedTuple):
     f1: float
 
     def __str__(self) -> str:
-        """Return the values with four decimals."""
+        """Return the three metrics as a text, with four decimals."""
         return self.text(4)
 
     def text(self, decimals: int) -> str:
-        """Return the values with a number of decimals."""
+        """Return the three metrics as a text, with a number of decimals."""
         mcc, acc, f1 = (f"{value:.{decimals}f}" for value in self)
         return f"MCC {mcc}, accuracy {acc}, F1 {f1}"
 
@@ -35,7 +35,7 @@ class ReportedTriple(NamedTuple):
     value: Triple
     width: Triple
 
-    def holds(self, triple: Triple, slack: float = 0.0) -> bool:
+    def agrees_with(self, triple: Triple, slack: float = 0.0) -> bool:
         """Whether a triple agrees within the half-widths, plus `slack`."""
         return (
             abs(triple.mcc - self.value.mcc) <= self.width.mcc + slack
@@ -60,10 +60,10 @@ EXACT = 1e-13
 # Half-width of values computed in single precision, whose error is about 1e-7.
 SINGLE = 5e-7
 SINGLE_DECIMALS = range(7, 10)
-# MCC and F1, but those of `WHOLE`, with at most this many decimals count as rounded.
+# MCC and F1 with at most this many decimals count as rounded, unless they are in `WHOLE`.
 ROUNDED_DECIMALS_MAX = 6
-# Share of rounded scores from which a file counts as a mix of rounded and unrounded scores; each
-# score then has its own precision.
+# Minimum share of rounded scores with which a file counts as a mix of rounded and unrounded scores.
+# Of such a file, each score has its own precision.
 MIXED_SHARE = 1 / 3
 
 
@@ -92,9 +92,9 @@ def decimals(value: float) -> int:
 
 
 def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
-    """Return the greatest number of decimals in a column.
+    """Return the greatest number of decimals of the values of a column.
 
-    Each value is a mean of `repeats` values. If these were rounded, their decimals count.
+    Each value is a mean of `repeats` numbers. If those were rounded, their decimals count instead.
     """
     most = 0
     for value in values:
@@ -107,7 +107,7 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 
 def is_mixed(values: Iterable[float]) -> bool:
-    """Whether MCC and F1 of a regime are partly rounded, partly not."""
+    """Whether some MCC and F1 of a regime, at least `MIXED_SHARE`, are rounded and others not."""
     fractions = [value for value in values if value not in WHOLE]
     rounded = sum(
         decimals(value) <= ROUNDED_DECIMALS_MAX for value in fractions if not is_unrounded(value)
@@ -115,12 +115,12 @@ def is_mixed(values: Iterable[float]) -> bool:
     return rounded < len(fractions) and rounded >= MIXED_SHARE * len(fractions)
 
 
-def half_width(length: int) -> float:
-    """Return the half-width of the rounding interval of a value with `length` decimals."""
-    if length >= UNROUNDED_DECIMALS:
+def half_width(decimal_count: int) -> float:
+    """Return the half-width of the rounding interval of a value with this many decimals."""
+    if decimal_count >= UNROUNDED_DECIMALS:
         return EXACT
-    half = max(0.5 * 10.0**-length, EXACT) + NOISE
-    return max(half, SINGLE) if length in SINGLE_DECIMALS else half
+    half = max(0.5 * 10.0**-decimal_count, EXACT) + NOISE
+    return max(half, SINGLE) if decimal_count in SINGLE_DECIMALS else half
 
 
 def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = False) -> list[float]:
@@ -130,10 +130,10 @@ def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = Fals
     """
     if mixed:
         return [half_width(column_decimals([value], repeats)) for value in values]
-    length = column_decimals(values, repeats)
-    if length == UNROUNDED_DECIMALS and values and all(map(_is_single, values)):
+    decimal_count = column_decimals(values, repeats)
+    if decimal_count == UNROUNDED_DECIMALS and values and all(map(_is_single, values)):
         return [SINGLE] * len(values)
-    return [half_width(length)] * len(values)
+    return [half_width(decimal_count)] * len(values)
 
 
 def _is_single(value: float) -> bool:
@@ -284,7 +284,7 @@ def _mcc(sums: _Sums) -> float:
 
 
 def _f1(correct: int, margin_sum: int) -> float | None:
-    """Return F1 of a class from its correct predictions and the sum of its two margins."""
+    """Return F1 of a class; None if `margin_sum`, its true plus predicted count, is 0."""
     return 2 * correct / margin_sum if margin_sum else None
 
 
@@ -332,8 +332,8 @@ class PackedNumbers(Mapping[str, Any]):
 class ModelRanking(Mapping[str, dict[str, Any]]):
     """Ranks, intervals and errors of models by one score: a list per fact, best model first.
 
-    As a mapping it has the facts of each model by its id.
-    `board.diagnostics.document.DiagnosedScore` describes the facts.
+    As a mapping: id of a model -> its facts, which `board.diagnostics.document.DiagnosedScore`
+    describes.
     """
 
     models: Sequence[str]
@@ -349,7 +349,7 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
 
     @functools.cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """The lists by the name of their fact, in published order."""
+        """Name of a fact -> its list, in published order."""
         return {name: getattr(self, name) for name in RANKING_FACTS}
 
     @functools.cached_property
@@ -358,10 +358,10 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
         return {model: index for index, model in enumerate(self.models)}
 
     def plain(self) -> dict[str, dict[str, Any]]:
-        """Return the facts of each model as plain dicts."""
-        facts = zip(*self.columns.values(), strict=True)
-        standings = (dict(zip(RANKING_FACTS, row, strict=True)) for row in facts)
-        return dict(zip(self.models, standings, strict=True))
+        """Return id of a model -> name of a fact -> fact, as plain dicts."""
+        fact_rows = zip(*self.columns.values(), strict=True)
+        facts_of_models = (dict(zip(RANKING_FACTS, row, strict=True)) for row in fact_rows)
+        return dict(zip(self.models, facts_of_models, strict=True))
 
     def __getitem__(self, model: str) -> dict[str, Any]:
         index = self.positions[model]
@@ -378,17 +378,17 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
 
 
 RANKING_FACTS = tuple(ModelRanking.__annotations__)[1:]
-"""The facts of a model in `ModelRanking`."""
+"""The names of the facts that `ModelRanking` has of each model."""
 
 
 class RowStatistics(NamedTuple):
     """Numbers computed from a row's file and the benchmark, for the regimes it is ranked in."""
 
     scores: Mapping[str, "array.array[float]"]
-    """By regime, the scores of every metric, task by task in board order."""
+    """By regime, the scores of one metric after the other, each task by task in board order."""
     means: Mapping[str, "array.array[float]"]
     """By regime, the micro mean, macro mean and category means of every metric."""
     errors: Mapping[str, Any] = {}
     """By regime, the `uncertainty.RowScores` of the row; empty unless errors are needed."""
     matrices: Mapping[str, Sequence[int]] = {}
-    """By regime of one fit, the confusion matrices that `page_data` recovers from the row."""
+    """By regime with a single fit, three numbers per two-class task, as in `page_data.matrices`."""

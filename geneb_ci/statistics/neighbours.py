@@ -44,7 +44,7 @@ class Resemblance(NamedTuple):
 
 
 def near_cells_of_copy(cells: int) -> float:
-    """Return the number of near cells from which a row counts as a copy."""
+    """Return the least number of near cells, among `cells` compared ones, that makes a copy."""
     return max(COUNT_MIN, NEAR_SHARE * cells)
 
 
@@ -55,13 +55,13 @@ def is_coarse(row: Vector) -> bool:
 
 def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
-    counts = _near_counts(view)
-    similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.other_rows]
+    near_counts = _near_counts(view)
+    similar = [_resemblance(view.row, i, row, near_counts[i]) for i, row in view.other_rows]
     return sorted(similar, key=lambda near: (-near.near_cells, near.number))
 
 
 def _near_counts(view: RowView) -> "Counter[int]":
-    """Return the number of near cells by row of the table; rows without any are missing."""
+    """Return index of a row in the table -> number of its near cells, only of rows with any."""
     near_rows: list[list[int]] = []
     for score, (sorted_scores, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
         if math.isnan(score) or score in WHOLE:
@@ -75,18 +75,18 @@ def _near_counts(view: RowView) -> "Counter[int]":
             first += 1
         while first < last and not abs(score - sorted_scores[last - 1]) < NEAR:
             last -= 1
-        near_rows.append(rows[first:last])  # sorted, so near scores stand together
+        near_rows.append(rows[first:last])  # sorted, so near scores are consecutive
     return Counter(itertools.chain.from_iterable(near_rows))
 
 
 @functools.lru_cache(maxsize=4)
 def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
-    """Return the scores of each cell, ascending, and the rows that have them."""
+    """Return (scores, ascending; indices of the rows that have them) of each cell."""
     cells = []
     for column in zip(*table.vectors, strict=True):
-        numbers = [i for i, x in enumerate(column) if not math.isnan(x)]
-        numbers.sort(key=column.__getitem__)
-        cells.append(([column[i] for i in numbers], numbers))
+        row_indices = [i for i, x in enumerate(column) if not math.isnan(x)]
+        row_indices.sort(key=column.__getitem__)
+        cells.append(([column[i] for i in row_indices], row_indices))
     return cells or [([], [])] * sum(regime.stop - regime.start for regime in table.regimes)
 
 
@@ -97,7 +97,7 @@ def near_copies(view: RowView) -> list[Resemblance]:
     similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in near_counts.items()
-        # At least so many cells are compared, and more cells need more that are near.
+        # A cheap test first, with a lower bound of the number of compared cells.
         if i != view.own_index
         and near >= near_cells_of_copy(own_count + cell_counts[i] - len(view.row))
     ]
@@ -117,8 +117,10 @@ def _cell_counts(table: ScoreTable) -> list[int]:
 def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
-    count = sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True))
-    resemblance = _resemblance(view.row, number, other, count)
+    near_count = sum(
+        abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True)
+    )
+    resemblance = _resemblance(view.row, number, other, near_count)
     return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
 
 
@@ -139,7 +141,7 @@ class AffineFit(NamedTuple):
     offset: float
     residual: float
     shift: float
-    """How far the fit shifts the other row; 0 for a plain copy."""
+    """Change of the mean plus change of the standard deviation; 0 for a plain copy."""
 
 
 class _StandardisedScores(NamedTuple):
@@ -170,7 +172,7 @@ _SLACK = 1e-9
 def _complete_rows(
     table: ScoreTable, start: int, stop: int
 ) -> list[tuple[int, list[float], _StandardisedScores]]:
-    """Return the rows that have all cells of a regime: index, first cells, and all cells."""
+    """Return (index, first unit deviations, all scores) of the rows with all cells of a regime."""
     standardised = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
     return [
         (i, scores.unit_deviations[:_FIRST_CELLS], scores)
@@ -182,10 +184,10 @@ def _complete_rows(
 def affine_copy(
     view: RowView, regime: slice, residual_max: float, shift_min: float = -1.0
 ) -> AffineFit | None:
-    """Return the best linear fit of this row by another in a regime, the slice `regime`.
+    """Return the best linear fit of the checked row by another row, in the cells of a regime.
 
-    Return None if no residual is below `residual_max`. Rows that the fit shifts by `shift_min` or
-    less are skipped, so that a copy hides no other row.
+    Return None if no fit has a residual below `residual_max`. Rows that the fit shifts by
+    `shift_min` or less are skipped, since such a copy would hide other fits.
     """
     own_row = _standardised(view.row[regime])
     if own_row is None:
@@ -233,12 +235,12 @@ def affine_copy(
 
 _NO_SCORE = (-math.inf, -1)
 _BEST_COUNT = 3
-"""Scores kept of a cell: the row's own, one row that may be above it, and the one below that."""
+"""Number of scores kept of a cell: at most that of the checked row and those of two other rows."""
 
 
 @functools.lru_cache(maxsize=4)
 def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
-    """Return the `_BEST_COUNT` best scores of each cell, with the number of their row."""
+    """Return, for each cell, (score, index of the row) of the `_BEST_COUNT` best scores."""
     best = []
     for scores, rows in _sorted_cells(table):
         ranked = list(zip(scores[-_BEST_COUNT:], rows[-_BEST_COUNT:], strict=True))[::-1]
@@ -247,10 +249,10 @@ def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
 
 
 def lead_share(view: RowView, regime: slice) -> float:
-    """Return the share of a regime's cells in which the row exceeds every other row but one.
+    """Return the share of a regime's cells in which the row exceeds all other rows except one.
 
-    `regime` is its slice. The exempt row is the same in all cells, the one that makes the
-    share largest, since otherwise a single row of high scores would end every lead.
+    The excepted row is the same in all cells: the one without which the share is largest. So no
+    single row with high scores can end a lead.
     """
     best, own_index = _best_scores(view.table)[regime], view.own_index
     leading_cells = 0
@@ -281,10 +283,12 @@ class Relation(NamedTuple):
     """A relation: the score of a task is nearly the weighted mean of the scores of other tasks."""
 
     task: int
+    """Index of the task in the benchmark."""
     parts: tuple[tuple[int, float], ...]
+    """(index, weight) of the other tasks."""
 
     def difference(self, row: Vector, offset: int) -> float:
-        """Return the task's score minus that of its parts, in the regime starting at `offset`."""
+        """Return the task's score minus the weighted mean, in the regime starting at `offset`."""
         return row[offset + self.task] - math.fsum(w * row[offset + k] for k, w in self.parts)
 
 
@@ -303,6 +307,7 @@ class _TaskFacts(NamedTuple):
     id: str
     category: str
     size: int
+    """Number of test sequences; 0 if unknown."""
     counts: tuple[int, ...]
     """Sizes of the classes, ascending; empty if unknown."""
 
@@ -337,7 +342,7 @@ def _unions(tasks: list[_TaskFacts]) -> Iterator[Relation]:
 
 
 def _has_class_counts_of_parts(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) -> bool:
-    """Whether the class counts of two parts sum to those of the whole, in either order."""
+    """Whether the class sizes of two tasks sum to those of `whole`, with or without a swap."""
     sums = {a.counts[0] + b.counts[0], a.counts[0] + b.counts[1]}
     return bool(sums & set(whole.counts))
 
@@ -366,7 +371,7 @@ def _is_split_of_same_assay(first: _TaskFacts, second: _TaskFacts) -> bool:
 def _relation_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], list[float]]:
-    """Return the sorted differences of all rows, by relation and start of the regime."""
+    """Return (index of a relation, start of a regime) -> differences of all rows, sorted."""
     differences_by_key = {}
     for number, relation in enumerate(relations):
         for regime in table.regimes:
@@ -385,10 +390,10 @@ def usual_difference_of(
     excluded: int | None,
     rows_min: int,
 ) -> UsualDifference | None:
-    """Return the usual difference of relation `number` in the regime starting at `offset`.
+    """Return the usual difference of relation `number` in the regime that starts at `offset`.
 
-    It is that of the rows other than `excluded`; None if the differences vary too much, or there
-    are fewer than `rows_min` of them.
+    Row `excluded` does not count. Return None if the differences vary too much, or if fewer than
+    `rows_min` rows have one.
     """
     differences = _relation_differences(table, relations)[number, offset]
     if excluded is not None:
@@ -405,7 +410,7 @@ def usual_difference_of(
 def _usual_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], UsualDifference | None]:
-    """Return the usual difference over all rows, by relation and start of the regime."""
+    """Return (index of a relation, start of a regime) -> usual difference over all rows."""
     return {
         key: _median_and_scale(differences)
         for key, differences in _relation_differences(table, relations).items()
@@ -415,8 +420,8 @@ def _usual_differences(
 
 def _median_and_scale(differences: list[float]) -> UsualDifference | None:
     usual = median_sorted(differences)
-    # The k + 1 differences nearest to the usual one are neighbours: the scale is that of the least
-    # reach.
+    # The k + 1 differences nearest to the median are consecutive; `reach` is the largest distance
+    # of these from the median.
     k = int(_TAIL * (len(differences) - 1))
     reach = min(
         max(usual - low, high - usual)

@@ -70,7 +70,7 @@ class PairedDifference(NamedTuple):
     high: float
     """Interval of 95 %, for this one comparison: not corrected for others."""
     probability: float
-    """Probability that model a is better."""
+    """Probability that model a truly has the higher score."""
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -86,11 +86,14 @@ def mcnemar(only_a: int, only_b: int) -> float:
 def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
     """Return the comparison of two models on one task.
 
-    `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
-    `classes` - 1. Raises ValueError for other shapes.
+    `truth` are the classes of the test rows, (n,); `a` and `b` are the predictions of the models,
+    (fits, n). All are codes from 0 to `classes` - 1. Raises ValueError for other shapes.
     """
     if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != truth.shape or not truth.size:  # noqa: PLR2004
-        message = f"predictions of shape {a.shape} and {b.shape} for {truth.shape} rows"
+        message = (
+            f"predictions have the shapes {a.shape} and {b.shape}, and classes {truth.shape}; "
+            "expected (fits, n) twice, and (n,) with n > 0"
+        )
         raise ValueError(message)
     mcc_a, psi_a, floor_a = _influence(truth, a, classes)
     mcc_b, psi_b, floor_b = _influence(truth, b, classes)
@@ -134,7 +137,7 @@ def paired_difference(
     for a weight without its cell.
     """
     weighted_cells = [(cells[task], weight) for task, weight in weights.items()]
-    value = math.fsum(weight * cell.difference for cell, weight in weighted_cells)
+    difference = math.fsum(weight * cell.difference for cell, weight in weighted_cells)
     se = math.sqrt(math.fsum((weight * cell.se) ** 2 for cell, weight in weighted_cells))
     unpaired_se = math.sqrt(
         math.fsum(
@@ -142,7 +145,12 @@ def paired_difference(
         )
     )
     return PairedDifference(
-        value, se, unpaired_se, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
+        difference,
+        se,
+        unpaired_se,
+        difference - NORMAL * se,
+        difference + NORMAL * se,
+        _probability(difference, se),
     )
 
 
@@ -160,9 +168,9 @@ def _probability(difference: float, se: float) -> float:
 
 
 def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
-    """Return the mean MCC, (n,) influences of the rows, and the variance of constant classes.
+    """Return the mean MCC over the fits, the influences of the rows (n,), and a variance to add.
 
-    In a constant class, all rows have the same prediction.
+    The added variance is that of classes in which all rows have the same prediction.
     """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     mccs, psi = [], np.zeros(len(truth))
@@ -172,8 +180,8 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         counts = counts.reshape(classes, classes)
         mccs.append(scores_of_matrix(counts.tolist()).mcc)
         is_constant = (counts > 0).sum(axis=1) == 1  # all rows of a class have one prediction
-        smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
-        matrix = np.where(is_constant[:, None], smooth, counts)
+        smoothed_counts = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
+        matrix = np.where(is_constant[:, None], smoothed_counts, counts)
         gradient = _gradient(matrix)
         psi += gradient[truth, predictions]
         shares = np.divide(

@@ -25,7 +25,7 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The rows of one folder for one benchmark; hashed by identity, for caches."""
+    """The scores of all rows of a folder on one benchmark; hashed by identity, for caches."""
 
     models: tuple[str, ...]
     """Model id of each row."""
@@ -37,7 +37,7 @@ class ScoreTable:
 
 
 def cell_names(benchmark: Benchmark) -> list[str]:
-    """Return the names of the primary metric of each cell, in the order of a vector."""
+    """Return the name of the primary metric of each cell, in the order of a `Vector`."""
     metric = benchmark.primary_metric
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
@@ -63,7 +63,7 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
 
 
 def vector(numbers: Iterable[float]) -> Vector:
-    """Return the scores as a vector; values outside [-1, 1] become NaN."""
+    """Return the scores as a vector; numbers outside [-1, 1] become NaN."""
     return tuple([x if -1 <= x <= 1 else math.nan for x in numbers])
 
 
@@ -127,7 +127,7 @@ RIDGE = 100.0
 CLIP = 6.0
 # Lower bound of scales: the standard error of a share of 10,000 sequences.
 SCALE_FLOOR = 0.005
-# Initial scale relative to the spread over models; the second pass uses the residuals.
+# Scale of the first fit, as a share of the spread over models; the second fit uses the residuals.
 FIRST_SCALE = 0.5
 # Noise has heavy tails. Its scale is the mean of absolute residuals between these quantiles, which
 # excludes the largest 10 %, where errors may be.
@@ -174,20 +174,20 @@ class Reference:
     """The inverse times the standardised rows."""
     leverage: list[float]
     """x' A x of each cell, for its column x of the standardised rows and the inverse A."""
-    spread: list[list[float]]
-    """Sorted absolute residuals of each cell, divided by each row's spread."""
+    sorted_sizes: list[list[float]]
+    """By cell, the sorted absolute residuals of the rows, each divided by its row's spread."""
     sizes: list[list[float]]
-    """The same residuals by row, unsorted, to exclude a row's own residual."""
+    """The same sizes by row, unsorted, to exclude a row's own residual."""
     pooled_scales: tuple[float, ...]
     """Typical scale of each regime."""
 
     def index_of(self, number: int | None) -> int | None:
-        """Return the index in the fit of row `number` of the table; None if the fit lacks it."""
+        """Return the index in the fit of row `number` of the table; None if the fit omits it."""
         return self.rows.index(number) if number in self.rows else None
 
     def scale(self, cell: int, regime: int, excluded: int | None) -> float:
         """Return the noise scale of a cell, without the residual of row `excluded`."""
-        numbers = self.spread[cell]
+        numbers = self.sorted_sizes[cell]
         own_size = None if excluded is None else self.sizes[excluded][cell]
         return _shrunk(
             _central_mean(numbers, own_size) / _BULK, self.pooled_scales[regime], len(numbers)
@@ -224,12 +224,14 @@ def reference_of(table: ScoreTable) -> Reference | None:
     if fitted is None:
         fitted = _fitted(rows, centre, mads, clipped, table.regimes)
     fit_scales, fit, sizes, pooled_scales = fitted
-    spread = [sorted(column) for column in zip(*sizes, strict=True)]
-    return Reference(table, tuple(indices), centre, fit_scales, *fit, spread, sizes, pooled_scales)
+    sorted_sizes = [sorted(column) for column in zip(*sizes, strict=True)]
+    return Reference(
+        table, tuple(indices), centre, fit_scales, *fit, sorted_sizes, sizes, pooled_scales
+    )
 
 
 Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
-"""`fit_scales` of a reference, its fit, `sizes` and `pooled_scales`."""
+"""`fit_scales`, fit, `sizes` and `pooled_scales` of a `Reference`."""
 
 
 def _fitted(
@@ -283,7 +285,7 @@ def _known_fit(
     if arrays is None:
         return None
     (fit_scales,), inverted, products, (leverage,), sizes, (pooled_scales,) = arrays
-    if min(fit_scales) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
+    if min(fit_scales) < SCALE_FLOOR:  # no fit has such a scale; 0 would give infinite weights
         return None
     standardised = _standardised(clipped, fit_scales)
     columns = list(zip(*standardised, strict=True))
@@ -357,7 +359,7 @@ def _residuals(
 def _scales(
     residuals: list[list[float]], regimes: tuple[slice, ...], rounds: int
 ) -> tuple[list[float], list[list[float]], tuple[float, ...]]:
-    """Return scales of cells, residuals divided by each row's spread, and scales of regimes."""
+    """Return the scales of cells, absolute residuals over each row's spread, scales of regimes."""
     sizes = [[abs(x) for x in row] for row in residuals]
     for rounds_left in range(rounds, 0, -1):
         own_scales = [

@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    """End of the 95 % percentile interval of this one comparison, not corrected for others."""
+    """Upper end of the 95 % percentile interval, which is not corrected for other comparisons."""
     probability: float
     """Share of the resamples in which the first model is higher; equal scores count half."""
 
@@ -45,6 +45,7 @@ def resampled_task(
     `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
     `classes` - 1.
     """
+    # A group is the sequences with the same true class and the same predictions.
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
     shares, blocks = counts / counts.sum(), []
@@ -61,7 +62,7 @@ def resampled_task(
 
 
 def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
-    """Return (resamples,) MCC, where `group_counts` is (resamples, groups)."""
+    """Return (resamples,) MCC; `group_counts` (resamples, groups) is how often each is drawn."""
     cells = np.zeros((len(truth), classes * classes))
     cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
     matrix = (group_counts @ cells).reshape(-1, classes, classes)
@@ -74,7 +75,7 @@ def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> R
 
 
 def weighted_sum(draws: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
-    """Return (resamples,) sums over tasks, each with its weight."""
+    """Return (resamples,) sums over tasks, each task times its weight."""
     total: Reals = np.sum([weight * draws[task] for task, weight in weights.items()], axis=0)
     return total
 
@@ -85,9 +86,9 @@ def resampled_tasks(
     resamples: int,
     generator: np.random.Generator,
 ) -> Reals:
-    """Return (resamples,) means over categories of means over tasks, with tasks drawn again.
+    """Return (resamples,) means over categories of means over tasks.
 
-    A category does not count in a resample that drew none of its tasks.
+    Each resample draws the tasks with replacement; categories without a drawn task do not count.
     """
     tasks = [task for members in categories for task in members]
     task_differences = np.array([differences[task] for task in tasks])

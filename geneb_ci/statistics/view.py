@@ -50,7 +50,7 @@ class LeaveOneOut:
     distances: list[float]
     """Distance of each cell from its prediction, in standard deviations of real rows' residuals."""
     spread: tuple[float, ...]
-    """Relative residual spread by regime: about 1 for real rows, near 0 for a blend of rows."""
+    """By regime, residual spread over the noise: about 1 for real rows, near 0 for a blend."""
     weights: dict[int, float]
     """Weights of the table's rows in the prediction."""
 
@@ -58,7 +58,10 @@ class LeaveOneOut:
 def leave_one_out_of(
     row: Vector, reference: Reference, own_index: int | None, nearest: int | None = None
 ) -> LeaveOneOut | None:
-    """Predict a row from the table without `own_index` and `nearest`; None for too few cells."""
+    """Return the prediction of a row from the table without the rows `own_index` and `nearest`.
+
+    Return None if the row has too few cells.
+    """
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
     own_fit_index = reference.index_of(own_index)
@@ -97,9 +100,9 @@ def leave_one_out_of(
 
 @functools.lru_cache(maxsize=2)
 def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
-    """Return a row standardised, the weights of the other rows, and its fitted values.
+    """Return three lists: the standardised row, the weights of all rows, and the fitted values.
 
-    Both predictions of the row, with and without its nearest row, begin with them.
+    The predictions of the row with and without its nearest row both start from these.
     """
     clipped = reference.centre.clipped(row)
     standardised_row = [x / s for x, s in zip(clipped, reference.fit_scales, strict=True)]
@@ -111,7 +114,7 @@ def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[f
 
 @functools.lru_cache(maxsize=4)
 def _squares(fit: Reference) -> tuple[list[float], list[float]]:
-    """Return the sums of squares of the standardised rows, and of their columns."""
+    """Return two lists: the sum of squares of each standardised row, and of each column."""
     return [dot(row, row) for row in fit.standardised], [
         dot(column, column) for column in fit.columns
     ]
@@ -133,8 +136,8 @@ def _downdated(
 ) -> tuple[list[float], list[float], list[float]]:
     """Return weights, fitted values and leverage of the fit without its rows `excluded`.
 
-    Each of these rows is swept out of the inverse A, which becomes A - a a' / p for the row's line
-    a of A and its pivot p. So values that are linear in A change by a multiple of those of a.
+    Each of these rows is swept out of the inverse A, which becomes A - a a' / p, where a is the
+    row's line of A and p its element on the diagonal. The three results are updated accordingly.
     """
     leverage = reference.leverage
     remaining = [(i, reference.inverse[i], reference.products[i]) for i in excluded]
@@ -162,7 +165,7 @@ SCORE_MAX = 10.0
 
 
 def score_of(size: float, limit: float) -> float:
-    """Return how unusual a value is: size / limit, rounded, from 1 to `SCORE_MAX`."""
+    """Return the score of a finding: size / limit, rounded and clipped to 1 to `SCORE_MAX`."""
     return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
 
 
@@ -177,7 +180,7 @@ class RowView:
     """The row's own index in the table, which is excluded from comparisons."""
 
     def cell(self, number: int) -> tuple[str, str]:
-        """Return the regime and the task of a cell."""
+        """Return (regime, task) of the cell with index `number` in a `Vector`."""
         regime, task = divmod(number, len(self.benchmark.task_ids))
         return self.benchmark.regimes[regime], self.benchmark.task_ids[task]
 
@@ -210,10 +213,10 @@ class RowView:
     @functools.cached_property
     def prediction_without_nearest(self) -> LeaveOneOut | None:
         """The prediction without the row of the largest weight, which may be forged to agree."""
-        reference, standing = self.reference, self.prediction
-        if reference is None or standing is None or not standing.weights:
-            return standing
-        nearest = max(standing.weights, key=lambda i: abs(standing.weights[i]))
+        reference, prediction = self.reference, self.prediction
+        if reference is None or prediction is None or not prediction.weights:
+            return prediction
+        nearest = max(prediction.weights, key=lambda i: abs(prediction.weights[i]))
         return leave_one_out_of(self.row, reference, self.own_index, nearest)
 
     @functools.cached_property
@@ -221,21 +224,22 @@ class RowView:
         """The distance of each cell from its prediction; 0 without a prediction.
 
         If the row of the largest weight is a twin, the prediction without that row counts.
-        Otherwise the prediction with that row counts; but for a cell of the regime of all data that
-        is above its prediction, the larger of both distances.
+        Otherwise the prediction with that row counts, with one exception: in the regime of all
+        training data, a cell above its prediction has the larger of both distances.
         """
-        standing, without_nearest = self.prediction, self.prediction_without_nearest
-        if standing is None or without_nearest is None:
+        prediction, without_nearest = self.prediction, self.prediction_without_nearest
+        if prediction is None or without_nearest is None:
             return [0.0] * len(self.row)
-        if max(map(abs, standing.weights.values()), default=0.0) > TWIN_WEIGHT_MIN:
+        if max(map(abs, prediction.weights.values()), default=0.0) > TWIN_WEIGHT_MIN:
             return without_nearest.distances
-        size = len(self.benchmark.task_ids)
+        task_count = len(self.benchmark.task_ids)
         return [
             distance_without
-            if distance_without > max(distance_with, 0.0) and self.shots[number // size] == math.inf
+            if distance_without > max(distance_with, 0.0)
+            and self.shots[number // task_count] == math.inf
             else distance_with
             for number, (distance_with, distance_without) in enumerate(
-                zip(standing.distances, without_nearest.distances, strict=True)
+                zip(prediction.distances, without_nearest.distances, strict=True)
             )
         ]
 
@@ -262,7 +266,8 @@ CLIP = 5.0
 SCALE_FLOOR = 0.005
 """Lower bound of a scale, as for cells in `reference`."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
-"""A scale is the 80 % quantile of absolute residuals, which one row in five cannot raise."""
+"""A scale is the 80 % quantile of absolute residuals over that of N(0, 1): one row in five cannot
+raise it."""
 ABOVE_MAX = 1
 """Maximum number of other rows above a leader, so that no single row of the folder ends a lead."""
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
@@ -280,7 +285,7 @@ class LedCategory(NamedTuple):
     expected: float
     """The mean that the row's other categories predict."""
     size: float
-    """Difference in standard deviations of the other rows."""
+    """`mean` minus `expected`, in standard deviations of the other rows' differences."""
     cells: tuple[int, ...]
     """Cells of the category, the most surprising first."""
 
@@ -290,8 +295,9 @@ class _CategoryMeans:
     """Category means of the rows of a table that have all cells of the regime."""
 
     rows: tuple[int, ...]
+    """Indices of these rows in the table."""
     means: list[list[float]]
-    """One list per row."""
+    """One list of category means per row."""
     medians: list[float]
     spread: list[float]
     standardised: list[list[float]]
@@ -325,8 +331,12 @@ class _CategoryMeans:
 
     def scale(self, category: int, excluded: int | None) -> float:
         """Return the scale of a category's residuals, without that of row `excluded`."""
-        sizes = sorted(abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded)
-        return max(SCALE_FLOOR, sizes[int(TAIL * (len(sizes) - 1))] / NORMAL_TAIL)
+        absolute_residuals = sorted(
+            abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded
+        )
+        return max(
+            SCALE_FLOOR, absolute_residuals[int(TAIL * (len(absolute_residuals) - 1))] / NORMAL_TAIL
+        )
 
 
 def led_categories(view: RowView) -> list[LedCategory]:
@@ -347,15 +357,17 @@ def led_categories(view: RowView) -> list[LedCategory]:
     ]
     if not led_numbers:
         return []
-    own = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
-    residuals = all_means.residuals_of(means, own)
-    led = []
+    own_number = all_means.rows.index(view.own_index) if view.own_index in all_means.rows else None
+    residuals = all_means.residuals_of(means, own_number)
+    leads = []
     for number in led_numbers:
         category, cells = categories[number]
-        size = residuals[number] / all_means.scale(number, own)
+        deviation = residuals[number] / all_means.scale(number, own_number)
         expected = means[number] - residuals[number]
-        led.append(LedCategory(category, means[number], expected, size, _by_distance(view, cells)))
-    return sorted(led, key=lambda lead: -lead.size)
+        leads.append(
+            LedCategory(category, means[number], expected, deviation, _by_distance(view, cells))
+        )
+    return sorted(leads, key=lambda lead: -lead.size)
 
 
 def _count_above(view: RowView, categories: Parts, category: int, mean: float) -> int:
@@ -367,7 +379,7 @@ def _count_above(view: RowView, categories: Parts, category: int, mean: float) -
 
 @functools.lru_cache(maxsize=4)
 def _ranked_means(table: ScoreTable, categories: Parts) -> list[tuple[list[float], list[float]]]:
-    """Return the means of each category: of every row, and sorted without NaN."""
+    """Return, for each category, the means of all rows in table order, and sorted without NaN."""
     ranked = []
     for _, cells in categories:
         means = [_mean(row, cells) for row in table.vectors]

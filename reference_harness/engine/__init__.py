@@ -1,8 +1,8 @@
-"""Engines: where a run's work is done, on this machine or on the machines of a cluster.
+"""Engines, which do the work of a run on this machine or on the machines of a cluster.
 
-A run gives an engine two kinds of work, embedding and probing, and takes results as they come. Only
-the run decides what to embed, which scores belong together and what a failure means. So a record
-does not depend on the engine, apart from times and memory.
+A run gives an engine two kinds of jobs, embedding and probing, and takes results in the order in
+which they are finished. Only the run decides what to embed, which scores belong together and what
+follows from a failure. So a record does not depend on the engine, apart from times and memory.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ class Engine(Protocol):
 
     @property
     def longest_first(self) -> bool:
-        """Whether tasks should come by decreasing cost, instead of in the benchmark's order."""
+        """Whether the run should pass tasks by decreasing cost, not in the benchmark's order."""
 
     @property
     def has_room(self) -> bool:
-        """Whether another task should be given to it now."""
+        """Whether the run should pass another task to `embed` now."""
 
     @property
-    def open(self) -> int:
-        """Number of jobs whose result was not returned yet."""
+    def open_jobs(self) -> int:
+        """Number of jobs whose result has not been returned yet."""
 
     def __enter__(self) -> Self:
         """Return itself."""
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """End every process; after an error or Ctrl-C at once, else when its work is done."""
+        """End every process: at once after an error or Ctrl-C, otherwise after its current work."""
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
-        """Embed a task; `progress` is called with numbers of new sequences and letters."""
+        """Start to embed a task; `progress(sequences, letters)` reports newly embedded ones."""
 
     def probe(self, job: Job) -> None:
-        """Probe a task whose embeddings are all in the cache."""
+        """Start to probe a task whose embeddings are all in the cache."""
 
     def results(
         self, *, block: bool
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
-        """Yield the available results, with `block` at least one.
+        """Yield the available results; with `block`, wait for the first one.
 
         A worker that dies is replaced and its task repeated, at most `ATTEMPTS` times. Raise
         WorkerDiedError if the run is to end at the first failure.

@@ -14,7 +14,7 @@ from reference_harness.formats.text import plural
 
 MISSING_MESSAGE = "the package ray is missing: pip install 'geneb-ci[ray]'"
 ADDRESS_VARIABLE = "RAY_ADDRESS"
-"""Ray's variable for the cluster's address; without it, a cluster of this machine is used."""
+"""Environment variable with the address of a cluster; without it, one of this machine is used."""
 
 
 class ClusterSize(NamedTuple):
@@ -27,8 +27,8 @@ class ClusterSize(NamedTuple):
     """CPUs of the smallest machine."""
 
     def __str__(self) -> str:
-        count = plural(self.machines, "machine")
-        return f"{count}, {plural(self.cpus, 'CPU')}, {plural(self.gpus, 'GPU')}"
+        machines = plural(self.machines, "machine")
+        return f"{machines}, {plural(self.cpus, 'CPU')}, {plural(self.gpus, 'GPU')}"
 
 
 class Cluster:
@@ -42,7 +42,7 @@ class Cluster:
         """Set by Ctrl-C, which only the main thread receives, for runs in other threads."""
 
     def size(self) -> ClusterSize:
-        """Return the number of live machines and of their CPUs and GPUs."""
+        """Return the numbers of running machines, of their CPUs and of their GPUs."""
         resources_by_machine = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         cpus = [int(resources.get("CPU", 0)) for resources in resources_by_machine]
         gpus = sum(int(resources.get("GPU", 0)) for resources in resources_by_machine)
@@ -53,10 +53,11 @@ class Cluster:
 
 @contextmanager
 def connected(*, start: bool = True) -> Iterator[Cluster]:
-    """Connect to the cluster of `RAY_ADDRESS` or of this machine, or `start` one here.
+    """Yield a connection to the cluster at `RAY_ADDRESS`, else to a cluster of this machine.
 
-    Ray sends no usage statistics and opens no dashboard. Raise OptionError if Ray is not installed,
-    the cluster does not answer, or there is none and `start` is False.
+    If there is none, one is started here. Ray sends no usage statistics and opens no dashboard.
+    Raise OptionError if Ray is not installed, if no cluster answers at `RAY_ADDRESS`, or if there
+    is none and `start` is False.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Hides the GPUs from processes that request none, which will be Ray's default.

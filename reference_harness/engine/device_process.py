@@ -31,13 +31,13 @@ class _Process:
 
 
 def begin(variables: Mapping[str, str], counts: Any) -> None:
-    """Set environment variables and the shared counters of this process."""
+    """Set the environment variables of this process, and the counters that `embed` adds to."""
     os.environ.update(variables)
     _Process.counts = counts
 
 
 def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
-    """Load the extractor and return its facts or the failure."""
+    """Load the extractor in this process, and return its facts or why that failed."""
     from .remote import RemoteEmbedder
 
     _Process.embedder = RemoteEmbedder(spec, folder, threads)
@@ -45,7 +45,7 @@ def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
 
 
 def embed(job: "EmbedJob") -> Embedded:
-    """Embed a task, adding to the shared counters, and return the result."""
+    """Embed a task and return the result; progress is added to the shared counters."""
     from reference_harness.embedder import EmbedResult
 
     for step in _Process.embedder.embed(job):

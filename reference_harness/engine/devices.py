@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]
 
 
 class Embedding(Protocol):
-    """The interface of what embeds tasks for the engine of one machine."""
+    """The interface of the classes that embed tasks for the engine of one machine."""
 
     facts: ExtractorFacts
     longest_first: bool
@@ -43,15 +43,15 @@ class Embedding(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether another task should be given to it now."""
+        """Whether the run should pass another task to `embed` now."""
 
     @property
-    def open(self) -> int:
+    def open_jobs(self) -> int:
         """Number of tasks without a result."""
 
     @property
     def futures(self) -> list[Future[Any]]:
-        """Futures of running work; `results` has more when one of them is done."""
+        """Futures of running work; as soon as one is done, `results` yields its result."""
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Embed a task, at once or as soon as a device is free."""
@@ -77,12 +77,12 @@ class InProcess:
 
     @property
     def has_room(self) -> bool:
-        """Whether every result was taken."""
+        """Whether `results` has yielded every result."""
         return not self._embedded
 
     @property
-    def open(self) -> int:
-        """Number of results that were not taken yet."""
+    def open_jobs(self) -> int:
+        """Number of results that `results` has not yielded yet."""
         return len(self._embedded)
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
@@ -105,7 +105,7 @@ class InProcess:
 
 @dataclass
 class _Task:
-    """A job, or a part of one, and the function that receives its progress."""
+    """A job, or a part of a job, and the function to call with its progress."""
 
     job: EmbedJob
     progress: Progress
@@ -139,7 +139,7 @@ class _Device:
     embedding: Future[Embedded] | None = None
     task: _Task | None = None
     faults: int = 0
-    """Number of the device's processes that died since it last worked."""
+    """Number of processes of the device that died since it last finished a task."""
 
     @property
     def is_idle(self) -> bool:
@@ -155,8 +155,9 @@ class _Device:
 class OnDevices:
     """Embeds in one process per device, the longest tasks first, each large one on all devices.
 
-    When all parts of a task are in the cache, one device takes the whole task: it embeds what is
-    lacking there, as a rule nothing, and measures the letters that are read and the drift.
+    When all parts of a task are in the cache, one device gets the whole task: it embeds sequences
+    that are missing there, usually none, and measures the letters that the model reads and the
+    drift, which is the change when the first sequences are embedded again.
     """
 
     longest_first = True
@@ -166,8 +167,9 @@ class OnDevices:
     ) -> None:
         """Load the extractor on `count` devices, first on one alone, as it may download the model.
 
-        Raise EmbeddingError, naming the device, if one cannot load it or differs from the first;
-        OptionError if the device is neither cpu nor cuda, or there are too few GPUs.
+        Raise EmbeddingError, with the name of the device, if a device cannot load it or has other
+        facts than the first; OptionError for a device other than cpu and cuda, and for too few
+        GPUs.
         """
         self._spec, self._fail_fast = spec, fail_fast
         self._threads = max(1, processors() // count)
@@ -202,7 +204,7 @@ class OnDevices:
     def _loaded(self, device: _Device) -> ExtractorFacts:
         """Wait until a device has loaded the extractor, and return its facts.
 
-        Raise EmbeddingError, which names the device.
+        Raise EmbeddingError, with the name of the device, if it could not.
         """
         loading, device.loading = device.loading, None
         try:
@@ -228,7 +230,7 @@ class OnDevices:
         return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
     @property
-    def open(self) -> int:
+    def open_jobs(self) -> int:
         """Number of tasks without a result."""
         return len(self._queue) + sum(device.task is not None for device in self._devices)
 
@@ -256,7 +258,7 @@ class OnDevices:
                     device.embedding.set_exception(error)
 
     def results(self) -> Iterator[EmbedResult | Notice]:
-        """Yield the results of the devices; a task whose process died is repeated on another.
+        """Yield the results of the devices; a task whose process died is repeated in another.
 
         Raise WorkerDiedError if no device is left.
         """
@@ -272,14 +274,16 @@ class OnDevices:
         self._assign()
 
     def _report_progress(self, device: _Device) -> None:
-        """Report a device's progress since the last report."""
-        counts = list(device.counts)
-        if device.task is not None and counts != device.reported:
-            device.task.progress(counts[0] - device.reported[0], counts[1] - device.reported[1])
-            device.reported = counts
+        """Call the progress function of a device's task with what is new since the last call."""
+        embedded_counts = list(device.counts)
+        if device.task is not None and embedded_counts != device.reported:
+            device.task.progress(
+                embedded_counts[0] - device.reported[0], embedded_counts[1] - device.reported[1]
+            )
+            device.reported = embedded_counts
 
     def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
-        """Yield the result of a device, or a notice that a task is repeated as its process died."""
+        """Yield the result of a device's task, or a notice that the task is repeated."""
         task, embedding = device.task, device.embedding
         if task is None or embedding is None:
             raise AssertionError
@@ -306,9 +310,10 @@ class OnDevices:
         yield from self._replace(device, failure)
 
     def _completed(self, task: _Task, result: EmbedResult) -> Iterator[EmbedResult]:
-        """Yield the result of a job; queue the whole job after the last of its parts.
+        """Yield the result of a job that is not divided, or whose last part is finished.
 
-        If a part failed, the job has failed, once no other part of it is running.
+        When all parts of a job have succeeded, the whole job is queued, and yielded later. If one
+        failed, the failure is yielded after the last part.
         """
         divided_job = task.divided_job
         if divided_job is None:
@@ -349,7 +354,10 @@ class OnDevices:
 
 
 def joined_result(results: Sequence[EmbedResult]) -> EmbedResult:
-    """Return one result from those of a job's parts; the last of them has the measurements."""
+    """Return the result of a job from the results of its parts.
+
+    Times, letters, memory, budgets, notes and failures are combined; the rest is of the last part.
+    """
     return replace(
         results[-1],
         seconds=sum(result.seconds for result in results),
@@ -364,7 +372,7 @@ def joined_result(results: Sequence[EmbedResult]) -> EmbedResult:
 
 
 def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
-    """Return each embedder's name, and the variables that make only its device visible.
+    """Return (name, environment variables that make only its device visible) of each embedder.
 
     Each process sees its GPU as the only one, `cuda`, so that records and caches are those of one
     GPU. Raise OptionError for another device, or for too few visible GPUs.

@@ -31,14 +31,14 @@ from .remote import (
 )
 
 DEATHS_MAX = 8
-"""Number of dead processes after which a task fails: more than on one machine, as machines may
-leave the cluster without any fault of the task."""
+"""Number of dead processes after which a task fails: more than on one machine, since a machine may
+leave the cluster for reasons that are not related to the task."""
 JOBS_AHEAD = 2
-"""Prepared jobs per embedder: enough to keep it busy, few enough for the memory."""
+"""Jobs that wait per embedder: enough to keep it busy, few enough for the memory."""
 POLL_SECONDS = 1.0
-"""Time between two queries of the cluster's resources."""
+"""Seconds between two queries of the cluster's resources."""
 WAIT_SECONDS = 60.0
-"""Time without running work after which the user gets a notice."""
+"""Seconds without running work after which the user gets a notice."""
 
 Progress = Callable[[int, int], None]
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
@@ -46,7 +46,7 @@ RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
 @dataclass
 class _Task:
-    """A job, the function that receives its progress, and the embedder at work on it."""
+    """A job, the function to call with its progress, and the embedder (Ray actor) that runs it."""
 
     job: EmbedJob
     progress: Progress
@@ -105,7 +105,7 @@ class RayEngine:
         self._deaths: Counter[str] = Counter()
         self._notices: deque[Notice] = deque()
         self._last_run_time = time.monotonic()
-        """Monotonic time, in seconds, at which something ran last."""
+        """Monotonic time, in seconds, at which embedding or probing was last seen running."""
         try:
             self.facts = self._first_facts(say)
         except BaseException:
@@ -118,7 +118,7 @@ class RayEngine:
         self._start()
         ((ref, actor),) = self._starting.items()
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
-            if reason := self._stalled():
+            if reason := self._waiting_reason():
                 say(reason)
         started: StartedEmbedder = self._ray.get(ref)
         if started.facts is None:
@@ -145,11 +145,11 @@ class RayEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether few jobs wait for the embedders."""
+        """Whether fewer than `JOBS_AHEAD` jobs per embedder wait."""
         return len(self._queue) < JOBS_AHEAD * self._embedders_max
 
     @property
-    def open(self) -> int:
+    def open_jobs(self) -> int:
         """Number of jobs without a result."""
         embedding = len(self._queue) + len(self._streams)
         return embedding + len(self._probe_queue) + len(self._probing)
@@ -209,11 +209,11 @@ class RayEngine:
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
     def _poll(self, timeout: float) -> RunEvent | None:
-        """Wait for one event, and return its result; None if it has none for the run."""
+        """Wait for one event of a process; return its result, None if there is none for the run."""
         running = [*self._streams, *self._probing]
         if running:
             self._last_run_time = time.monotonic()
-        elif reason := self._stalled():
+        elif reason := self._waiting_reason():
             self._notices.append(Notice(reason))
         awaited_refs = [*self._starting, *running]
         if not awaited_refs:
@@ -269,9 +269,13 @@ class RayEngine:
     def _died(
         self, task_id: str, process_name: str, repeat: Callable[[], None]
     ) -> ProbeFailure | None:
-        """Repeat the task of a dead process, or return its failure after `DEATHS_MAX` deaths."""
+        """Repeat the task of a dead process, and return None.
+
+        Return the failure of the task after `DEATHS_MAX` deaths. Raise WorkerDiedError if the run
+        is to end at the first failure.
+        """
         self._deaths[task_id] += 1
-        cause = "its process was killed, or its machine left"
+        cause = "its process was killed, or its machine left the cluster"
         if self._fail_fast:
             msg = f"{task_id}: {process_name} died: {cause}: continue with --resume"
             raise WorkerDiedError(msg)
@@ -285,8 +289,11 @@ class RayEngine:
         repeat()
         return None
 
-    def _stalled(self) -> str:
-        """Return which resources are missing if nothing has run for a minute, else ""."""
+    def _waiting_reason(self) -> str:
+        """Return, once after each minute in which nothing ran, which resources are missing.
+
+        Return "" otherwise.
+        """
         if self._cluster.stopped.is_set():
             raise KeyboardInterrupt
         if time.monotonic() - self._last_run_time < WAIT_SECONDS:
@@ -296,8 +303,8 @@ class RayEngine:
             "a GPU and a CPU" if self._gpus else f"{plural(self._threads, 'CPU')} on one machine"
         )
         return (
-            f"the run waits: an embedder needs {needed_resources}, unused, of "
-            f"{self._cluster.size()}"
+            f"the run waits: an embedder needs {needed_resources} that no other program uses; the "
+            f"cluster has {self._cluster.size()}"
         )
 
 
@@ -307,7 +314,10 @@ def _absolute(cache: Path | str) -> Path | str:
 
 
 def _takes_gpu(device: str, size: ClusterSize, *, is_own_cluster: bool) -> bool:
-    """Whether an embedder needs a GPU. Raise OptionError for a device that the cluster lacks."""
+    """Whether an embedder needs a GPU.
+
+    Raise OptionError for a device other than cpu and cuda, and if the run's own cluster has no GPU.
+    """
     if device == "cpu":
         return False
     if device != "cuda":

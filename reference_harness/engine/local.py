@@ -15,9 +15,10 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class TaskWork(Protocol[Result_co]):
-    """The work on one task. It is pickled, so it is small; its module may import NumPy.
+    """The work on one task, which is pickled for a worker, so it should be small.
 
-    A worker imports that module when it unpickles the work, after limiting BLAS to one thread.
+    Its module may import NumPy: a worker imports that module when it unpickles the work, after it
+    has limited BLAS to one thread.
     """
 
     @property
@@ -53,12 +54,12 @@ class Pool(Generic[Result]):
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Wait for running work; after an error or Ctrl-C kill it, as nobody needs its results."""
+        """Wait for running work; after an error or Ctrl-C, kill it."""
         self._processes.__exit__(kind)
 
     @property
     def waiting(self) -> int:
-        """Number of submitted tasks whose result was not taken yet."""
+        """Number of submitted tasks whose result `results` has not yielded yet."""
         return len(self._running)
 
     @property
@@ -74,9 +75,9 @@ class Pool(Generic[Result]):
             raise _died(work.task_id) from error
 
     def results(self, *, block: bool) -> Iterator[Result]:
-        """Yield the available results, with `block` at least one.
+        """Yield the available results; with `block`, wait for the first one.
 
-        Raise WorkerDiedError if a worker died, and any exception of the task itself.
+        Raise WorkerDiedError if a worker died, and any exception that a task raised.
         """
         timeout = None if block else 0
         finished = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()

@@ -16,7 +16,7 @@ from .local import Pool
 WAITING_TASKS = 2
 """Waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
 POLL_SECONDS = 0.5
-"""Time between two reports of the progress of embedding in other processes."""
+"""Seconds between two reports of the progress of embedding in other processes."""
 
 
 class LocalEngine:
@@ -37,10 +37,10 @@ class LocalEngine:
         self._fail_fast = fail_fast
         self._pool = self._new_pool()
         self._jobs: dict[str, Job] = {}
-        """Jobs submitted to workers and without a result, in order of submission."""
+        """Id of a task -> its job that workers have not finished, in order of submission."""
         self._deaths: Counter[str] = Counter()
         self._death: WorkerDiedError | None = None
-        """Error raised when a task was queued; `results` handles it."""
+        """Error that `probe` met because a worker had died; `results` handles it."""
 
     def _new_pool(self) -> Pool[ProbeResult | ProbeFailure]:
         return Pool(self._workers, array_api=self._array_api)
@@ -58,9 +58,9 @@ class LocalEngine:
         return self._embedding.has_room and len(self._jobs) <= WAITING_TASKS * self._workers
 
     @property
-    def open(self) -> int:
+    def open_jobs(self) -> int:
         """Number of jobs without a result."""
-        return self._embedding.open + len(self._jobs)
+        return self._embedding.open_jobs + len(self._jobs)
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
         """Embed a task."""
@@ -77,7 +77,10 @@ class LocalEngine:
     def results(
         self, *, block: bool
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
-        """Yield results; if a worker was killed, replace the workers by half as many."""
+        """Yield the available results; with `block`, wait for the first one.
+
+        If a worker was killed, all workers are replaced by half as many.
+        """
         has_yielded = False
         while not has_yielded:
             for result in (*self._embedding.results(), *self._probed()):
@@ -100,12 +103,13 @@ class LocalEngine:
                 del self._jobs[result.task_id]
                 yield result
         except WorkerDiedError as death:
-            yield self._outcome_of(death)
+            yield self._replace_workers(death)
 
-    def _outcome_of(self, death: WorkerDiedError) -> ProbeFailure | Notice:
-        """Submit the waiting jobs again, to half as many workers, which need half the memory.
+    def _replace_workers(self, death: WorkerDiedError) -> ProbeFailure | Notice:
+        """Submit all unfinished jobs again, to half as many workers, and return a notice.
 
-        If there was only one worker, it died in the first job, which fails after `ATTEMPTS` deaths.
+        If there was only one worker, it died in the first job; after `ATTEMPTS` deaths, that job is
+        dropped and its failure returned. Raise `death` if the run is to end at the first failure.
         """
         if self._fail_fast:
             raise death

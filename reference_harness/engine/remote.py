@@ -18,7 +18,7 @@ from reference_harness.scorer import THREAD_VARIABLES, environment
 from . import threads
 
 STEP_SECONDS = 0.5
-"""Time between two reports of progress, each of which costs the cluster a millisecond."""
+"""Seconds between two reports of progress, each of which costs the cluster a millisecond."""
 
 
 class StartedEmbedder(NamedTuple):
@@ -41,7 +41,7 @@ class RemoteEmbedder:
         self._embedder: Embedder | None = None
 
     def load(self) -> StartedEmbedder:
-        """Load the extractor, in the folder where the run was started."""
+        """Load the extractor, in the folder where the run was started; failures are returned."""
         machine = socket.gethostname()
         try:
             os.chdir(self._folder)
@@ -85,7 +85,10 @@ class RemoteEmbedder:
 
 
 def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
-    """Return a sentence about the first difference between two devices or machines."""
+    """Return the first difference between the facts of two devices or machines, as a text.
+
+    The text is "its FACT is X, elsewhere Y", where X is the value of `other` and Y that of `first`.
+    """
     pairs = {name: (value, vars(other)[name]) for name, value in vars(first).items()}
     compared_names = {field.name for field in fields(first) if field.compare}
     fact = next(
@@ -114,7 +117,7 @@ def thread_variables(count: int) -> dict[str, str]:
 
 
 def probe_variables(*, array_api: bool) -> dict[str, str]:
-    """Return the environment variables of a new process that scores."""
+    """Return the environment variables of a new process that fits and scores probes."""
     return thread_variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
 
 

@@ -1,7 +1,7 @@
 """Extractors turn DNA sequences into embeddings: upstream's interface, and the built-ins.
 
-The table names their modules without importing them, so that help and lists need neither NumPy nor
-torch.
+`BUILTINS` has the names of their modules and does not import them, so that help and lists need
+neither NumPy nor torch.
 """
 
 from typing import NamedTuple

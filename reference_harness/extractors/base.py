@@ -28,14 +28,14 @@ class SignatureError(ExtractorError):
 
 
 class Reading(NamedTuple):
-    """Numbers of letters and tokens that a built-in extractor reads of some sequences, in total."""
+    """Total numbers of letters and tokens that a built-in extractor reads from some sequences."""
 
     given: int
     """Letters of the sequences."""
     read: int
-    """Letters in a token that is in the vocabulary."""
+    """Letters that are in tokens of the vocabulary."""
     cut: int
-    """Number of sequences with an end that is not read."""
+    """Number of sequences of which an end is not read."""
     tokens: int
     """Tokens of letters, without special tokens."""
     unknown: int

@@ -27,12 +27,12 @@ AUTO_CLASSES = tuple(
 )
 """The Auto classes of transformers, plain AutoModel first."""
 LISTED_KEYS_MAX = 3
-"""Most names of weights that a message lists."""
+"""Maximum number of names of weights that a message lists."""
 _QUOTED_CHARACTERS_MAX = 400
-"""Most characters of an exception that a message quotes; transformers puts its advice first."""
+"""Maximum number of quoted characters of an exception; transformers puts its advice first."""
 _SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
-"""Names that transformers gives to a checkpoint in safetensors: of its only file, or of the index
-of several files."""
+"""Names that transformers gives to a checkpoint in safetensors: its only file, or the index of its
+files."""
 
 
 def check_model_class(options: Options) -> None:
@@ -41,7 +41,7 @@ def check_model_class(options: Options) -> None:
 
 
 def check_configuration(origin: Origin, options: Options) -> None:
-    """Raise ExtractorError if a class of transformers lacks its configuration file."""
+    """Raise ExtractorError if the model needs a config.json, and its source has none."""
     is_package = options.auto_class.partition(":")[0] == "package"
     if options.weights or is_package or origin.file("config.json") is not None:
         return
@@ -127,7 +127,7 @@ def _model_from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, di
 
 
 def _check_weights(name: str, model: Any, loading_report: dict[str, Any], options: Options) -> None:
-    """Raise ExtractorError unless the file and the model hold the same tensors."""
+    """Raise ExtractorError if the file has other tensors than the model, except allowed ones."""
     allowed_missing, allowed_unused = allowed_keys(vars(options))
     missing = keys_not_allowed(without_tied(model, loading_report["missing_keys"]), allowed_missing)
     unused = keys_not_allowed(loading_report["unexpected_keys"], allowed_unused)
@@ -160,7 +160,7 @@ def _check_weights(name: str, model: Any, loading_report: dict[str, Any], option
 
 
 def _compute_unsaved_tensors(model: Any) -> None:  # any PreTrainedModel
-    """Compute the tensors that no file contains, for a model with its repository's own code.
+    """Compute the tensors of a model that no file contains, if the repository has its own code.
 
     transformers creates a model without memory and fills it from the file. Buffers that are not
     saved, and tensors in plain attributes, get no values. Version 4 builds the whole model first,
@@ -182,7 +182,10 @@ def _compute_unsaved_tensors(model: Any) -> None:  # any PreTrainedModel
 
 
 def _rebuilt(model: Any, *, weights: bool) -> Any:
-    """Return the model built again from its configuration; without `weights`, only buffers."""
+    """Return the model built again from its configuration.
+
+    Without `weights`, its parameters have no memory, and only buffers are computed.
+    """
     with torch.random.fork_rng(), contextlib.ExitStack() as stack:
         if not weights:
             stack.enter_context(_parameters_without_memory())
@@ -226,7 +229,7 @@ def _unsaved_buffer_names(model: Any) -> list[str]:
 
 
 def _attributes_without_memory(model: Any) -> list[str]:
-    """Return the names of plain attributes that hold tensors without memory."""
+    """Return the dotted names of plain attributes whose values are tensors without memory."""
     return [
         f"{name}.{key}" if name else key
         for name, module in model.named_modules()
@@ -241,7 +244,7 @@ def _owner_and_attribute(model: Any, name: str) -> tuple[Any, str]:
 
 
 def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
-    """Read the weights that match a pattern again, in float32: the loaded ones are rounded."""
+    """Replace the weights that match a pattern, which were rounded, by those of the files."""
     pending_weights = float32_weights(model, pattern)
     for file in files:
         for name, tensor in read_tensors(file, only=pattern).items():
@@ -249,9 +252,8 @@ def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
                 pending_weights.pop(name).data = tensor.to(torch.float32)
     if pending_weights:
         msg = (
-            f"keep_float32 matches {min(pending_weights)!r}, which the file of weights does not "
-            "contain: "
-            "declare a narrower keep_float32"
+            f"keep_float32 matches {min(pending_weights)!r}, which the files of weights do not "
+            "contain: declare a narrower keep_float32"
         )
         raise ExtractorError(msg)
 
@@ -270,7 +272,7 @@ def _submodule(model: Any, path: str) -> Any:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the type and text of an exception, and of its cause if not repeated, in one line."""
+    """Return type and text of an exception in one line, and of its cause unless the text has it."""
     text = " ".join(str(error).split())
     cause = error.__cause__
     cause_text = (

@@ -17,15 +17,19 @@ ALLOWED_MISSING = (
 )
 
 Patterns = tuple[tuple[str, str], ...]
+"""(regular expression of names of weights, reason why they are allowed)."""
 
 
 def keys_not_allowed(keys: Iterable[str], allowed: Patterns) -> list[str]:
-    """Return the keys that none of the allowed patterns explains, sorted."""
+    """Return the keys that match none of the allowed patterns, sorted."""
     return sorted(k for k in keys if not any(re.search(pattern, k) for pattern, _ in allowed))
 
 
 def allowed_keys(options: Mapping[str, Any]) -> tuple[Patterns, Patterns]:
-    """Return the patterns of allowed missing and unused keys, including those of the options."""
+    """Return two lists of patterns: of keys that may be missing, and of keys that may be unused.
+
+    Patterns of the options `missing` and `unexpected` are included.
+    """
     declared = [options.get(name) for name in ("missing", "unexpected")]
     missing, unexpected = [((str(pattern), "declared"),) if pattern else () for pattern in declared]
     return (*ALLOWED_MISSING, *missing), (*ALLOWED_UNUSED, *unexpected)

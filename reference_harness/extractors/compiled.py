@@ -18,8 +18,8 @@ ShortBatches = Callable[[], list[np.ndarray]]
 def compile_in_place(model: Any, embed_short_batches: ShortBatches, tolerance: float) -> None:
     """Compile a module for all lengths and batch sizes, and compare embeddings before and after.
 
-    Raise ExtractorError if torch cannot compile it, compiles no part of it, or changes an embedding
-    by more than `tolerance`, relative to its length.
+    Raise ExtractorError if torch cannot compile it or compiles no part of it, or if an embedding
+    changes by more than `tolerance` times its length.
     """
     from torch._dynamo.utils import counters  # two seconds to import
 
@@ -49,6 +49,6 @@ def compile_in_place(model: Any, embed_short_batches: ShortBatches, tolerance: f
 
 
 def _relative_distance_max(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the largest distance between equal rows of (b, d) arrays, relative to `before`."""
+    """Return the largest distance of a row (b, d) after from before, over its length before."""
     norms = np.linalg.norm(before, axis=1)
     return float((np.linalg.norm(after - before, axis=1) / np.maximum(norms, 1e-30)).max())

@@ -33,9 +33,9 @@ SECONDS_BEFORE_PROCESSES = 10.0
 """Processor time of encoding after which processes are started: about the time that starting eight
 of them takes, so that short runs start none and long ones lose at most the same time again."""
 PROCESSES_MAX = 8
-"""Most processes: each needs about 400 MB for a tokenizer and the model's libraries."""
+"""Maximum number of processes: each needs about 400 MB for a tokenizer and its libraries."""
 SEQUENCES_MIN = 128
-"""Fewest sequences that are sent to a process: fewer take longer to send than to encode."""
+"""Minimum number of sequences sent to a process: fewer take longer to send than to encode."""
 
 Result = TypeVar("Result")
 Pieces = tuple[list[list[int]], npt.NDArray[np.int64]]
@@ -67,7 +67,7 @@ class Encoding:
 
 
 class ParallelEncoding:
-    """Encodes sequences in this process, or in several after `SECONDS_BEFORE_PROCESSES`."""
+    """Encodes sequences in this process; after `SECONDS_BEFORE_PROCESSES`, in several."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
@@ -108,11 +108,11 @@ class ParallelEncoding:
     def _in_processes(
         self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
     ) -> list[tuple[Result, int]] | None:
-        """Return the result of each part of a call, in order, with the part's first index.
+        """Divide sequences among the processes; return (result, first index) of each process.
 
-        Return None if the call is to be encoded in this process: because it is short, because the
-        processes are not ready, or because one died or raised an error. Encoding in this process
-        then raises that error with the index of the sequence in the whole call.
+        Return None if this process has to encode all of them: there are too few, the processes are
+        not ready, or one died or raised an error. In the last case, encoding in this process raises
+        the error again, with the index among all sequences.
         """
         if len(sequences) < 2 * SEQUENCES_MIN or not self._is_ready() or self._pool is None:
             return None
@@ -169,14 +169,14 @@ class ParallelEncoding:
 
 
 def encoding_processes_max() -> int:
-    """Return the number of processes that may encode beside this one, on its processors."""
+    """Return the number of processes that may encode in addition to this one."""
     threads = os.environ.get("OMP_NUM_THREADS", "")
     threads_max = int(threads) if threads.isdigit() else processors()
     return max(0, min(PROCESSES_MAX, threads_max - 1))
 
 
 class _WorkerState:
-    """The tokenizer of this worker process, which encodes one part after another."""
+    """The tokenizer that a worker process keeps between calls."""
 
     encoding: Encoding
 

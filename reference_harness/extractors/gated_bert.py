@@ -15,7 +15,7 @@ class _Gated(nn.Module):
         self.dense = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        """Return (b, t, inner) of states (b, t, width)."""
+        """Return states (b, t, inner), computed from states (b, t, width)."""
         gate, value = self.dense(hidden_states).chunk(2, dim=-1)
         states: Tensor = torch.nn.functional.gelu(gate) * value
         return states

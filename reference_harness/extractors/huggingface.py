@@ -73,9 +73,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._options = parsed
         self.memory = MemoryLimit()
         self.token_budget = parsed.token_budget
-        """Most padded tokens of a batch; a run may set it before a call."""
+        """Maximum number of padded tokens in a batch; a run may set it before a call."""
         self.exact_limits: Sequence[batches.RowLimit] = batches.EXACT_LIMITS
-        """Most rows of a batch of equal lengths, by length; a run may set measured limits."""
+        """Maximum number of rows in a batch of equal lengths, by length; a run may set others."""
         self._load()
         self._prepare = preparation_of(parsed)
         self._set_up()
@@ -88,11 +88,14 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._declare()
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
-        """Return the tokens of each sequence without truncation, including special ones."""
+        """Return the number of tokens of each sequence before truncation, with special tokens."""
         return self.encoder.count(self._prepare.uncut(sequences))
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return the numbers of letters and tokens read. Raise what `extract_embeddings` raises."""
+        """Return the numbers of letters and tokens that are read.
+
+        Raise the same errors as `extract_embeddings`.
+        """
         return self._encoding.read(sequences)
 
     def encode_in_processes(self, *, now: bool = False) -> None:
@@ -106,13 +109,14 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             self._encoding.wait()
 
     def ahead(self, sequences: Sequence[str]) -> None:
-        """Start to encode the sequences of the call after the next, or after the running one."""
+        """Start to encode, in a thread, the sequences of a later call of `extract_embeddings`."""
         self._encoded.begin(sequences)
 
     def trial(self, sequence: str) -> tuple[int, Callable[[int], object]]:
-        """Return the tokens of a sequence's longest piece, and a function that runs n such pieces.
+        """Return the number of tokens of a sequence's longest piece, and a function.
 
-        Both may raise the errors of `extract_embeddings`, and out-of-memory errors.
+        The function embeds a batch of n copies of the piece. Both may raise the errors of
+        `extract_embeddings`, and out-of-memory errors.
         """
         pieces, _ = self.encoder.encode(self._prepare([sequence]))
         piece = max(pieces, key=len)
@@ -120,11 +124,14 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     @property
     def equal_length_max(self) -> int | None:
-        """The most tokens that `equal_batch` accepts; None if unlimited."""
+        """Maximum number of tokens that `equal_batch` accepts; None if there is no limit."""
         return self.encoder.pad_to or self.encoder.max_length
 
     def equal_batch(self, tokens: int, rows: Sequence[int]) -> np.ndarray:
-        """Return the embeddings of a batch of generated pieces, one for each number in `rows`."""
+        """Return the embeddings of a batch of generated pieces of `tokens` tokens, one per row.
+
+        Each piece repeats the tokens of the test sequence, from the offset in `rows` on.
+        """
         (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         pieces = [[ids[(row + i) % len(ids)] for i in range(tokens)] for row in rows]
         return self._pooled(pieces)
@@ -133,7 +140,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
 
         `batch_size` is used only with `batching="file"`. Raise ExtractorError for a sequence
-        without tokens, or with a token that the model lacks; DoesNotFitError for a sequence that
+        without tokens, or with one that the model does not know; DoesNotFitError for one that
         does not fit into memory even alone.
         """
         pieces, rows = self._encoded.take(sequences)
@@ -179,9 +186,10 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
 
     def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Return the mask of the positions to pool: of tokens, or all if there is no padding.
+        """Return the mask (b, t) of the positions to pool.
 
-        Raise ExtractorError if positions do not correspond to tokens, and the options need this.
+        If the model returns another number of positions than of tokens, all positions are pooled;
+        ExtractorError is raised if the options need tokens, or if there is padding.
         """
         is_penultimate = self._options.pooling == "penultimate"
         if hidden.shape[1] == mask.shape[1]:
@@ -229,7 +237,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
-        """Build input, output and encoder. Raise ExtractorError for options the model lacks."""
+        """Build input, output and encoder. Raise ExtractorError for unsupported options."""
         options, model, tokens = self._options, self.model, self._tokens
         self._check_vocabulary()
         inputs = inputs_of(model, tokens, options)
@@ -296,14 +304,14 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(short_ids)} "
-                "tokens: "
-                f"{cause_of(error)}; declare the options it needs{self._advice_text(error)}"
+                f"tokens: {cause_of(error)}; declare the options that it needs"
+                f"{self._advice_text(error)}"
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if is_unmasked else options.batching
 
     def _short_and_long_ids(self) -> tuple[list[int], list[int]]:
-        """Return the token ids of the first half of the test sequence, and of the whole."""
+        """Return the token ids of the first half of the test sequence, and of all of it."""
         (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
         short_ids = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids

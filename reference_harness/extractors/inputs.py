@@ -17,35 +17,37 @@ from .words import DNA
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Builds the arguments of a call of forward."""
+    """Builds the keyword arguments of a model's method forward."""
 
     input_name: str
-    """Name of the argument for ids or one-hot rows."""
+    """Name of the argument that gets the token ids or one-hot rows."""
     argument_names: frozenset[str]
     """Names of the parameters of forward."""
     accepts_any_keyword: bool
     """Whether forward accepts any further keyword argument."""
-    kind: str
-    """Value of the option `input`."""
+    input_form: str
+    """Value of the option `input`: "ids", "one_hot_letters" or "one_hot_tokens"."""
     width: int
     """Columns of a one-hot row."""
     dtype: torch.dtype
+    """Type of one-hot rows."""
     is_left_padded: bool
     """Whether padding is at the left."""
     constants: Mapping[str, Any]
+    """Further arguments, which are the same in every call."""
 
     @property
     def takes_mask(self) -> bool:
         """Whether an attention mask is passed."""
-        return self.takes("attention_mask") and self.kind != "one_hot_letters"
+        return self.takes("attention_mask") and self.input_form != "one_hot_letters"
 
     def takes(self, name: str) -> bool:
         """Whether forward accepts an argument of that name."""
         return name in self.argument_names or self.accepts_any_keyword
 
-    def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
-        """Return keyword arguments for (b, t) int64 ids and mask on the model's device."""
-        arguments: dict[str, Any] = {self.input_name: self._values(ids, mask)}
+    def keyword_arguments(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+        """Return the arguments of forward for (b, t) int64 ids and mask on the model's device."""
+        arguments: dict[str, Any] = {self.input_name: self._ids_or_one_hot(ids, mask)}
         if self.takes_mask:
             arguments["attention_mask"] = mask
         if "use_cache" in self.argument_names:
@@ -55,8 +57,8 @@ class Inputs:
             arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
         return {**arguments, **self.constants}
 
-    def _values(self, ids: Tensor, mask: Tensor) -> Tensor:
-        if self.kind == "ids":
+    def _ids_or_one_hot(self, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.input_form == "ids":
             return ids
         # Ids from `width` on, such as N among letters, become rows of zeros; so does padding.
         rows = functional.one_hot(ids.clamp(max=self.width), self.width + 1)[..., : self.width]
@@ -64,9 +66,9 @@ class Inputs:
 
 
 def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
-    """Return the builder of the arguments that forward takes, by its signature.
+    """Return the builder of arguments for a model, according to the signature of forward.
 
-    Raise ExtractorError for a declared argument that forward does not take.
+    Raise ExtractorError if `model_arguments` has an argument that forward does not take.
     """
     parameters = inspect.signature(model.forward).parameters
     argument_names = frozenset(
@@ -92,7 +94,7 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
         input_name=input_name,
         argument_names=argument_names,
         accepts_any_keyword=accepts_any_keyword,
-        kind=options.input,
+        input_form=options.input,
         width=len(DNA) if is_one_hot_letters else embedding_rows(model) or len(tokens),
         dtype=floating_parameter.dtype,
         is_left_padded=options.padding == "left",
@@ -101,7 +103,7 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
 
 
 def embedding_rows(model: Any) -> int | None:  # any torch module
-    """Return the number of ids for which the model has embeddings; None if unknown."""
+    """Return the number of token ids for which the model has embeddings; None if unknown."""
     try:
         table = model.get_input_embeddings()
     except (AttributeError, NotImplementedError):
@@ -113,7 +115,7 @@ def embedding_rows(model: Any) -> int | None:  # any torch module
 
 
 def position_table(model: Any) -> int | None:
-    """Return the number of usable learned positions of the model; None if it has no such table."""
+    """Return the number of the model's learned positions; None if it has no table of them."""
     for name, module in model.named_modules():
         last_name = name.rpartition(".")[2]
         if last_name in ("position_embeddings", "wpe", "embed_positions") and isinstance(
@@ -126,7 +128,7 @@ def position_table(model: Any) -> int | None:
 
 
 def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
-    """Return the largest number of tokens of a piece; None if any length was declared.
+    """Return the maximum number of tokens of a piece; None if `max_length=none` was declared.
 
     Raise ExtractorError if the declared limit exceeds the number of the model's positions, or if
     no limit is known.
@@ -146,16 +148,18 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     limits = [n for n in (positions, tokens.limit) if isinstance(n, int) and n > 0]
     if not limits and not options.any_length:
         msg = (
-            "neither the tokenizer nor the model has a maximum number of tokens, so nothing "
-            "would be "
-            "truncated: declare max_length=N, or max_length=none to read any length"
+            "neither the tokenizer nor the model has a maximum number of tokens, so nothing would "
+            "be truncated: declare max_length=N, or max_length=none to read any length"
         )
         raise ExtractorError(msg)
     return min(limits, default=None)
 
 
 def pad_id(model: Any, tokens: Tokens) -> int:
-    """Return the id for padding: the first valid one of tokenizer and model, else 0."""
+    """Return the token id for padding: the tokenizer's, else the model's, else 0.
+
+    Ids for which the model has no embedding are skipped.
+    """
     declared = getattr(getattr(model, "config", None), "pad_token_id", None)
     tokenizer_id = None if tokens.is_own else tokens.inner.pad_token_id
     rows = embedding_rows(model)

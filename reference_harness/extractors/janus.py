@@ -46,7 +46,7 @@ class _FeedForward(nn.Module):
         self.down_proj = nn.Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., width) of states (..., width)."""
+        """Return new states (..., width), computed from states (..., width)."""
         states: Tensor = self.down_proj(f.silu(self.gate_proj(x)) * self.up_proj(x))
         return states
 
@@ -61,7 +61,7 @@ class _RoutedExperts(nn.Module):
         self.experts = nn.ModuleList(_FeedForward(config) for _ in range(config.num_experts))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         rows = x.flatten(0, 1)
         shares, chosen = (
             self.router(rows).float().softmax(dim=-1).topk(self.experts_per_token, dim=-1)
@@ -87,7 +87,7 @@ class _CausalAttention(nn.Module):
         self.o_proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width) and a mask (b, t)."""
+        """Return new states (b, t, width), computed from states (b, t, width) and a mask (b, t)."""
         length = x.shape[1]
         unmasked = mask.bool()
         earlier_positions = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
@@ -144,7 +144,7 @@ class _FinalAttention(nn.Module):
         self.pre_ff_layernorm = RmsNorm(width, config.rms_norm_eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, 2 t, width) of the states of both directions, in the order of the letters."""
+        """Return new states (b, 2 t, width) of both directions, each in the order of letters."""
         attention, normed = self.self_attn, self.input_layernorm(x)
         q, k, v = (
             _split_by_head(attention[name](normed), self.heads)

@@ -44,10 +44,10 @@ class KmerExtractor(BaseEmbeddingExtractor):
         k: int = K_DEFAULT,
         scale: str | None = None,
     ) -> None:
-        """Count words of `k` letters; `name_model` and `device` have no effect.
+        """Set the length `k` of the words; `name_model` and `device` have no effect.
 
-        `scale` is "unit", "none" or None: see the interface. Raise ExtractorError if k is not an
-        integer from 1 to 10, or for another scale.
+        `scale` is "unit", "none" or None, as in `BaseEmbeddingExtractor`. Raise ExtractorError if k
+        is not an integer from 1 to 10, or for another scale.
         """
         super().__init__(name_model, device)
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= K_MAX:
@@ -61,7 +61,10 @@ class KmerExtractor(BaseEmbeddingExtractor):
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return the numbers of letters and windows read: those of windows that are counted."""
+        """Return the numbers of letters, and of windows, which are the tokens.
+
+        Letters outside windows of A, C, G and T only are not read, and other windows are unknown.
+        """
         runs = re.findall(f"[ACGTacgt]{{{self.k},}}", "\n".join(sequences))
         lengths = [len(sequence) for sequence in sequences]
         read, shorter = sum(map(len, runs)), self.k - 1
@@ -74,15 +77,15 @@ class KmerExtractor(BaseEmbeddingExtractor):
         frequencies = np.empty((len(sequences), 4**self.k), dtype=np.float32)
         lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         for start, stop in _chunks(lengths, 4**self.k):
-            counts, total = _count(sequences[start:stop], lengths[start:stop], self.k)
+            counts, window_counts = _count(sequences[start:stop], lengths[start:stop], self.k)
             rows = frequencies[start:stop]
             rows[...] = counts
-            rows /= np.maximum(total, 1).astype(np.float32)[:, None]
+            rows /= np.maximum(window_counts, 1).astype(np.float32)[:, None]
         return frequencies
 
 
 def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sequences whose letters and whose count matrix are both bounded."""
+    """Yield (start, stop) of consecutive sequences with few letters and a small count matrix."""
     ends = np.cumsum(lengths + 1)
     sequences_max = max(1, CHUNK_CELLS // width)
     start = 0
@@ -95,7 +98,7 @@ def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts of words of n sequences, (n, 4**k) int64, and the sums of rows, (n,)."""
+    """Return the counts of each word in n sequences, (n, 4**k) int64, and their sums, (n,)."""
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
     upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER
     windows = len(text) - k + 1
@@ -118,7 +121,7 @@ def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.nd
     cells = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
     cells += code
     skipped = np.flatnonzero(is_skipped)
-    total = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
+    window_counts = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
     cells[skipped] = rows * 4**k
     counts = np.bincount(cells, minlength=rows * 4**k + 1)[:-1]
-    return counts.reshape(rows, 4**k), total
+    return counts.reshape(rows, 4**k), window_counts

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as f
 
 # The rank of the step projection is the width divided by this, rounded up.
-_WIDTH_OF_RANK = 16
+_WIDTH_PER_RANK = 16
 _INNER_EPS = 1e-6
 
 
@@ -20,7 +20,7 @@ class RmsNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., width) in the type of the input."""
+        """Return the normalised states (..., width), in the type of the input."""
         float32_states = x.float()
         normed = float32_states * torch.rsqrt(
             float32_states.square().mean(dim=-1, keepdim=True) + self.eps
@@ -33,7 +33,7 @@ class Mamba(nn.Module):
 
     def __init__(self, *, width: int, inner: int, state: int, kernel: int) -> None:
         super().__init__()
-        rank = math.ceil(width / _WIDTH_OF_RANK)
+        rank = math.ceil(width / _WIDTH_PER_RANK)
         self.sizes = (rank, state, state)
         self.in_proj = nn.Linear(width, 2 * inner, bias=False)
         self.conv1d = nn.Conv1d(inner, inner, kernel, groups=inner, padding=kernel - 1)
@@ -47,7 +47,7 @@ class Mamba(nn.Module):
         self.c_layernorm = RmsNorm(state, _INNER_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) for states (b, t, width); no position reads a later one."""
+        """Return new states (b, t, width); a state depends only on states up to its position."""
         inner, gate = self.in_proj(x).chunk(2, dim=-1)
         inner = f.silu(self.conv1d(inner.transpose(1, 2))[..., : x.shape[1]]).transpose(1, 2)
         step_states, input_projection, output_projection = self.x_proj(inner).split(
@@ -69,7 +69,7 @@ class Mamba(nn.Module):
 def scan(decay: Tensor, added: Tensor) -> Tensor:
     """Return the states h(t) = decay(t) h(t - 1) + added(t), h(-1) = 0, along dimension 1.
 
-    Spans of one step are joined to spans of two, four and so on, in log2(length) passes.
+    In log2(length) passes, neighbouring spans of one, two, four, ... steps are joined in pairs.
     """
     span = 1
     while span < added.shape[1]:

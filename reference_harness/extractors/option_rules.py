@@ -13,7 +13,7 @@ _TENSOR_OPTIONS = ("weights_at", "rename", "split", "transpose", "zeros")
 def tokenizer_rules(
     options: Any, declared: Mapping[str, Any]
 ) -> Iterator[tuple[bool, str]]:  # options.Options
-    """Yield whether a rule about options of the tokenizer is broken, and its message."""
+    """Yield (whether it is broken, its message) of each rule about options of the tokenizer."""
     is_own_tokenizer, is_one_hot_letters = (
         options.tokenizer in OWN_TOKENIZERS,
         options.input == "one_hot_letters",
@@ -59,7 +59,7 @@ def tokenizer_rules(
 
 
 def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
-    """Yield whether a rule about other options is broken, and its message."""
+    """Yield (whether it is broken, its message) of each rule about other options."""
     yield (
         options.compile and options.batching == "exact",
         (
@@ -88,8 +88,8 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     yield (
         pad_to is not None and not 1 <= (max_length or 0) <= pad_to,
         (
-            f"pad_to is {pad_to}, and max_length is {max_length}, expected 1 to {pad_to}: declare "
-            "another max_length or pad_to"
+            f"pad_to is {pad_to}, and max_length is {max_length}, expected max_length from 1 to "
+            f"{pad_to}: declare another max_length or pad_to"
         ),
     )
     for option in _TENSOR_OPTIONS:
@@ -104,8 +104,8 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     yield (
         bool(options.weights) and auto_class.startswith("AutoModel"),
         (
-            f"weights needs the class of its tensors, but auto_class is {auto_class}: declare that "
-            "class"
+            f"weights needs the class of its tensors, but auto_class is {auto_class}: declare it, "
+            "such as auto_class=transformers:CLASS"
         ),
     )
     for option, choice in (("padding", "both"), ("truncation", "middle")):

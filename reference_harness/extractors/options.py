@@ -44,7 +44,7 @@ _MINIMUMS = {
 }
 _JSON_OPTIONS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
 _REGULAR_EXPRESSION_OPTIONS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
-_TEXT_FORMS = {
+_TEXT_FORMS = {  # option: (regular expression of its texts, expectation for a message)
     "output": (
         r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
         "one of auto, last_hidden_state, hidden_states, item:N, module:NAME",
@@ -63,7 +63,7 @@ _REPLACEMENTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         ),
     ),
 }
-"""By option: the expected value as a text, and a function that checks one replacement."""
+"""Option -> (expected value, for a message; function that checks one replacement)."""
 _JSON_OBJECT = 'a JSON object such as {"name": 1}'
 
 
@@ -98,8 +98,8 @@ class Options:
     vocabulary: str = ""
     """Entries in order of id, separated by commas, or a file of the model's folder.
 
-    `NAME=ID` is an entry with another id; `NAGCT^6` stands for all words of six of these letters,
-    `NAGCT^1-6` for those of one to six.
+    `NAME=ID` is an entry with another id; `NAGCT^6` is all words of six of these letters,
+    `NAGCT^1-6` all words of one to six.
     """
     k: int | None = None
     """Letters per word of `tokenizer=kmers`."""
@@ -134,9 +134,10 @@ class Options:
     any_length: bool = False
     """Whether `max_length=none` was declared, so that no limit has to be known."""
     truncation: str = "right"
-    """The end that is cut off, `windows`, `none` (an error if too long), or `middle`.
+    """Treatment of a sequence that is too long.
 
-    `middle`, only with `fixed_letters`, cuts off both ends.
+    `right`, `left`: this end is cut off; `windows`: windows are averaged; `none`: it is an error;
+    `middle`, only with `fixed_letters`: both ends are cut off.
     """
     stride: int = 0
     """Tokens that a window shares with the one before it."""
@@ -154,9 +155,9 @@ class Options:
     mask_inside: str = "auto"
     """Whether the attention mask makes padding have no effect; `auto` measures it."""
     padding: str = "right"
-    """End of a batch's sequences with padding; with `fixed_letters`, the end filled with N."""
+    """End at which shorter sequences are padded; with `fixed_letters`, the end filled with N."""
     pad_to: int | None = None
-    """Tokens to which every piece is padded, if padding changes the model's embeddings.
+    """Number of tokens to which all pieces are padded, for models whose embeddings depend on it.
 
     `max_length` must not be larger.
     """
@@ -185,15 +186,15 @@ class Options:
     The tensor is divided along its first dimension into as many parts.
     """
     transpose: str = ""
-    """Regular expression of the model's weights whose two dimensions are swapped in the file."""
+    """Regular expression of names of the model's weights that the file has transposed."""
     zeros: str = ""
-    """Regular expression of the model's weights that are zero if the file lacks them."""
+    """Regular expression of names of the model's weights that are 0 if the file has none."""
     keep_float32: str = ""
-    """Regular expression of weights that stay float32 whatever `dtype` is."""
+    """Regular expression of names of weights that stay float32 whatever `dtype` is."""
     missing: str = ""
-    """Regular expression of weights that may be missing from the file."""
+    """Regular expression of names of weights that may be missing from the file."""
     unexpected: str = ""
-    """Regular expression of weights of the file that the model may lack."""
+    """Regular expression of names of weights in the file that the model need not have."""
     dtype: str = "float32"
     revision: str | None = None
     trust_remote_code: bool | None = None
@@ -208,10 +209,10 @@ class Options:
 
 
 def parse(declared: Mapping[str, Any]) -> Options:
-    """Return checked options; numbers, truth values and JSON may be text or values.
+    """Return checked options; JSON may be a text or already parsed.
 
-    Raise ExtractorError for an unknown option, an invalid value, and options that exclude each
-    other.
+    Raise UnknownOptionError for an unknown option, ExtractorError for an invalid value and for
+    options that exclude each other.
     """
     known = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
     for option in declared:
@@ -265,7 +266,8 @@ def _checked_choice(option: str, value: object) -> str | None:
 def _checked_text(option: str, value: object) -> str | None:
     """Return the text of an option, also if the command line parsed it as number or truth value.
 
-    Raise ExtractorError if it is no regular expression, or has not the form, that is expected.
+    Raise ExtractorError if the option needs a regular expression or another form of text, and this
+    is none.
     """
     if value is None:
         return None
@@ -303,7 +305,7 @@ def _json_object(option: str, value: object) -> Mapping[str, Any]:
 
 
 def _check_rules(option: str, rules: Mapping[str, Any]) -> None:
-    """Raise ExtractorError unless each rule is a regular expression with valid replacements."""
+    """Raise ExtractorError unless `rules` maps regular expressions to valid replacements."""
     expected_text, is_valid = _REPLACEMENTS[option]
     for pattern, replacement in rules.items():
         if not is_valid(replacement):
@@ -321,7 +323,7 @@ def _invalid_value(option: str, value: object, expected: str) -> ExtractorError:
 
 
 def _check_together(options: Options, declared: Mapping[str, Any]) -> None:
-    """Raise ExtractorError for options that exclude each other, or that need another one."""
+    """Raise ExtractorError for options that exclude each other, or need a missing option."""
     for is_broken, message in (*tokenizer_rules(options, declared), *other_rules(options)):
         if is_broken:
             raise ExtractorError(message)

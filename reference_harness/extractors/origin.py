@@ -1,4 +1,4 @@
-"""The pinned source of a checkpoint, and the class that an option names."""
+"""The pinned source of a checkpoint, and the classes that options refer to."""
 
 import contextlib
 import dataclasses
@@ -27,9 +27,9 @@ from .options import Options
 from .space import Space
 
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
-"""Classes of models that are in no package and are written here, by the NAME of `own:NAME`."""
+"""NAME in `own:NAME` -> class of a model that is in no package and is written here."""
 _MAPPING_FILES = ("config.json", "tokenizer_config.json")
-"""Files whose `auto_map` names classes defined by the repository's own code."""
+"""Files whose `auto_map` may refer to classes in the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
 _REPOSITORY_SEPARATOR = "--"
 """Separates a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
@@ -44,16 +44,16 @@ class Origin:
     is_local: bool
     trust_remote_code: bool
     linked_folder: str = ""
-    """Temporary folder of links to the checkpoint's files, which is loaded instead; "" if none."""
+    """Temporary folder of links to the checkpoint's files, which is loaded instead; "": none."""
 
     @property
     def loads_from(self) -> str:
-        """The first argument of `from_pretrained`."""
+        """The first argument of `from_pretrained`: a folder, or the name of a repository."""
         return self.linked_folder or self.name
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The keyword arguments of every `from_pretrained`."""
+        """The keyword arguments of every call of `from_pretrained`."""
         arguments = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.is_local}
         return arguments if self.is_local else {**arguments, "revision": self.revision}
 
@@ -110,7 +110,7 @@ def folder_of(origin: Origin) -> Path | None:
 
 
 def check_disguises(origin: Origin) -> None:
-    """Raise ExtractorError if a file of a folder has another format, such as a Git LFS pointer.
+    """Raise ExtractorError if a file of a local folder is another file, such as a Git LFS pointer.
 
     Libraries report such a file by unclear errors, or read it as a vocabulary of three words. Files
     from the Hub cannot be pointers.
@@ -136,8 +136,8 @@ _TEXT_MAX = 1_000_000
 def check_code(origin: Origin) -> None:
     """Raise ExtractorError for code of another repository, which the revision does not pin.
 
-    `OWNER/NAME--module.Class` may name the repository itself. The repository of a folder is not
-    known: the module must then be in the folder.
+    In `OWNER/NAME--module.Class`, OWNER/NAME may be the repository itself. A local folder does not
+    tell its repository: there, the module must be in the folder.
     """
     for file, reference in _own_class_references(origin):
         repository, separator, class_name = reference.partition(_REPOSITORY_SEPARATOR)
@@ -156,9 +156,9 @@ def check_code(origin: Origin) -> None:
 
 
 def check_ignored_code(origin: Origin, options: Options) -> None:
-    """Raise ExtractorError if a checkpoint's own code would be ignored without being declared.
+    """Raise ExtractorError if a checkpoint's own code would be ignored, unless this is declared.
 
-    The library's class would read the same weights and compute other embeddings. The user chooses
+    The library's class would read the same weights and compute other embeddings. The user declares
     it by `trust_remote_code=False`, or by its name, as in `transformers:BertModel`.
     """
     if options.trust_remote_code is False:
@@ -201,9 +201,9 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
 
 
 def _check_unmapped_code(origin: Origin, options: Options) -> None:
-    """Raise ExtractorError if a folder defines the class of its configuration without `auto_map`.
+    """Raise ExtractorError if a folder defines its model class, and config.json has no `auto_map`.
 
-    An Auto class uses only `model_type`, and would load a class of the library.
+    An Auto class would then read only `model_type`, and load a class of the library.
     """
     path = origin.file("config.json")
     if not origin.is_local or path is None or not _auto_class(options.auto_class):
@@ -228,7 +228,7 @@ def _check_unmapped_code(origin: Origin, options: Options) -> None:
 
 
 def _defining_module(folder: Path, class_name: str) -> Path | None:
-    """Return the module in a folder that defines a class; None if none does."""
+    """Return the path of the module in a folder that defines a class; None if none does."""
     statement = re.compile(rb"^class " + re.escape(class_name).encode() + rb"\b", re.MULTILINE)
     for path in sorted(folder.glob("*.py")):
         try:
@@ -243,7 +243,7 @@ _CODE_BYTES_MAX = 10_000_000
 
 
 def _auto_class(reference: str) -> str:
-    """Return the name of the Auto class in the value of an option; "" for another class."""
+    """Return the name of the Auto class that an option refers to; "" for another class."""
     class_name = re.split("[:.]", reference)[-1]
     return (
         class_name
@@ -254,10 +254,10 @@ def _auto_class(reference: str) -> str:
 
 @contextlib.contextmanager
 def loadable(origin: Origin) -> Iterator[Origin]:
-    """Yield an origin whose code transformers loads from its folder.
+    """Yield an origin from whose folder transformers also loads the model's own code.
 
-    For `OWNER/NAME--module.Class`, transformers would look on the Hub although the folder has the
-    module: the yielded origin then has a temporary folder, whose files name only the class.
+    For `OWNER/NAME--module.Class`, transformers would load from the Hub, even if the folder has the
+    module. The yielded origin then has a temporary folder, whose files omit OWNER/NAME.
     """
     if not origin.is_local or not any(
         _REPOSITORY_SEPARATOR in reference for _, reference in _own_class_references(origin)
@@ -276,14 +276,14 @@ def loadable(origin: Origin) -> Iterator[Origin]:
 
 
 def _own_class_references(origin: Origin) -> list[tuple[str, str]]:
-    """Return each class of the checkpoint's own code, after the file whose `auto_map` names it."""
+    """Return (file, class) of each class of the checkpoint's own code in the file's `auto_map`."""
     return [(file, reference) for file, _, reference in _auto_map_entries(origin)]
 
 
 def _auto_map_entries(origin: Origin) -> list[tuple[str, str, str]]:
-    """Return file, Auto class and own class of each entry of the checkpoint's `auto_map`.
+    """Return (file, Auto class, own class) of each entry of the checkpoint's `auto_map`.
 
-    An old tokenizer_config.json has only the two classes of the tokenizer.
+    In an old tokenizer_config.json, `auto_map` is a list of the two classes of the tokenizer.
     """
     all_entries = []
     for file in _MAPPING_FILES:
@@ -297,7 +297,7 @@ def _auto_map_entries(origin: Origin) -> list[tuple[str, str, str]]:
 
 
 def _without_repository(value: object) -> object:
-    """Return nested texts without the repository in front of the class."""
+    """Return an `auto_map` without the repositories in front of its classes."""
     if isinstance(value, str):
         return value.rpartition(_REPOSITORY_SEPARATOR)[2]
     if isinstance(value, dict):
@@ -349,13 +349,13 @@ def _check_package(option: str, name: str) -> None:
     if importlib.util.find_spec(package) is None:
         msg = (
             f"{option} is 'package:{name}', but no package {package} is installed here: install "
-            "it, or run in the environment that the model's entry names"
+            "it, or run in the environment that the model's entry in the model registry pins"
         )
         raise ExtractorError(msg)
 
 
 def class_of(reference: str, origin: Origin) -> Any:  # any class of that form
-    """Return the class that a checked option names."""
+    """Return the class that the value of an option refers to; `check_class` has checked it."""
     form, colon, name = reference.partition(":")
     if colon and form == "own":
         return OWN_CLASSES[name]
@@ -374,8 +374,8 @@ def _class_of_package(module: Any, name: str) -> Any:  # any class
         return getattr(module, name)
     except AttributeError:
         msg = (
-            f"package {module.__name__} has no class {name}: install the version that the entry "
-            "names"
+            f"package {module.__name__} has no class {name}: install the version that the model's "
+            "entry in the model registry pins"
         )
         raise ExtractorError(msg) from None
 

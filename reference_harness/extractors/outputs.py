@@ -15,7 +15,7 @@ _ALL_STATES = {"output_hidden_states": True}
 
 
 class Output:
-    """Runs a model and returns its hidden states, from the part of the output that is declared."""
+    """A model with the declared part of its output; a call runs it and returns hidden states."""
 
     def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:
         """Raise ExtractorError if the declared module does not exist."""
@@ -42,7 +42,7 @@ class Output:
 
         Raise ExtractorError if the declared part of the output has none.
         """
-        states = self._read_output(self._inputs.of(ids, mask))
+        states = self._read_output(self._inputs.keyword_arguments(ids, mask))
         shape = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
         if not (
             isinstance(states, Tensor)
@@ -52,8 +52,7 @@ class Output:
         ):
             msg = (
                 f"output {self._declared_output()} of {self._model_name} is {shape}, expected "
-                "numbers of "
-                f"shape ({len(ids)}, tokens, width): declare another output"
+                f"numbers of shape ({len(ids)}, tokens, width): declare another output"
             )
             raise ExtractorError(msg)
         return states
@@ -103,15 +102,14 @@ class Output:
             states_text = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
                 f"hidden_states of {self._model_name} is {states_text}, expected a list of "
-                "layers: it "
-                f"returns {_output_text(output)}; {self._output_advice(output)}"
+                f"layers: the model returns {_output_text(output)}; {self._output_advice(output)}"
             )
             raise ExtractorError(msg)
         index = -1 if self._layer is None else self._layer
         if not -len(states) <= index < len(states):
             msg = (
                 f"layer is {index}, expected last or a number from {-len(states)} to "
-                f"{len(states) - 1}"
+                f"{len(states) - 1}: declare another layer"
             )
             raise ExtractorError(msg)
         layer: Tensor = states[index]
@@ -123,9 +121,7 @@ class Output:
         if item_index >= len(items):
             msg = (
                 f"output is item:{item_index}, but {self._model_name} returns "
-                f"{_output_text(output)}: "
-                "declare "
-                f"an item from 0 to {len(items) - 1}"
+                f"{_output_text(output)}: declare an item from 0 to {len(items) - 1}"
             )
             raise ExtractorError(msg)
         return items[item_index][1]
@@ -144,14 +140,13 @@ class Output:
         if len(outputs) != 1:
             msg = (
                 f"output is module:{self._module_or_item}, which ran {len(outputs)} times in a "
-                "call of "
-                f"{self._model_name}, expected once; {self._module_advice()}"
+                f"call of {self._model_name}, expected once; {self._module_advice()}"
             )
             raise ExtractorError(msg)
         return outputs[0][0] if isinstance(outputs[0], list | tuple) else outputs[0]
 
     def _output_advice(self, output: Any) -> str:
-        """Return advice on what to declare, from the outputs that could be hidden states."""
+        """Return advice to declare an item of the output that has the shape of hidden states."""
         item_options = [
             f"output=item:{i}"
             for i, (_, value) in enumerate(_output_items(output))
@@ -177,7 +172,7 @@ class Output:
 
 
 def _output_items(output: Any) -> list[tuple[str, Any]]:
-    """Return the names and values of an output in the order of item:N."""
+    """Return (name, value) of each item of an output; `item:N` is the one with index N."""
     if isinstance(output, Mapping):
         return [(name, value) for name, value in output.items() if value is not None]
     members = output if isinstance(output, list | tuple) else (output,)

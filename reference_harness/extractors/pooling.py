@@ -1,4 +1,4 @@
-"""Pool hidden states to one vector per sequence, under the attention mask.
+"""Pool the hidden states of each sequence to one vector, according to the attention mask.
 
 Each function takes hidden states (b, t, d) and a mask (b, t) that is 1 at the tokens of the
 sequence, including special tokens, and 0 at padding on either side; it returns (b, d) in float32.
@@ -48,4 +48,4 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "max": maximum,
     "penultimate": last,
 }
-"""For `penultimate`, the mask excludes the special tokens at the end."""
+"""Option `pooling` -> function. For `penultimate`, the mask excludes special tokens at the end."""

@@ -10,9 +10,10 @@ _FILL = "N"
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """Changes letters, in this order: to upper case, a fixed length, a multiple of some number."""
+    """Changes the letters of a sequence, in the order of the attributes below."""
 
     upper: bool = True
+    """Whether lower case becomes upper case."""
     fixed: int | None = None
     """Length to which every sequence is cut or filled; None for no fixed length."""
     cut: str = "middle"
@@ -20,9 +21,10 @@ class Preparation:
     fill: str = "both"
     """End at which N fills a shorter sequence: "right", "left" or "both", an odd N at the right."""
     multiple_of: int = 1
+    """Letters are cut off at the right until their number is a multiple of this."""
 
     def __call__(self, sequences: Sequence[str]) -> list[str]:
-        """Return the letters of each sequence that are encoded."""
+        """Return the prepared letters of each sequence."""
         return [self._prepared(sequence, self.fixed) for sequence in sequences]
 
     def uncut(self, sequences: Sequence[str]) -> list[str]:

@@ -10,12 +10,12 @@ SEED = 42
 LAYERS, WIDTH, HEADS = 2, 64, 4
 INNER = 4 * WIDTH
 LENGTH_MAX = 1024
-"""Most letters of a sequence, which are its tokens; the cost of attention is quadratic."""
+"""Maximum number of letters of a sequence that are read; the cost of attention is quadratic."""
 SCORES_MAX = 1 << 18
-"""Most attention scores computed at once: 1 MB, which fits into the cache of one core."""
+"""Maximum number of attention scores computed at once: 1 MB, which fits into a core's cache."""
 LETTERS = "ACGT"
 UNKNOWN = len(LETTERS)
-"""Id of every other letter."""
+"""Token id of every letter that is not in `LETTERS`."""
 _IDS = np.full(256, UNKNOWN, dtype=np.intp)
 for _token_id, _letter in enumerate(LETTERS):
     _IDS[[ord(_letter), ord(_letter.lower())]] = _token_id
@@ -58,11 +58,14 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
-        """Return the number of letters of each sequence."""
+        """Return the number of letters of each sequence, which are its tokens; at least 1."""
         return [max(1, len(sequence)) for sequence in sequences]
 
     def read_letters(self, sequences: Sequence[str]) -> Reading:
-        """Return the numbers of letters read: of each sequence A, C, G and T of the first 1,024."""
+        """Return the numbers of letters, which are the tokens.
+
+        Read are A, C, G and T among the first 1,024 letters of each sequence.
+        """
         read_texts = [sequence[:LENGTH_MAX] for sequence in sequences]
         letter_count = sum(map(len, read_texts))
         known_count = sum(text.upper().count(letter) for text in read_texts for letter in LETTERS)

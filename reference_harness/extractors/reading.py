@@ -1,4 +1,4 @@
-"""Count the letters of a sequence that reach the model, by its tokens."""
+"""Count the letters of a sequence that the model reads, by the tokens of the sequence."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,7 +18,7 @@ _DROPPED_MAX = 7
 class Reader:
     """Counts the letters and tokens of sequences that an encoder reads.
 
-    Where the text of a token is the letters that it stands for (single letters, k-mers without
+    If the text of a token is the letters that it encodes (single letters, k-mers without
     overlap, learned vocabularies), letters are counted. Otherwise, if half of the tokens of a
     sequence are read, half of its letters count as read.
     """
@@ -29,7 +29,7 @@ class Reader:
 
     @cached_property
     def _letters(self) -> npt.NDArray[np.int64]:
-        """Number of letters of each id of the vocabulary."""
+        """Number of letters of the token with each id of the vocabulary."""
         return np.array(self._encoder.tokens.letters_of_ids(), dtype=np.int64)
 
     @cached_property
@@ -40,7 +40,10 @@ class Reader:
         return len(TEST_LETTERS) - _DROPPED_MAX <= letter_count <= len(TEST_LETTERS)
 
     def read(self, sequences: Sequence[str]) -> Reading:
-        """Return the numbers of letters and tokens read. Raise ExtractorError as encoding does."""
+        """Return the numbers of letters and tokens that are read.
+
+        Raise ExtractorError as `Encoder.encode` does.
+        """
         readable = self._prepare.unfilled(sequences)
         tokens, limit = self._encoder.tokens, self._encoder.max_length
         is_truncated = limit is not None and self._encoder.truncation in ("right", "left")
@@ -79,7 +82,10 @@ class Reader:
         )
 
     def _counts(self, pieces: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return each piece's number of tokens without added ones, of known ones, of letters."""
+        """Return three arrays with a number per piece: tokens, known tokens, letters of these.
+
+        Tokens that the tokenizer adds around a sequence do not count.
+        """
         frame, unknown = self._encoder.frame, self._encoder.tokens.unknown_id
         before, after = (frame.before, frame.after) if frame else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)

@@ -50,7 +50,7 @@ class _Residual(nn.Module):
         self.fn = nn.Sequential(*parts)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the input plus the output of the parts."""
+        """Return `x` plus the output of the wrapped modules, which run one after the other."""
         states: Tensor = self.fn(x) + x
         return states
 
@@ -63,7 +63,7 @@ class _AttentionPooling(nn.Module):
         self.to_attn_logits = nn.Conv2d(width, width, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, width, t / 2) of (b, width, t), t even."""
+        """Return states (b, width, t / 2), averaged from states (b, width, t); t must be even."""
         pairs = x.reshape(*x.shape[:-1], -1, 2)
         states: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
         return states
@@ -86,7 +86,7 @@ class _DistanceAttention(nn.Module):
         self.rel_pos_bias = nn.Parameter(torch.zeros(1, self.heads, 1, key))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         length = x.shape[1]
         q, k, v = (
             projection(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -132,7 +132,7 @@ class _SpeciesExperts(nn.Module):
         self.output = _Projections(experts, 2 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         rows = x.flatten(0, 1)
         scores, expert_indices = self.gates[_SPECIES](rows).topk(self.experts_per_position, dim=-1)
         shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
@@ -154,7 +154,7 @@ class _Block(nn.Module):
         self.feed_forward = _SpeciesExperts(config)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, t, width) of states (b, t, width)."""
+        """Return new states (b, t, width), computed from states (b, t, width)."""
         states: Tensor = self.feed_forward(self.attention(x))
         return states
 
@@ -179,10 +179,10 @@ class _Transformer(nn.Module):
 
 
 class Space(nn.Module):
-    """Returns embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4), as of human DNA.
+    """Returns embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4), taken as human DNA.
 
-    The number of letters must be a multiple of 2 ** num_downsamples, and make at least
-    target_length bins.
+    A bin is 2 ** num_downsamples letters. The number of letters must be a multiple of that, and
+    have at least target_length bins.
     """
 
     config_class = SpaceConfig
@@ -214,7 +214,7 @@ class Space(nn.Module):
         self.last_activation = _Gelu()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
+        """Return embeddings (b, bins, 2 dim) of one-hot letters (b, letters, 4)."""
         x = self.conv_tower(self.stem(x.transpose(1, 2))).transpose(1, 2)
         x = self.transformer(x)
         margin = math.ceil((x.shape[1] - self.target_length) / 2)
@@ -224,10 +224,10 @@ class Space(nn.Module):
 
 
 def features_of_distance(length: int, features: int, device: torch.device) -> Tensor:
-    """Return (2 length - 1, features) float32 for the distances from 1 - length to length - 1.
+    """Return features of the distances from 1 - length to length - 1.
 
-    The first half does not depend on the sign of the distance; the second half is the first times
-    the sign.
+    They have the shape (2 length - 1, features), float32. The first half of the columns does not
+    depend on the sign of the distance; the second half is the first times the sign.
     """
     group_size = features // 6
     distance = torch.arange(1 - length, length, device=device)
@@ -261,7 +261,7 @@ def _convolution_block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.M
 
 
 def _widths(config: SpaceConfig) -> list[int]:
-    """Return the numbers of channels of the tower's steps, which grow by a constant factor."""
+    """Return the number of channels of each step of `conv_tower`; it grows by a constant factor."""
     width_min, steps, divisor = config.dim // 2, config.num_downsamples - 1, config.dim_divisible_by
     factor = math.exp(math.log(config.dim / width_min) / (steps - 1))
     return [round(width_min * factor**n / divisor) * divisor for n in range(steps)]

@@ -24,8 +24,9 @@ def load_state(
 ) -> tuple[Any, dict[str, Any], Path]:  # any class
     """Return a model with the tensors of the file `weights`, a report, and the file's path.
 
-    The report is that of transformers: missing_keys, unexpected_keys, mismatched_keys. Raise
-    ExtractorError if the file is missing or has no tensors.
+    The report has the form of the loading report of transformers: names of tensors under
+    missing_keys, unexpected_keys, mismatched_keys. Raise ExtractorError if the file is missing or
+    has no tensors.
     """
     path = origin.file(options.weights)
     if path is None:
@@ -46,7 +47,7 @@ def load_state(
 
 
 def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
-    """Return the weights that stay float32, by name.
+    """Return name -> weight of the weights whose names match `pattern`; {} if it is "".
 
     Raise ExtractorError for a pattern that matches no weight.
     """
@@ -109,12 +110,11 @@ def _split_tensor(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[t
 
 
 def _built_model(model_class: Any, origin: Origin, options: Options) -> Any:
-    """Return the class built from config.json, if it exists, and config_arguments."""
+    """Return a model of the class, built from config.json, if it exists, and config_arguments."""
     if not hasattr(model_class, "config_class"):
         msg = (
             f"auto_class is {options.auto_class!r}, but {model_class.__name__} has no "
-            "config_class to be "
-            "built from: declare a class of transformers, or leave weights out"
+            "config_class to be built from: declare a class of transformers, or leave weights out"
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")
@@ -130,10 +130,7 @@ def _built_model(model_class: Any, origin: Origin, options: Options) -> Any:
 
 
 def _fill_weights(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
-    """Copy tensors into a model, and return a report like that of transformers.
-
-    It has the names of tensors that are missing, unexpected, or of another shape.
-    """
+    """Copy tensors into a model, and return a report as `load_state` does."""
     model_tensors = model.state_dict()
     if zeros:
         zero_names = [

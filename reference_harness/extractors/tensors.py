@@ -19,7 +19,7 @@ _LISTED_ENTRIES_MAX = 5
 
 
 class _Ignored:
-    """Stands in for every class of a pickle that tensors do not need; any call has no effect."""
+    """Replaces every class of a pickle that tensors do not need; calls of it have no effect."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -51,7 +51,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     },
     ("torch", "Size"): torch.Size,
 }
-"""The only callables of a pickle that are called."""
+"""(module, name) -> callable that a pickle may call; all others are replaced by `_Ignored`."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -71,12 +71,12 @@ _TENSOR_PICKLE.load = _load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
-    """Return the tensors of a file by name, in their stored types, on the CPU.
+    """Return name -> tensor of a file, in the stored types, on the CPU.
 
-    `entry` is the key under which the tensors are stored, such as "state_dict"; a file without this
-    key has them at its top level, as every safetensors file has. Of a safetensors file, only
-    tensors whose name matches the regular expression `only` are read. Raise ExtractorError if there
-    are no tensors.
+    `entry` is the key under which the tensors are stored, such as "state_dict"; in a file without
+    this key, and in safetensors, they are at the top level. Of a safetensors file, only tensors
+    whose name matches the regular expression `only` are read. Raise ExtractorError if another file
+    has no tensors, or cannot be read.
     """
     if path.suffix in SAFETENSORS_ENDINGS:
         with safe_open(path, "pt") as file:
@@ -87,9 +87,11 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
         content = entry_content
     tensors = _tensors(content)
     if not tensors:
-        keys = [str(key) for key in content] if isinstance(content, Mapping) else []
+        entry_names = [str(key) for key in content] if isinstance(content, Mapping) else []
         content_text = (
-            f"entries {', '.join(keys[:_LISTED_ENTRIES_MAX])}" if keys else type(content).__name__
+            f"entries {', '.join(entry_names[:_LISTED_ENTRIES_MAX])}"
+            if entry_names
+            else type(content).__name__
         )
         msg = (
             f"{path.name} has no tensors but {content_text}: declare weights_at=ENTRY, the "

@@ -1,4 +1,4 @@
-"""One interface to the tokenizer of a model and to those of the harness."""
+"""A common interface of the tokenizers of transformers and of the harness."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from .words import WordTokenizer, letter_tokenizer, word_tokenizer
 # Tokenizers without a limit declare 10**30.
 LIMIT_MAX = 10**9
 # Letters with which tokenizer and model are tried: their number is a multiple of 1 to 4 and 6, the
-# lengths of k-mers, and neither end repeats another part.
+# usual lengths of k-mers, and the three letters at either end occur nowhere else in it.
 TEST_LETTERS = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
 
 
@@ -31,13 +31,18 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Turns prepared texts into ids; `inner` is a tokenizer of transformers or of the harness."""
+    """Turns prepared letters into token ids."""
 
     inner: Any
+    """A tokenizer of transformers, or a `WordTokenizer` of the harness."""
     special: bool = True
+    """Whether the tokenizer of transformers adds its special tokens."""
     prefix: str = ""
+    """Text before each sequence."""
     spaced: bool = False
+    """Whether letters are separated by spaces."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of each call of the tokenizer of transformers."""
 
     @property
     def is_own(self) -> bool:
@@ -46,7 +51,7 @@ class Tokens:
 
     @property
     def is_fast(self) -> bool:
-        """Whether the tokenizer can itself return windows."""
+        """Whether the tokenizer itself can divide a sequence into windows."""
         return not self.is_own and bool(self.inner.is_fast)
 
     @property
@@ -57,7 +62,7 @@ class Tokens:
 
     @property
     def pad_id(self) -> int | None:
-        """The id of the padding token, else of the end token; None if there is neither."""
+        """The id of the padding token, else of the end token; None if it has neither."""
         ids = (self.inner.pad_token_id, getattr(self.inner, "eos_token_id", None))
         return next((int(token_id) for token_id in ids if token_id is not None), None)
 
@@ -69,7 +74,7 @@ class Tokens:
 
     @property
     def special_count(self) -> int:
-        """Number of tokens added to a sequence; with a tokenizer of the harness also the prefix."""
+        """Number of tokens added to a sequence; with a `WordTokenizer`, including the prefix."""
         if self.is_own:
             return len(self.inner.before) + len(self.inner.after)
         return int(self.inner.num_special_tokens_to_add()) if self.special else 0
@@ -79,14 +84,21 @@ class Tokens:
         return 1 + max(self.inner.vocabulary.values()) if self.is_own else len(self.inner)
 
     def ids(self, letters: Sequence[str], *, special: bool = True) -> list[list[int]]:
-        """Return the ids of each sequence without truncation; added ones only with `special`."""
+        """Return the token ids of each sequence, not truncated.
+
+        Special tokens and the prefix are added only if `special` is True.
+        """
         if isinstance(self.inner, WordTokenizer):
             return self.inner.encode(letters, special=special)
         uncut: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
         return uncut
 
     def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:
-        """Call the tokenizer of transformers, unless there are no sequences."""
+        """Return the result of the tokenizer of transformers for sequences; empty for none.
+
+        Special tokens and the prefix are added only if `special` is True; `options` are further
+        arguments of the call.
+        """
         if not letters:
             return {"input_ids": [], "overflow_to_sample_mapping": []}
         special_option = {} if special and self.special else {"add_special_tokens": False}
@@ -113,13 +125,13 @@ class Tokens:
         return None
 
     def name(self, token: int) -> str:
-        """Return the text of an id, for messages."""
+        """Return the text of the token with an id, for messages."""
         if self.is_own:
             return next((k for k, v in self.inner.vocabulary.items() if v == token), "")
         return str(self.inner.convert_ids_to_tokens(token))
 
     def letters_of_ids(self) -> list[int]:
-        """Return the number of letters of each id; special tokens have none."""
+        """Return the number of letters of the token with each id; special tokens have none."""
         counts = [0] * (max(len(self), 1 + max((self.unknown_id or 0), 0)) + 1)
         if self.is_own:
             for token, token_id in self.inner.vocabulary.items():
@@ -143,7 +155,11 @@ def check_tokenizer(options: Options) -> None:
 
 
 def load_tokens(origin: Origin, options: Options) -> Tokens:
-    """Return the tokenizer that the options declare; for one-hot letters, one of letters."""
+    """Return the tokenizer that the options declare.
+
+    For one-hot letters, it is the tokenizer of single letters. Raise ExtractorError if the declared
+    class is no tokenizer.
+    """
     if options.input == "one_hot_letters":
         return Tokens(inner=letter_tokenizer())
     if options.tokenizer in OWN_TOKENIZERS:

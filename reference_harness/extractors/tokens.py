@@ -18,13 +18,15 @@ class Encoder:
 
     tokens: Tokens
     max_length: int | None
-    """Most tokens of a piece, including special ones; None for no limit."""
+    """Maximum number of tokens of a piece, including special ones; None for no limit."""
     truncation: str
     """End that is cut off ("right", "left"), "windows", or "none" (an error if too long)."""
     stride: int
     """Number of tokens that two consecutive windows share."""
     pad_id: int
+    """Token id for padding."""
     padding: str
+    """End at which `pad` adds padding: "right" or "left"."""
     embedding_rows: int | None
     """Number of rows of the model's table of embeddings; None if unknown."""
     frame: Frame | None
@@ -32,7 +34,7 @@ class Encoder:
     full_last: bool = False
     """Whether the last window is moved to the left until it is full."""
     pad_to: int | None = None
-    """Tokens to which each batch is padded; None for those of its longest piece."""
+    """Number of tokens to which each batch is padded; None: the number of its longest piece."""
 
     def __post_init__(self) -> None:
         if self.max_length is None:
@@ -52,14 +54,15 @@ class Encoder:
             raise ExtractorError(msg)
 
     def count(self, letters: Sequence[str]) -> list[int]:
-        """Return the tokens of each sequence without truncation."""
+        """Return the number of tokens of each sequence before truncation."""
         return [len(ids) for ids in self.tokens.ids(letters)]
 
     def encode(self, letters: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
-        """Return the pieces to embed, and the index of the sequence of each.
+        """Return the token ids of each piece to embed, and the index of each piece's sequence.
 
         A sequence has one piece, unless `truncation` is "windows". Raise ExtractorError if a
-        sequence has no token, too many under "none", or one for which the model has no embedding.
+        sequence has no token, a token for which the model has no embedding, or, if `truncation` is
+        "none", too many tokens.
         """
         rows: np.ndarray = np.arange(len(letters))
         if self.max_length is None:
@@ -79,7 +82,7 @@ class Encoder:
         return ids, rows
 
     def pad(self, pieces: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Return ids and mask, both (b, t) int64, padded to `pad_to` or to the longest piece."""
+        """Return token ids and mask, both (b, t) int64, padded to `pad_to` or the longest piece."""
         width = self.pad_to or max(map(len, pieces))
         ids = np.full((len(pieces), width), self.pad_id, dtype=np.int64)
         mask = np.zeros((len(pieces), width), dtype=np.int64)
@@ -90,10 +93,10 @@ class Encoder:
         return torch.from_numpy(ids), torch.from_numpy(mask)
 
     def own_tokens(self, mask: Tensor, *, before: bool) -> Tensor:
-        """Return the mask (b, t) without the tokens added after each sequence.
+        """Return the mask (b, t) without the tokens that were added after each sequence.
 
-        With `before`, the tokens added before each sequence are left out, too. A row of which
-        nothing would be left keeps its mask. `frame` must not be None.
+        With `before`, the tokens that were added before each sequence are left out, too. A row that
+        has only added tokens keeps its mask. `frame` must not be None.
         """
         if self.frame is None:
             raise AssertionError
@@ -105,7 +108,7 @@ class Encoder:
         return torch.where(sequence_mask.any(dim=1, keepdim=True), sequence_mask, mask)
 
     def _cuts_itself(self) -> bool:
-        """Whether this class cuts sequences, as the tokenizer does not support the options."""
+        """Whether this class truncates sequences, since the tokenizer does not support that."""
         if self.max_length is None or self.truncation == "none":
             return False
         if self.tokens.is_own:
@@ -115,7 +118,10 @@ class Encoder:
         return is_unsupported or (bool(self.tokens.prefix) and self.truncation != "right")
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
-        """Return the pieces of a sequence's own tokens, each with the added tokens around it."""
+        """Return the pieces of the sequence with these token ids; one piece if it is short enough.
+
+        Each piece is a part of the sequence's own tokens, with the added tokens around it.
+        """
         if self.frame is None or self.max_length is None:
             raise AssertionError
         before, end = self.frame.before, len(ids) - self.frame.after
@@ -186,9 +192,7 @@ class Encoder:
             if self.embedding_rows is not None and id_max >= self.embedding_rows:
                 msg = (
                     f"sequence {row} has token {id_max} ({self.tokens.name(id_max)!r}), but the "
-                    "model "
-                    f"has embeddings only for 0 to {self.embedding_rows - 1}: use the model's "
-                    "own tokenizer, "
-                    "or remove such letters from the sequences"
+                    f"model has embeddings only for 0 to {self.embedding_rows - 1}: use the "
+                    "model's own tokenizer, or remove such letters from the sequences"
                 )
                 raise ExtractorError(msg)

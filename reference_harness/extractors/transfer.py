@@ -35,7 +35,7 @@ def on_device(tensor: Tensor, device: str) -> Tensor:
 def host_arrays(
     computed: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
-    """Yield batches with results as arrays, in order, once `PENDING_MAX` more are queued."""
+    """Yield (batch, result as array) in order, each after `PENDING_MAX` later ones are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
     for batch, tensor in computed:
         waiting.append((batch, to_host(tensor)))
@@ -65,11 +65,11 @@ def to_host(tensor: Tensor) -> Callable[[], Array]:
 
 
 CALLS_MAX = 2
-"""Most calls whose sequences are encoded in advance: that which runs, and the next."""
+"""Maximum number of calls whose sequences are encoded in advance: the running and the next one."""
 
 
 class EncodedAhead(Generic[Encoded]):
-    """Encodes the sequences of the next call in a thread, while those of this one are embedded.
+    """Encodes the sequences of the next call in a thread, while the current call embeds others.
 
     Only one thread encodes at a time, as tokenizers are not thread-safe.
     """
@@ -80,7 +80,7 @@ class EncodedAhead(Generic[Encoded]):
         self._begun: deque[tuple[list[str], Future[Encoded]]] = deque()
 
     def begin(self, sequences: Sequence[str]) -> None:
-        """Start to encode the sequences of a later call."""
+        """Start to encode the sequences that a later call of `take` will get."""
         if len(self._begun) >= CALLS_MAX:
             return
         sequence_list = list(sequences)
@@ -90,7 +90,10 @@ class EncodedAhead(Generic[Encoded]):
             self._begun.append((sequence_list, self._pool.submit(self._encode, sequence_list)))
 
     def take(self, sequences: Sequence[str]) -> Encoded:
-        """Return the encoded sequences, from `begin` or encoded now. Raise what `encode` raises."""
+        """Return the encoded sequences: the result of `begin`, or encoded now.
+
+        Raise the same errors as `encode`.
+        """
         sequence_list = list(sequences)
         while self._begun:
             begun_sequences, future = self._begun.popleft()

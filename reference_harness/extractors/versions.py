@@ -11,7 +11,7 @@ import transformers
 from reference_harness.formats.files import NotReadable, member_at, read_regular
 
 _CAUSES_MAX = 10
-"""Most errors whose texts are searched: an error, its cause, the cause of that, and so on."""
+"""Maximum number of errors whose texts are searched: an error, its cause, and so on."""
 _CONFIG_BYTES_MAX = 10_000_000
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _META_DEVICE_CAUSE = (
@@ -62,7 +62,7 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Explanations of errors, and patterns of their texts; the first match is used."""
+"""(explanation, regular expressions of the texts of errors); the first match is used."""
 _ENVIRONMENT_ADVICE = (
     "run it in an environment in which it can be loaded, such as the one that an entry of the "
     "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
@@ -73,9 +73,9 @@ _ENVIRONMENT_ADVICE = (
 def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
     """Return an explanation of an error that a model raised while it was loaded or run.
 
-    The explanation names the probable cause, the installed versions, the version that config.json
-    in the folder names, and what to do; it is "" for an error of files or memory without a known
-    cause. `own_code` says whether code of the model's author was run.
+    The explanation has the probable cause, the installed versions, the version in config.json of
+    the folder, and what to do. It is "" for an error of files or memory whose cause is not known.
+    `own_code` says whether code of the model's author was run.
     """
     error_texts = _texts(error)
     causes = (

@@ -10,7 +10,7 @@ OTHER_ENDINGS = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the weight files below a folder, sorted by path; for a file, only itself."""
+    """Return the weight files below a folder, sorted by path; if `path` is a file, only that."""
     if path.is_file():
         return [path]
     endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS, *OTHER_ENDINGS)
@@ -18,7 +18,7 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
-    """Return the sha256 of `files`, or of all weight files, by path relative to `path`."""
+    """Return path relative to `path` -> sha256, for `files` or all weight files of `path`."""
     weights = weight_files(path) if files is None else files
     return {_relative_name(file, path): file_sha256(file) for file in weights}
 

@@ -23,20 +23,25 @@ class WordTokenizer:
     """Cuts a sequence from the left into words of k letters without overlap."""
 
     vocabulary: Mapping[str, int]
+    """Word -> token id."""
     k: int = 1
+    """Letters per word."""
     rest: str = "unknown"
+    """Treatment of letters that form no word of the vocabulary, as in `Options.rest`."""
     unknown: int | None = None
     """Id of words that are not in the vocabulary; None to refuse them."""
     before: tuple[int, ...] = ()
+    """Ids added before each sequence."""
     after: tuple[int, ...] = ()
+    """Ids added after each sequence."""
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the padding entry, if the vocabulary has one with a usual name."""
+        """The id of the padding entry; None if the vocabulary has none with a usual name."""
         return next((self.vocabulary[name] for name in _PAD_NAMES if name in self.vocabulary), None)
 
     def encode(self, sequences: Sequence[str], *, special: bool) -> list[list[int]]:
-        """Return the ids of each sequence, with those added before and after it if `special`."""
+        """Return the token ids of each sequence, with `before` and `after` if `special`."""
         before, after = (self.before, self.after) if special else ((), ())
         return [[*before, *self._words(sequence), *after] for sequence in sequences]
 
@@ -86,9 +91,10 @@ class WordTokenizer:
 
 
 def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
-    """Return the tokenizer that `vocabulary`, `k`, `begin`, `end` and `prefix` declare.
+    """Return the tokenizer that the options `vocabulary`, `k`, `begin`, `end`, ... declare.
 
-    Raise ExtractorError if the vocabulary cannot be read or lacks a named entry.
+    Raise ExtractorError if the vocabulary cannot be read, or if an option has an entry that is not
+    in it.
     """
     entries = _read_vocabulary(options.vocabulary, origin)
 
@@ -121,7 +127,7 @@ def letter_tokenizer() -> WordTokenizer:
 
 
 def _read_vocabulary(declared: str, origin: Origin) -> dict[str, int]:
-    """Return the id of each entry, from a text with commas or from a file of the checkpoint."""
+    """Return entry -> id, from a text with commas or from a file of the checkpoint."""
     if "," in declared or "=" in declared or "^" in declared:
         return _vocabulary_of_text(declared)
     path = origin.file(declared)
@@ -136,9 +142,9 @@ def _read_vocabulary(declared: str, origin: Origin) -> dict[str, int]:
 
 
 def _vocabulary_of_text(declared: str) -> dict[str, int]:
-    """Return the id of each entry in a text with commas.
+    """Return entry -> id of each entry in a text with commas.
 
-    The id is the number after `=`, else one more than that of the previous entry.
+    The id is the number after `=`, otherwise one more than that of the previous entry.
     """
     ids: dict[str, int] = {}
     next_id = 0
@@ -158,7 +164,7 @@ def _vocabulary_of_text(declared: str) -> dict[str, int]:
 
 
 def _words_of(entry: str) -> list[str]:
-    """Return all words that `LETTERS^K` or `LETTERS^1-K` stands for, else the entry itself."""
+    """Return all words that `LETTERS^K` or `LETTERS^1-K` means, else the entry itself."""
     match = _ALL_WORDS_ENTRY.fullmatch(entry)
     if match is None:
         return [entry]

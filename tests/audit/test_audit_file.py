@@ -16,7 +16,7 @@ from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work_folder
 from geneb_ci.audit.sampling.plan import read_commitment
-from geneb_ci.cli.audit_queue import QueuedAudit, entries_of, queue_command
+from geneb_ci.cli.audit_queue import QueuedAudit, listed_audits, queue_command
 from geneb_ci.cli.main import main
 from geneb_ci.cli.shared import device_option, machine_of, machine_options
 from geneb_ci.common.errors import LeftOver
@@ -113,7 +113,7 @@ def test_a_report_says_what_is_to_be_done_next(installed: Installed) -> None:
         (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
         (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
         (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:1"),
-        (("--limit-memory", "16"), 3, "raise the limit by --limit-memory"),
+        (("--limit-memory", "16"), 3, "raise the limit with --limit-memory"),
         (("--work", "policy.toml/x"), 2, "--work DIR"),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     words = ("--committed-at", "2026-11-20T08:30:00Z", "--unsigned")
-    assert entries_of(file) == [
+    assert listed_audits(file) == [
         QueuedAudit("a.json", (*words, "--relay", "https://a", "--relay", "https://b"))
     ]
 

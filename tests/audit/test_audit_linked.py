@@ -208,7 +208,7 @@ def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     plan = plan_for(submission_bytes())
     outcome = outcome_of(plan, submission_bytes())
     signing = signing_of(repository_folder, private_key(repository_folder / "key.pem"))
-    signing.abort(error, plan)
+    signing.sign_abort(error, plan)
     assert (
         files_of(repository_folder, ABORTED_SUFFIX) == []
     )  # outside of a run there is nothing to record
@@ -217,9 +217,9 @@ def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
     full.run_facts = error.run_facts
-    signing.abort(full, plan)
+    signing.sign_abort(full, plan)
     assert files_of(repository_folder, ABORTED_SUFFIX) == []  # the machine ended it
-    signing.abort(error, plan)
+    signing.sign_abort(error, plan)
     (file,) = files_of(repository_folder, ABORTED_SUFFIX)
     assert file.name in error.fix
     (event,) = read(repository_folder).events.values()

@@ -328,7 +328,7 @@ def test_few_shot_probes_of_another_version_draw_or_count_are_refused(
 def test_records_before_version_2_3_have_no_few_shot_probes() -> None:
     check_embeddings(bounded(), INPUTS)
     assert "few_shot" not in json.loads(bounded().model_dump_json())
-    with pytest.raises(StepMismatch, match="which its version or benchmark has not"):
+    with pytest.raises(StepMismatch, match="unlike records of its version or benchmark"):
         check_embeddings(bounded(few_shot=fitted()), INPUTS)
 
 
@@ -378,12 +378,15 @@ TRIED: dict[str, Any] = {
     [
         (lambda result: result["fresh"].update(dropped=True), "dropped is True, which contradicts"),
         (lambda result: result["fresh"].update(others={}), "other probes decided on it"),
-        (lambda result: result["fresh"].update(tasks={"other": TRIED}), "its tasks are not those"),
+        (
+            lambda result: result["fresh"].update(tasks={"other": TRIED}),
+            "its tasks are not tasks of the receipt",
+        ),
         (lambda result: own_fresh(result)["public"].update(rows=39), "not decide on all test"),
         (lambda result: own_fresh(result)["fresh"].update(right=201), "are right than were made"),
         (
             lambda result: result.update(schema_version="2.1", bounds=[]),
-            "fresh set, unlike version 2.1",
+            "fresh set, unlike records of version 2.1",
         ),
     ],
 )
@@ -406,8 +409,8 @@ def test_a_bound_is_of_what_was_drawn_and_compared() -> None:
     assert room_reason(bounded(bounds=bounds(flipped=2))) == ""
     flipped = room_reason(bounded(bounds=bounds(draws=1500, flipped=4)))
     assert flipped == (
-        "4 of 1,500 drawn test embeddings of full are decided right as committed and wrong as "
-        "rerun, the limit is 3"
+        "4 of 1,500 drawn test embeddings of full are classified rightly as committed and wrongly "
+        "as rerun, the limit is 3"
     )
     text = embedding_outcome_text(bounded())
     assert (
@@ -484,13 +487,13 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
         (
             refitted(schema_version=WITH_COLUMN_TOLERANCES, tasks=varied().model_dump()["tasks"]),
-            "the record has probes fitted on variants, unlike version",
+            "the record has probes fitted on variants, unlike records of version",
         ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
             "probes of record, whose scores were compared, did not decide",
         ),
-        (refitted(variants=None), "the record has no variants, unlike version 2.1"),
+        (refitted(variants=None), "the record has no variants, unlike records of version 2.1"),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
@@ -794,7 +797,10 @@ def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) ->
         (put("tasks", 0, "failed", []), "the failed embeddings do not follow"),
         (put("tasks", 0, "deviation", "2 400 0"), "the failed embeddings do not follow"),
         (put("tasks", 0, "deviation", "0 0"), "3 embeddings are drawn, 2 compared"),
-        (put("tasks", 0, "rows", {"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
+        (
+            put("tasks", 0, "rows", {"training": "1 4 30"}),
+            "embedding 30 was drawn, but there are 20",
+        ),
         (
             put("tasks", 0, "failed", 0, "again", None),
             "some failed embeddings were not computed again",
@@ -837,9 +843,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     )
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
-    with pytest.raises(
-        StepMismatch, match="the record lacks the effect on the test embeddings, or has"
-    ):
+    with pytest.raises(StepMismatch, match="the record has no effect on the test embeddings"):
         check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 

@@ -11,8 +11,8 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     PAYLOAD_TYPE,
     is_signed_by,
-    pae,
     parse_envelope,
+    pre_authentication_encoding,
     sign_payload,
 )
 from geneb_ci.audit.record.keys import TrustedKey, signer_of
@@ -36,7 +36,7 @@ def rewritten(**changes: object) -> bytes:
 
 def test_the_signed_bytes_are_those_of_the_specification():
     # The example of DSSE's protocol.md.
-    assert pae("http://example.com/HelloWorld", b"hello world") == (
+    assert pre_authentication_encoding("http://example.com/HelloWorld", b"hello world") == (
         b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
     )
 
@@ -85,7 +85,7 @@ SIGNATURE = VALUE["signatures"][0]
         (rewritten(signatures=[SIGNATURE] * 2), "signatures: List should have at most 1 item"),
         (rewritten(payloadType="text/plain"), "payloadType: Input should be 'application/vnd"),
         (rewritten(more=1), "more: Extra inputs are not permitted"),
-        (rewritten(payload="QQ="), "invalid base64"),
+        (rewritten(payload="QQ="), "payload or signature is not valid base64"),
         # The last digit of "QR==" has bits that no byte takes: it is "QQ==" written otherwise.
         (rewritten(payload="QR=="), "the envelope is not written as geneb-ci writes it"),
         (SEALED[:-1], "the envelope is not written as geneb-ci writes it"),

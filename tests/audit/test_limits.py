@@ -26,7 +26,8 @@ JUDGING = {
 """The modules of all defences, and those that they judge with."""
 NOT_DECIDING = {
     "sizes of files, texts and blocks": """
-        verify_embeddings.RERUN_BYTES_MAX outcome.HEADS_MAX outcome.NAME_MAX statement.ID_DIGITS
+        verify_embeddings.RERUN_BYTES_MAX outcome.HEADS_MAX outcome.HEAD_NAME_MAX
+        statement.ID_DIGITS
         receipt_variants.REFIT_BYTES_MAX draw.TEST_EMBEDDINGS_MAX direction.BATCH
         embeddings.BLOCK_BYTES influence.BLOCK influence.FEATURE_MAX
     """,

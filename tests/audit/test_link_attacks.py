@@ -13,7 +13,7 @@ import pytest
 import geneb_ci
 from geneb_ci.audit.record import history, verify
 from geneb_ci.audit.record.history import History
-from geneb_ci.audit.record.published import PATH, statements_file
+from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import Exit
@@ -44,7 +44,7 @@ from tests.audit.recorded import (
 
 def publishes(root: Path) -> None:
     """Keep what a board would be published with now."""
-    (root / "published.json").write_bytes(statements_file(read(root).history)[PATH])
+    (root / "published.json").write_bytes(statements_file(read(root).history)[STATEMENTS_PATH])
 
 
 def deletes(root: Path) -> None:

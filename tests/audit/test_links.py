@@ -11,8 +11,8 @@ from geneb_ci.audit.compare.outcome import HEADS_MAX
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart
 from geneb_ci.audit.record.history import NO_SERVER_NAMED
-from geneb_ci.audit.record.published import PATH, statements_file, statements_in
-from geneb_ci.audit.record.signing import heads_here
+from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file, statements_in
+from geneb_ci.audit.record.signing import heads_for_statement
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.beacon import time_of
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
@@ -132,7 +132,7 @@ def test_deleting_the_newest_too_is_found_by_what_was_published(tmp_path, monkey
     root = repository(tmp_path)
     plan = begun(root, plan_for(RAW))
     failed = recorded(root, outcome_of(plan, RAW, FAILED))
-    published = statements_file(read(root).history)[PATH]
+    published = statements_file(read(root).history)[STATEMENTS_PATH]
     (root / "published.json").write_bytes(published)
     assert statements_in(published)[name_of(failed)]
     monkeypatch.chdir(root)
@@ -264,4 +264,4 @@ def test_more_heads_than_a_statement_may_name_cannot_be_written(tmp_path):
     heads = {f"m/{number:016x}.json": "0" * 64 for number in range(HEADS_MAX + 1)}
     with pytest.raises(ValueError, match="heads"):
         signed(root, commitment(RAW), heads)
-    assert heads_here(read(root)) == {}
+    assert heads_for_statement(read(root)) == {}

@@ -279,7 +279,7 @@ def test_what_is_no_plain_file_is_another_check(tmp_path, what):
 def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "leaderboard/policy", policy)
-    monkeypatch.setitem(shipping._PLACES, "policy", (policy,))
+    monkeypatch.setitem(shipping._FOLDERS, "policy", (policy,))
     (tmp_path / "rows").mkdir()
     files = [Path(shutil.copy(row, tmp_path / "rows")) for row in map(Path, ROWS[:2])]
     former = warm(files, tmp_path / "cache")

@@ -96,7 +96,7 @@ class Flow:
         return str(body)
 
     def raw(self, order: audits.AuditOrder) -> bytes:
-        path = f"submissions/{order.row}.json"
+        path = f"submissions/{order.model_id}.json"
         return self.forge.blobs[next(file.blob for file in order.files if file.path == path)]
 
 

@@ -32,7 +32,7 @@ def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):
     number = flow.propose(row.sound(flow.checkout))
     order = flow.opened()
     head = flow.forge.pulls[number]["head"]["sha"]
-    assert (order.number, order.head_sha, order.row) == (number, head, MODEL)
+    assert (order.number, order.head_sha, order.model_id) == (number, head, MODEL)
     (status,) = flow.forge.statuses[head]
     assert (status["context"], status["description"]) == (
         "geneb/audit-commit",
@@ -141,7 +141,7 @@ def _nothing(order, _outcome):
         (_other_claims, "the submission does not claim"),
         (_early, "committed_at"),
         (_foreign, "the audit was ordered in org/other, not in "),
-        (_unpublished, "no status with the commitment of this audit at the time of the order"),
+        (_unpublished, "no status with the commitment of this audit that was set at"),
         (_nothing, "ended without an outcome"),
     ],
 )

@@ -184,7 +184,7 @@ def test_one_pull_request_that_cannot_be_read_hides_no_other(board_checkout, mon
     assert code == 0
     outcomes = {pull["number"]: pull["outcome"] for pull in json.loads(line)["pulls"]}
     assert outcomes == {crashed: "not-checked", sound_one: "passed"}
-    assert "more than 30 pages of 100" in err
+    assert "GitHub lists more than the 3,000 entries" in err
     assert "GitHub sent bytes with the id" in err
     assert calm(line + err)
     assert board_checkout.report(line)[0] == 0

@@ -207,7 +207,7 @@ def test_a_flood_of_comments_ends_in_a_message(board_checkout):
     ]
     code, _, err = board_checkout.report(line)
     assert code == 3
-    assert "more than 30 pages of 100" in err
+    assert "GitHub lists more than the 3,000 entries" in err
     assert only_the_list(board_checkout) == [number]
 
 

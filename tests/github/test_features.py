@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         put("variables", "", RESOURCE | {"AUDIT_FLAVOR": "l4x1"}),
         "audits",
         FeatureState.NOT_TRIED,
-        "whether the sandbox works in a Job of the Hub",
+        "it is unknown whether the sandbox works there",
         "geneb-ci doctor --github org/board --hub-job",
     ),
     "no machine": (
@@ -214,7 +214,7 @@ def test_what_is_left_to_do_by_hand_is_said_of_what_works(sound):
     (audits,) = (feature for feature in features_of(observed(sound)) if feature.name == "audits")
     assert (audits.state, audits.reason) == (
         WORKS,
-        "records are attached; `geneb-ci audit propose` proposes them",
+        "records are attached to comments; `geneb-ci audit propose` proposes them",
     )
 
 

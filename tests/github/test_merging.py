@@ -31,9 +31,11 @@ def rulesets_of(*, alone: bool = False, app: int | None = None) -> dict[int, dic
         server.push(files)
         if app is not None:
             server.variables[""]["VERDICT_APP"] = str(app)
-        settings = [setting for setting in SETTINGS if setting.apply in {"guard", "verdict"}]
+        settings = [
+            setting for setting in SETTINGS if setting.apply in {"set_guard", "set_verdict_rule"}
+        ]
         client = observed(server)
-        apply.settings_applied(client, diagnosis.diagnoses_of(client, settings))
+        apply.set_wrong_settings(client, diagnosis.diagnoses_of(client, settings))
         return server.rulesets
 
 

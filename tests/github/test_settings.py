@@ -63,7 +63,7 @@ def observed(server: SettingsServer, space: str = SPACE) -> SettingsClient:
 def apply_all(server: SettingsServer) -> list[str]:
     """Set everything, and return the requests that were sent."""
     seen = observed(server)
-    apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
+    apply.set_wrong_settings(seen, diagnosis.diagnoses_of(seen))
     return seen.sent
 
 
@@ -194,7 +194,7 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
         assert f"wrong: {setting.id}: {setting.expected}" in text
         assert f"fix: {setting.hand}" in text
     seen.space = SPACE
-    apply.settings_applied(seen, diagnoses)
+    apply.set_wrong_settings(seen, diagnoses)
     assert bool(sound.writes()) == bool(setting.apply)
     if setting.apply:
         left = diagnosis.diagnoses_of(observed(sound))
@@ -275,7 +275,7 @@ def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeyp
     assert check == {"context": "geneb/verdict", "integration_id": 7}
     # An App that is gone: nothing would ever be merged.
     del sound.variables[""]["VERDICT_APP"]
-    assert look() == "geneb/verdict counts only from the App 7, which sets none"
+    assert look() == "geneb/verdict counts only from the App 7, which does not set it"
     apply_all(sound)
     assert not look()
 
@@ -348,7 +348,7 @@ def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
     seen = observed(sound)
     done = {
         applied.ids: bool(applied.error)
-        for applied in apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
+        for applied in apply.set_wrong_settings(seen, diagnosis.diagnoses_of(seen))
     }
     assert done == {("private-reports",): False, ("labels-of-forms",): True}
 

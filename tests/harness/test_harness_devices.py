@@ -102,14 +102,14 @@ def embedded(folder: Path, count: int = 2) -> Iterator[EmbedResult | Notice]:
             job = EmbedJob(name, sequences, folder / "many", {})
             devices.embed(job, lambda sequences, _: progress.append(sequences))
         until = time.monotonic() + STOP_SECONDS
-        while devices.open and time.monotonic() < until:
+        while devices.open_jobs and time.monotonic() < until:
             yield from devices.results()
             time.sleep(0.01)
     except BaseException as error:
         devices.close(error)
         raise
     devices.close(None)
-    assert not devices.open
+    assert not devices.open_jobs
     load = spec.load()
     for name, named in tasks.items():
         list(load.embed(EmbedJob(name, [sequence for _, sequence in named], folder / "one", {})))

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from geneb_ci.audit.record.published import PATH, statements_in
+from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_in
 from geneb_ci.publish import generation
 from geneb_ci.publish import push as pushing
 from geneb_ci.publish.faults import NotFastForward, SpaceDiffers
@@ -50,7 +50,7 @@ def signed(clone, space):
 
 def test_each_board_has_the_list_and_its_message_names_it(repo, signed):
     clone, path = signed
-    raw = repo.head.tree[PATH]
+    raw = repo.head.tree[STATEMENTS_PATH]
     assert list(statements_in(raw)) == [name_of(path)]
     assert json.loads(raw)["heads"] == json.loads(raw)["statements"]
     assert (clone.root / AUDITS / name_of(path)).is_file()
@@ -89,7 +89,7 @@ def test_a_space_that_was_taken_back_hides_nothing(space, repo, signed, monkeypa
     (first,) = [
         commit
         for commit in repo.commits
-        if "manifest.json" in commit.tree and PATH not in commit.tree
+        if "manifest.json" in commit.tree and STATEMENTS_PATH not in commit.tree
     ]
     repo.add(dict(first.tree), "Statements: none")
     path.unlink()
@@ -120,12 +120,14 @@ def test_a_board_with_more_statements_is_published_and_may_be_rolled_back(space,
     further = committed(clone.root, commitment(submission_bytes(" another"), model_id="another"))
     clone.commit("Another commitment")
     assert publish(space, clone) == "published"
-    assert list(statements_in(repo.head.tree[PATH])) == sorted([name_of(path), name_of(further)])
-    assert list(json.loads(repo.head.tree[PATH])["heads"]) == [name_of(further)]
+    assert list(statements_in(repo.head.tree[STATEMENTS_PATH])) == sorted(
+        [name_of(path), name_of(further)]
+    )
+    assert list(json.loads(repo.head.tree[STATEMENTS_PATH])["heads"]) == [name_of(further)]
     repository_ = GitRepository(clone.root)
     covers = made(clone).manifest.source_commit
     assert push(space, RollbackIntent(before, covers, repository_)).outcome == "published"
-    assert list(statements_in(repo.head.tree[PATH])) == [name_of(path)]
+    assert list(statements_in(repo.head.tree[STATEMENTS_PATH])) == [name_of(path)]
     further.unlink()
     clone.commit("Forget what was rolled back")
     with pytest.raises(NotFastForward, match=f"lacks: {name_of(further)} was deleted"):
@@ -146,7 +148,7 @@ def test_a_revocation_that_was_published_is_not_taken_back(space, signed):
 
 def test_a_list_that_cannot_be_read_stops_the_next_board(space, repo, signed):
     clone, _ = signed
-    repo.add({**repo.head.tree, PATH: b"{}"}, "by hand")
+    repo.add({**repo.head.tree, STATEMENTS_PATH: b"{}"}, "by hand")
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("A new card")
     with pytest.raises(SpaceDiffers, match="cannot be read: schema_version"):
@@ -167,7 +169,7 @@ def test_an_old_log_is_published_as_it_was(space, repo, clone):
     for name in ("checkpoint", "tile/entries/000.p/6"):
         raw = (OLD / "audits/log" / name).read_bytes()
         assert repo.head.tree[f"audits/log/{name}"] == raw
-    assert "log/checkpoint" in statements_in(repo.head.tree[PATH])
+    assert "log/checkpoint" in statements_in(repo.head.tree[STATEMENTS_PATH])
 
 
 def test_an_old_log_that_was_cut_does_not_follow_a_board_without_a_list(space, clone, monkeypatch):

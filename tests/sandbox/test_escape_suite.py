@@ -87,7 +87,7 @@ def test_a_writable_folder_of_the_host_is_noticed(bubblewrap_sandbox: Sandbox, m
     open_ones = {
         attempt.name for attempt in run_escape_suite(bubblewrap_sandbox) if not attempt.refused
     }
-    (bubblewrap_sandbox.scratch / "written-by-the-probe-suite").unlink()
+    (bubblewrap_sandbox.scratch / "written-by-the-escape-suite").unlink()
     assert open_ones == {"planted-label", "write-system"}
 
 

@@ -131,9 +131,9 @@ class EmbeddingRepeat(StrictModel):
     dtype: Name
     """`float64` if the extractor has that option, else `a batch of its own`."""
     deviation: Measure
-    """As in `ComparedTask`."""
+    """Deviation from the committed embedding, measured as `ComparedTask.deviation`."""
     mismatch: Count
-    """As in `ComparedTask`."""
+    """Number of coordinates that differ from the committed embedding once rounded."""
     distance: Measure | None = Field(default=None, exclude_if=operator.not_)
     """Distance from the first rerun, in tolerances; left out if it is 0, and in records of version
     1.0."""
@@ -145,7 +145,7 @@ class FailedEmbedding(StrictModel):
     row: Count
     """Index of its row in the file, where training embeddings come first."""
     again: EmbeddingRepeat | None
-    """None if another embedding of the audit was found to be altered before."""
+    """None if it was not computed again, since another embedding already proved to be altered."""
 
 
 class ComparedTask(StrictModel):
@@ -157,9 +157,9 @@ class ComparedTask(StrictModel):
     test: Count
     """Number of test embeddings."""
     strata: dict[str, Positive]
-    """Size of each stratum that was drawn from."""
+    """Number of embeddings in each stratum that was drawn from, by name of the stratum."""
     rows: dict[str, Counts]
-    """By part, such as `test full` or `training`, its drawn rows of the file, in the order of the
+    """The drawn rows of the file by part, such as `test full` or `training`, in the order of the
     draws."""
     deviation: Measures
     """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
@@ -236,13 +236,14 @@ class RefitTask(StrictModel):
 
 
 class RegimeBound(StrictModel):
-    """Upper bound of the raise of one regime by altered test embeddings, from the drawn ones."""
+    """Upper bound of how far altered test embeddings can have raised the mean MCC of a regime."""
 
     regime: Name
     draws: Count
     """Number of drawn test embeddings; one that was drawn twice counts twice."""
     flipped: Count
-    """Number of draws that the probe of record decides right as committed, and wrong as rerun."""
+    """Number of draws that the probe of record classifies rightly as committed, but wrongly as
+    rerun."""
     raised: Measure
     """Largest raise of the mean MCC by altered test embeddings, with 95 % confidence, rounded
     up."""
@@ -254,7 +255,7 @@ class ReceiptFacts(StrictModel):
     root: Hex64
     """Merkle root of its embeddings."""
     dim: Positive
-    """Columns of an embedding."""
+    """Number of columns of an embedding."""
     compute_dtype: Name
     tf32: bool
     tasks: Positive
@@ -278,8 +279,8 @@ class EmbeddingOutcome(StrictModel):
     fresh: FreshResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on a fresh set; left out if the audit had none."""
     refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
-    """One for each task that a draw of tasks by the seeds of the plan chooses, in its order; left
-    out before version 2.1."""
+    """One for each task that a draw of tasks by the seeds of the plan chooses, in the order of that
+    draw; left out before version 2.1."""
     few_shot: FewShotResult | None = Field(default=None, exclude_if=operator.not_)
     """Scores of few-shot probes that were fitted on other sequences, in the tasks of `refits` also
     on variants; left out before version 2.3, and without few-shot regimes."""
@@ -287,7 +288,7 @@ class EmbeddingOutcome(StrictModel):
     """One for each regime whose scores of record were compared; left out before version 2.2."""
     verdict: Verdict
     reasons: list[str]
-    """Why it differs, one sentence each; empty if it agrees."""
+    """The reasons why the audit differs, one sentence each; empty if it agrees."""
     not_proved: list[str]
     rerun_sha256: Hex64
     """Digest of the file of rerun embeddings beside the record."""
@@ -307,9 +308,9 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def detected_training_share(self) -> float:
-        """The share of altered training embeddings, mean over tasks, from which the draw hits one.
+        """The smallest share of altered training embeddings, mean over tasks, that is detected.
 
-        It hits at least one of them with a probability of 95 %; of fewer, with a smaller one.
+        From this share on, at least one altered embedding is drawn with a probability of 95 %.
         """
         draws = sum(len(task.rows.get("training", ())) for task in self.tasks)
         return -math.expm1(math.log(MISSED) / draws) if draws else 1.0
@@ -360,7 +361,7 @@ class EmbeddingOutcome(StrictModel):
 
 
 def varied_test_count(version: EmbeddingVersion, tasks: int) -> int:
-    """Return how many test sequences of each of `tasks` tasks are varied in a record."""
+    """Return how many test sequences of each task are varied in a record of `tasks` tasks."""
     return VARIED_MIN if version in WITHOUT_FEW_SHOT else varied_sequence_count(tasks)
 
 
@@ -451,7 +452,7 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
         if bound.flipped > (limit := flipped_limit(bound.draws)):
             return (
                 f"{bound.flipped} of {bound.draws:,} drawn test embeddings of {bound.regime} are "
-                f"decided right as committed and wrong as rerun, the limit is {limit}"
+                f"classified rightly as committed and wrongly as rerun, the limit is {limit}"
             )
     return ""
 

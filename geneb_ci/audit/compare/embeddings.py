@@ -1,8 +1,8 @@
 """The drawn embeddings of a receipt, compared with their rerun.
 
 Two receipts are near if their embeddings are nearly the same. A receipt inherits the draws from
-every near receipt, so that a new name or a changed weight gives no new draw. The embeddings of that
-receipt are in the file beside its record, or else in its own files.
+every near receipt, so that a new name or a changed weight gives no new draw. The embeddings of an
+earlier receipt are read from the file beside its audit record, or else from the receipt's files.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ class TaskFiles(NamedTuple):
     full_probe: Probe
     """The canonical probe of the regime `FULL`."""
     probe_sets: dict[str, ProbeSet]
-    """All probes, by regime and protocol: `full, canonical`, `10shot, record`."""
+    """All probes, by regime and kind of score: `full, canonical`, `10shot, record`."""
 
 
 def read_task(
@@ -165,7 +165,8 @@ class DrawnTask(NamedTuple):
     task: str
     entry: ReceiptTask
     drawn: DrawnEmbeddings
-    """Drawn rows by part, the most influential training embeddings being one part; strata."""
+    """The drawn rows by part, one of which has the most influential training embeddings, and the
+    sizes of the strata."""
     strongest: StrongestEmbeddings
     rows: list[int]
     """Indices of the n embeddings in the file."""
@@ -202,15 +203,15 @@ def drawn_task(
     file: Path,
     files: TaskFiles,
     drawn: DrawnEmbeddings,
-    recorded: Sequence[int] | None = None,
+    recorded_rows: Sequence[int] | None = None,
     *,
     as_before: bool = False,
 ) -> DrawnTask:
     """Return the drawn embeddings of the verified file of a task, with their proofs.
 
-    The strongest training embeddings are added: those that this function computes, or `recorded`.
-    `as_before` uses the rules of records before version 2.2. Raises AuditRefused when the file was
-    changed, or when float16 represents its embeddings badly.
+    The strongest training embeddings are added: those that this function computes, or
+    `recorded_rows`. `as_before` uses the rules of records before version 2.2. Raises AuditRefused
+    when the file was changed, or when float16 represents its embeddings badly.
     """
     import numpy as np
 
@@ -237,7 +238,7 @@ def drawn_task(
     strongest = strongest_embeddings(
         embeddings[: receipt_task.train], scale, files.train_labels, influence, probe
     )
-    strongest_rows = strongest.rows if recorded is None else list(recorded)
+    strongest_rows = strongest.rows if recorded_rows is None else list(recorded_rows)
     with_strongest = drawn
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
@@ -283,7 +284,10 @@ class AuditedReceipt(NamedTuple):
         )
 
     def sample(self, positions: set[tuple[str, int]], say: Say) -> "ReceiptSample":
-        """Return the embeddings at these positions that the receipt has, and its predictions."""
+        """Return the receipt's embeddings at these positions, and its predictions.
+
+        A position is a task and a row of its file; those that the receipt lacks are left out.
+        """
         from geneb_ci.receipt.near import sample_at
 
         receipt_tasks = self.receipt.tasks
@@ -305,7 +309,7 @@ class AuditedReceipt(NamedTuple):
 def near_roots(
     audited_receipt: AuditedReceipt, repository: AuditRepository, receipts: Path | None, say: Say
 ) -> dict[str, str]:
-    """Return the Merkle roots of near receipts with draws, each with the reason.
+    """Return the Merkle roots of drawn receipts that are near, each with the reason.
 
     Only receipts of other methods are compared, since draws for the same method are inherited in
     any case. `receipts` has a folder of files for each model. A receipt that cannot be compared is
@@ -394,15 +398,15 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Re
         except (NotReadable, StepMismatch):
             continue
         task_ids = [task_compared.task for task_compared in outcome.tasks]
-        places = [
+        positions = [
             (task_ids[task], row)
             for task, row in zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)
         ]
-        order = sorted(range(len(places)), key=lambda index: _shuffle_key(*places[index]))
+        order = sorted(range(len(positions)), key=lambda index: _shuffle_key(*positions[index]))
         order = order[:EMBEDDINGS]
         if len(order) >= EMBEDDINGS_MIN:
             yield ReceiptSample(
-                tuple(places[index] for index in order), embeddings.rerun[order].astype("f8")
+                tuple(positions[index] for index in order), embeddings.rerun[order].astype("f8")
             )
 
 
@@ -482,19 +486,19 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     scale, probe = task.entry.scale_log2, task.full_probe
     rounded, tolerances = receipt_values(rerun, scale), task.tolerances(rerun)
     is_training = np.array(task.rows) < task.entry.train
-    # Each drawn embedding stands for many others; an embedding added for its strength does not.
+    # Each drawn embedding represents many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
-    total = 0.0
+    loss_reduction = 0.0
     for split, in_part, row_count in (
         (TRAINING, is_training & is_drawn, task.entry.train),
         (TEST, ~is_training & is_drawn, task.entry.test),
     ):
         part = DrawnPart(split, task.committed[in_part], rounded[in_part], task.labels[in_part])
         slopes = gradients(part, scale, task.influence, probe)
-        total += largest_loss_reduction(
+        loss_reduction += largest_loss_reduction(
             part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
         )
-    return float(rounded_for_record(np.array([total]))[0])
+    return float(rounded_for_record(np.array([loss_reduction]))[0])
 
 
 def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
@@ -523,11 +527,12 @@ def own_noise(
     again: Mapping[str, Mapping[int, RepeatedEmbedding]],
     repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
 ) -> str:
-    """Return how far an extractor's repeats differ, if that explains the receipt's deviations.
+    """Return a clause if the extractor's own noise explains the deviations of a receipt.
 
-    Returns "" if it does not, or if the deviations are small enough to pass.
-    `again` maps task and row of the file to failed embeddings that were computed again; `repeats`
-    has sequences with the embeddings that they got in another place or batch.
+    The clause says how far repeated embeddings of one sequence differ. Returns "" if that does not
+    explain the deviations, or if they are small enough to pass. `again` maps task and row of the
+    file to failed embeddings that were computed again; `repeats` has sequences with the embeddings
+    that they got in another position or batch.
     """
     width = drawn_tasks[0].committed.shape[1]
     failures = [comparison.failed(width) for comparison in comparisons]
@@ -669,7 +674,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
             unclaimed.append(cell)
         else:
             differing_parts.setdefault(cell, []).append(difference.part_name)
-    total = sum(1 for _ in cells_in(cells))
+    cell_count = sum(1 for _ in cells_in(cells))
     claim_of_record_count = None
     if compares_record(submission, cells):
         claim_of_record_count = sum(
@@ -679,8 +684,8 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         )
     return ComparedCells(
         of_record=claim_of_record_count,
-        equal=total - len(differing_parts) - len(unclaimed),
-        of=total,
+        equal=cell_count - len(differing_parts) - len(unclaimed),
+        of=cell_count,
         differing=[f"{cell}: {', '.join(parts)}" for cell, parts in differing_parts.items()],
         unclaimed=unclaimed,
         unequal=list(cells.unequal),

@@ -28,24 +28,24 @@ FAR_SHARE = 0.02
 """Largest probability that an honest cell is far from its rerun. For normal differences it is
 0.003, but they are not normal if only few predictions are near the decision boundary."""
 UNSEEN_RATE = math.sqrt(2) / 144
-"""Expected number of largest steps in an honest claim that no copy showed: sqrt(2) noise units per
-claim, over the 144 of at least 16 plain copies and 16 stressed copies with eight times the
-noise."""
+"""Expected number of largest steps in an honest claim that no copy showed: sqrt(2) units of noise
+per claim, divided by the 144 units of at least 16 plain copies with one unit and 16 stressed copies
+with eight."""
 U_RATIO = 2**-0.25
 """Ratio of successive values of u in the search for the minimum."""
 LARGEST_EXPONENT = 500.0
 """Largest exponent in the search: no overflow, and above the exponent of any minimum."""
 SERIES = 1e-4
-"""Argument below which two terms of the series are more exact than the difference."""
+"""Argument of `_exponential_remainder` below which two terms of its series are more exact."""
 EARLIER_SHARE = 2.0
 """Limit of |mean of x_i / tolerance_i| sqrt(n) for records without deviations."""
 
 
 class Difference(NamedTuple):
-    """How one metric of one cell differs from its rerun."""
+    """The difference between claim and rerun of one cell in one metric."""
 
     value: float
-    """Claimed score less rescored score."""
+    """Claimed score minus rescored score."""
     deviation: float
     """Standard deviation of `value` for an honest claim."""
     step: float
@@ -55,9 +55,9 @@ class Difference(NamedTuple):
 
 
 LUCKY_DEVIATIONS = 1.645
-"""Standard deviations by which noise helps one claim in twenty to pass: the normal quantile."""
+"""Number of standard deviations by which noise helps one claim in twenty: the normal quantile."""
 HIDDEN_RAISE_MAX, HIDDEN_RAISE_TASKS = 0.005, 100
-"""Largest mean raise of MCC that an audit may miss in a regime that it helps to reproduce, on a
+"""Largest mean raise of MCC that an audit may miss in a regime to count as reproducing it, on a
 benchmark of 100 tasks. On a smaller benchmark the limit grows as the error of a mean."""
 
 
@@ -108,13 +108,13 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
     """Return the joint test of at least one cell, at the level `ALARM` divided by `tests`."""
     level = ALARM / tests
     count = len(cells)
-    total = math.fsum(cell.value for cell in cells)
+    difference_sum = math.fsum(cell.value for cell in cells)
     centre = math.fsum(cell.centre or 0.0 for cell in cells)
     limit = sum_limit(cells, level) / count
     spread = math.hypot(*(cell.deviation for cell in cells)) / count
     return MeanBias(
         cells=count,
-        difference=distance_outside(total, centre) / count,
+        difference=distance_outside(difference_sum, centre) / count,
         limit=limit,
         hidden_raise=limit + abs(centre) / count + LUCKY_DEVIATIONS * spread,
         far_cells=sum(
@@ -127,7 +127,7 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
 
 
 def distance_outside(value: float, centre: float) -> float:
-    """Return the distance of a value from the interval between 0 and a centre."""
+    """Return how far a value lies outside of the interval of 0 and a centre; negative if below."""
     return value - min(max(value, min(centre, 0.0)), max(centre, 0.0))
 
 
@@ -185,5 +185,5 @@ def far_limit(count: int, level: float) -> int:
 
 
 def earlier_deviation(tolerance: float, tests: int) -> float:
-    """Return the deviation of a cell of an earlier record, such that its earlier limit results."""
+    """Return the standard deviation that gives a cell of an earlier record its earlier limit."""
     return tolerance * EARLIER_SHARE / math.sqrt(2 * math.log(2 * tests / ALARM))

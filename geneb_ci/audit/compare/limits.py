@@ -10,9 +10,10 @@ from reference_harness.formats.benchmark import Benchmark
 
 
 def deciding_limits() -> dict[str, dict[str, str]]:
-    """Return the constants that decide a verdict beside those of the tolerance, by subject.
+    """Return the constants that decide a verdict, except those of the tolerance, as text.
 
-    `tests/audit/test_limits.py` tests that none is missing. Another name changes the digest.
+    The keys are subjects, in each of which the keys are names. `tests/audit/test_limits.py` tests
+    that none is missing. Renaming one changes the digest.
     """
     # Imported here, since they import numpy, and a plain install reads commitments without it.
     from geneb_ci.receipt import column_rule, direction, influence, raise_bound
@@ -61,14 +62,14 @@ def limits_digest() -> str:
 
 
 def uses_every_defence(commitment: Commitment, benchmark: Benchmark) -> bool:
-    """Whether an audit by a commitment uses each defence of this version, on this benchmark."""
+    """Whether a commitment has the limits of this version, whose audits use every defence."""
     is_of_benchmark = commitment.benchmark.sha256 == benchmark.sha256
     return is_of_benchmark and commitment.policy.tolerance == limits_digest()
 
 
-def are_current(committed: str) -> bool:
-    """Whether the limits in a commitment are those of this version.
+def are_current(committed_digest: str) -> bool:
+    """Whether the digest of the limits in a commitment is that of this version.
 
     Commitments before rule 5 have the digest of the tolerance alone.
     """
-    return committed in {limits_digest(), tolerance.tolerance_digest()}
+    return committed_digest in {limits_digest(), tolerance.tolerance_digest()}

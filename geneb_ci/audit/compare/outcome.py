@@ -44,7 +44,7 @@ class EachMetric(StrictModel):
 
 
 class HonestCentre(StrictModel):
-    """A difference of each metric."""
+    """The mean difference of an honest claim from the rescored value, in each metric."""
 
     MCC: Annotated[float, Field(ge=-2, le=2)]
     Acc: Annotated[float, Field(ge=-1, le=1)]
@@ -63,7 +63,7 @@ class HonestDifference(StrictModel):
 
 
 class Tolerance(StrictModel):
-    """How much an honest claim may differ from the rescored value, and how that was measured."""
+    """The largest difference of an honest claim from the rescored value, and its measurement."""
 
     MCC: Annotated[float, Field(ge=0)]
     Acc: Annotated[float, Field(ge=0)]
@@ -71,7 +71,7 @@ class Tolerance(StrictModel):
     copies: Count
     """Number of refits on jittered embeddings."""
     flips: Annotated[float, Field(ge=0)]
-    """Mean number of predictions that a jittered copy flips, over all seeds."""
+    """Mean number of predictions that a plain copy changes, summed over all seeds."""
     spread: Annotated[float, Field(ge=0)]
     """Standard deviation of MCC over the plain copies."""
     honest: HonestDifference | None = None
@@ -101,7 +101,7 @@ class CanonicalComparison(StrictModel):
 
 
 class AuditedTask(StrictModel):
-    """One rerun task."""
+    """A task that was rerun, and the comparison of its cells."""
 
     task: Name
     reason: Reason
@@ -111,7 +111,7 @@ class AuditedTask(StrictModel):
 
 
 class Decoys(StrictModel):
-    """Whether decoys show that embeddings depend on more than their sequence."""
+    """The result of the decoys, which show if embeddings depend on more than their sequence."""
 
     order_dependent: bool
     """Whether the same sequence had another embedding in another place or batch."""
@@ -121,7 +121,7 @@ class Decoys(StrictModel):
 
 
 class HarnessFacts(StrictModel):
-    """The harness that scored."""
+    """The harness that computed the scores of the rerun."""
 
     version: Name
     commit: Hex40 | None
@@ -134,7 +134,7 @@ class AuditOutcome(StrictModel):
     schema_version: Literal["1.0"]
     plan: TaskPlan
     tasks: Annotated[list[AuditedTask], Field(min_length=1)]
-    """Each chosen task of the plan, in its order."""
+    """Each chosen task of the plan, in the order of the plan."""
     decoys: Decoys
     variants: VariantResult | None = None
     """Decisions on variants of the sequences; null in earlier records."""
@@ -168,10 +168,11 @@ class StatementSubject(StrictModel):
 
 
 HEADS_MAX = 10_000
-"""Largest number of statements that another names: the first link of an old board names all."""
-NAME_MAX = 300
+"""Largest number of statements that one statement names: on an old board, the first that names any
+names all."""
+HEAD_NAME_MAX = 300
 Heads = Annotated[
-    dict[Annotated[str, Field(max_length=NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
+    dict[Annotated[str, Field(max_length=HEAD_NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
 ]
 """The newest statements when a statement was signed: path below the folder of audits to SHA-256 of
 the file. A name that begins with `keys.json/` is the revocation of the key whose id follows."""
@@ -239,7 +240,7 @@ def task_verdict(cells: Iterable[CellComparison]) -> Verdict:
 
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
-    """Return the joint test of each regime and metric, of record and canonical, by its name."""
+    """Return the joint tests by regime and metric: `full, MCC` or `full, canonical MCC` -> test."""
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
@@ -267,7 +268,7 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
 def compared_cells(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
-    """Return the cells of each joint test, by regime and by "" (of record) or "canonical "."""
+    """Return the cells of each joint test by regime and kind: "" (of record) or "canonical "."""
     cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
@@ -294,7 +295,7 @@ def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: i
 
 
 class Objection(NamedTuple):
-    """Why an audit does not confirm a submission."""
+    """A reason why an audit does not confirm a submission."""
 
     defence: str
     """Name of the defence that found it, as in `geneb_ci.audit.defences`."""
@@ -363,7 +364,7 @@ def extractor_objections(
 
 
 def verdict_by(reasons: Sequence[object]) -> Verdict:
-    """Return the verdict of an audit: it agrees without a reason to differ."""
+    """Return the verdict of an audit, which agrees if there is no reason to differ."""
     return DIFFERS if reasons else AGREES
 
 
@@ -380,7 +381,7 @@ class InformativeCells(NamedTuple):
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
-    """Return, by regime, its numbers of cells, which are informative up to a tolerance of 0.1."""
+    """Return, by regime, how many compared cells are informative: tolerance of MCC at most 0.1."""
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():

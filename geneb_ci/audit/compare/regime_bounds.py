@@ -1,4 +1,7 @@
-"""Upper bounds of the raise of each regime by altered test embeddings, from the drawn ones."""
+"""Upper bounds of how far altered test embeddings can have raised each regime's mean MCC.
+
+They are computed from the drawn embeddings.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +41,7 @@ def bounds_of(
         for category in benchmark.categories.values()
         if (members := [name for name in category if name in task_ids])
     ]
-    weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
+    task_weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
     bounds = []
     for regime in benchmark.regimes:
         cells: list[CellDraw] = []
@@ -51,7 +54,7 @@ def bounds_of(
             draws += len(test_draws)
             flipped += _flipped(task, rerun, regime, test_draws, probe_set)
             cells += cells_of(
-                task.strata, regime, test_draws, probe_set.predicted, weights[task.task]
+                task.strata, regime, test_draws, probe_set.predicted, task_weights[task.task]
             )
         if cells:
             raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
@@ -71,7 +74,7 @@ def _flipped(
     test_draws: Sequence[TestDraw],
     probe_set: ProbeSet,
 ) -> int:
-    """Return the number of draws that are decided right as committed, and wrong as rerun."""
+    """Return the number of draws that are classified rightly as committed, and wrongly as rerun."""
     rounded = receipt_values(rerun, task.entry.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare import tolerance as tolerances
 from geneb_ci.audit.compare.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
@@ -30,7 +30,7 @@ Cell = tuple[str, str]
 """Regime and task."""
 _RESCORE_FIX = "run `geneb-harness rescore` again, for this plan and with this version"
 STOPPING_MCC = 0.015
-"""Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons on
+"""Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons of
 random BERTs with 613 to 1,883 test sequences."""
 DEVICE_TABLE = "atlas.json"
 DEVICE_TABLE_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
@@ -40,19 +40,19 @@ difference: the factor of the noise of stressed copies."""
 
 
 class DeviceDifference(NamedTuple):
-    """How much two honest runs differ because of device, kernels and batches alone."""
+    """Largest differences of two honest runs by device, kernels and batches alone."""
 
     embedding_distance: float
     """Largest distance of an embedding from its rerun, divided by its length."""
     mcc_difference: float
     """Largest difference of a task's MCC of record."""
     is_measured: bool
-    """Whether runs on these devices were compared, without `UNMEASURED_FACTOR`."""
+    """Whether runs on these devices were compared; if not, `UNMEASURED_FACTOR` was applied."""
 
 
 @functools.cache
 def device_table() -> tuple[Mapping[str, Any], ...]:
-    """Return the measured entries of the shipped table. Raises BrokenInstallation."""
+    """Return the measured pairs of devices in the shipped table. Raises BrokenInstallation."""
     path = shipped("schemas", DEVICE_TABLE)
     try:
         entries = read_json(read_regular(path, DEVICE_TABLE_BYTES_MAX))["entries"]
@@ -64,12 +64,14 @@ def device_table() -> tuple[Mapping[str, Any], ...]:
         ) from error
 
 
-def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
+def device_difference(
+    claimed_device: str | None, rerun_device: str, dtype: str
+) -> DeviceDifference:
     """Return how much runs on two types of device differ; `claimed` is None if unknown.
 
     Raises BrokenInstallation where the shipped table cannot be read.
     """
-    pair = {claimed, rerun}
+    pair = {claimed_device, rerun_device}
     of_same_dtype = [entry for entry in device_table() if entry["dtype"] == dtype]
     matches = [entry for entry in of_same_dtype if {entry["claimed"], entry["rerun"]} == pair]
     factor = 1.0 if matches else UNMEASURED_FACTOR
@@ -83,14 +85,14 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
     return DeviceDifference(factor * max(distances), min(factor * max(scores), 2.0), bool(matches))
 
 
-def device_note(claimed: str | None, rerun: str, dtype: str) -> str:
+def device_note(claimed_device: str | None, rerun_device: str, dtype: str) -> str:
     """Return a note on the devices for readers of the record, in one sentence."""
-    difference = device_difference(claimed, rerun, dtype)
+    difference = device_difference(claimed_device, rerun_device, dtype)
     sizes = (
         f"embeddings by up to {difference.embedding_distance:.1e} of their length and a task's MCC "
         f"by {difference.mcc_difference:.4f}"
     )
-    pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
+    pair = f"{claimed_device or 'an unknown device'} and {rerun_device} in {dtype}"
     if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
     return (
@@ -115,7 +117,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     """
     scores, evidence = document.get("results", {}), document.get("evidence", {})
     claimed_scores = {
-        (claim.regime, claim.task.id): claim.reading
+        (claim.regime, claim.task.id): claim.reported
         for claim in claims_of(scores, {}, benchmark)
         if claim.regime in regimes
     }
@@ -150,7 +152,7 @@ def compare(
         raise NothingChecked(
             f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
-    alarm_rate = rule.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
+    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
     for choice in chosen:
         regimes = {
@@ -170,7 +172,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "
             f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
-            f"{rule.FALSE_ALARM:.1%} for the whole audit"
+            f"{tolerances.FALSE_ALARM:.1%} for the whole audit"
         ),
     ]
     lines.append(
@@ -215,10 +217,11 @@ def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
             _RESCORE_FIX,
         )
     noise = rescored.noise
-    if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
+    if (noise.units, noise.stress) != (tolerances.UNITS[noise.dtype], tolerances.STRESS):
         raise NothingChecked(
             f"the rescoring has noise of {noise.units:g} units, stressed {noise.stress:g} times; "
-            f"expected {rule.UNITS[noise.dtype]:g} units, stressed {rule.STRESS:g} times",
+            f"expected {tolerances.UNITS[noise.dtype]:g} units, stressed "
+            f"{tolerances.STRESS:g} times",
             _RESCORE_FIX,
         )
 
@@ -242,7 +245,7 @@ def _cell_comparison(
     cell = rescored.tasks[task].regimes[regime]
     is_one_fit = regime not in rescored.few_shot_k
     reading = claimed.record[regime, task]
-    measured = rule.MeasuredScore(
+    measured = tolerances.MeasuredScore(
         cell.base.per_seed,
         cell.base.confusion,
         cell.plain,
@@ -250,7 +253,7 @@ def _cell_comparison(
         cell.halts,
         is_one_fit,
     )
-    tolerance = rule.tolerance(measured, alarm_rate, reading.width)
+    tolerance = tolerances.tolerance(measured, alarm_rate, reading.width)
     digest = claimed.digests.get((regime, task))
     scores, rerun = _scores_of(reading.value), cell.base.scores
     return CellComparison(

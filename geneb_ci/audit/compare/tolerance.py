@@ -40,7 +40,7 @@ FALSE_ALARM = 1e-3
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
 """Noise of a plain copy by dtype, in the unit that `reference_harness/noise.py` defines."""
 STRESS = 8.0
-"""Factor of the noise of stressed copies."""
+"""Factor by which stressed copies have more noise than plain ones."""
 COPIES_MIN = 16
 """Smallest number of plain copies, and of stressed ones."""
 MANY_COPIES = 32
@@ -143,9 +143,9 @@ def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
 def _flip_allowance(measured: MeasuredScore, metric: str, alarm_rate: float) -> float:
     """Return the allowance for flips that grow with the noise, and for rare outcomes.
 
-    Single flips add up to a normal deviation. If their signs are random, it is sqrt(8) times as
-    wide among stressed copies as among plain ones, otherwise wider: then the deviation of the plain
-    copies is the narrower measure.
+    Single flips add up to a normal deviation, which among stressed copies is sqrt(8) times as wide
+    as among plain ones if the signs of flips are random, and wider if not. The narrower of the two
+    measures, by all copies and by plain copies, is returned.
     """
     all_matrices = range(len(measured.matrices))
     farthest = _largest_deviation(measured, metric, all_matrices)
@@ -172,11 +172,10 @@ def _largest_deviation(measured: MeasuredScore, metric: str, seeds: Sequence[int
 
 
 def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
-    """Return by how much the stops of each fit exceed what its copies showed, divided by all fits.
+    """Return the allowance for the stopping points of each fit, divided by the number of fits.
 
-    For a fit this is max(0, STOP_MARGIN |stop| - |copy|), with the largest effect of a stop and of
-    a copy on the score. Only fits are included that a copy changed, or that end elsewhere in
-    float64.
+    The allowance is max(0, STOP_MARGIN |stop| - |copy|), with the largest effect of a stop and of a
+    copy on the score. Only fits are included that a copy changed, or that end elsewhere in float64.
     """
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
@@ -231,7 +230,7 @@ def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
 def _deviations(
     measured: MeasuredScore, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
-    """Return by how much these seeds change each copy's mean over all seeds."""
+    """Return, for each copy, how much the fits of these seeds change the mean over all seeds."""
     base: list[float] = getattr(measured.base, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
@@ -251,7 +250,7 @@ def _honest_difference(
     The copies of a rerun lie about a centre that need not be the rerun: noise breaks ties, or a fit
     ends at another stop. Since both claim and rerun have noise, the claim is like a copy with
     sqrt(2) times the noise. Its variance is interpolated between plain and stressed copies as a
-    power of the noise. The printed claim also has a rounding error, uniform in its width.
+    power of the noise. The claim also has a rounding error, uniform from -half_width to half_width.
     """
     stop_allowances = {metric: _stop_allowances(measured, metric) for metric in METRICS}
     centres, deviations = [], []
@@ -321,7 +320,7 @@ def _tolerance(
         F1=f1,
         copies=len(measured.plain) + len(measured.stressed),
         flips=math.fsum(sum(copy.flips) for copy in measured.plain) / len(measured.plain),
-        spread=_rms([value - mean for value in shifts]),
+        spread=_rms([shift - mean for shift in shifts]),
         honest=_honest_difference(measured, steps, half_widths),
     )
 

@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 ROOT_FILE = "trusted_root.json"
 """File of the policy with the certificate authorities and logs that verify bundles."""
 
-# That of the public instance has 7 kB.
+# The file of the public Sigstore instance has 7 kB.
 ROOT_BYTES_MAX = 1_000_000
-# A board has one; a ledger those of many commits.
+# A board has one root; a ledger reads the roots of many commits.
 CACHED_ROOTS_MAX = 16
-# The longest reason of the library that helps names two identities.
+# The longest useful message of the library contains two identities.
 MESSAGE_MAX = 300
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
 INSTALL = "pip install 'geneb-ci[sigstore]'"
 
 _ISSUER_OID = "1.3.6.1.4.1.57264.1.8"
 _REPOSITORY_OID = "1.3.6.1.4.1.57264.1.12"
-"""Extensions of a certificate, by github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
+"""Ids of two extensions of a certificate: github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
 
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
@@ -129,7 +129,9 @@ def bundle_parts_of(document: Any) -> BundleParts:
     except ValidationError as error:
         raise InvalidBundle(f"not a bundle that can be verified: {first_error(error)}") from error
     except binascii.Error as error:
-        raise InvalidBundle(f"invalid base64: {error}") from error
+        raise InvalidBundle(
+            f"payload, signature or certificate is not valid base64: {error}"
+        ) from error
     return BundleParts(payload, signature, *_workflow_in(certificate))
 
 
@@ -164,7 +166,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
 
 
 def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
-    """Refuse an invalid bundle, given by its bytes and parts; `root` is a file with the root.
+    """Refuse an invalid bundle, given by its bytes and parts; `root` is the trusted root's file.
 
     Checks the signature, the certificate chain at the time of signing, the certificate's signed
     timestamp (SCT), the log's inclusion proof and checkpoint, and that the certificate was valid at
@@ -177,7 +179,7 @@ def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
     from sigstore.verify import policy
 
     workflow = bundle_parts.workflow
-    expected = policy.AllOf(
+    expected_identity = policy.AllOf(
         [
             policy.Identity(identity=workflow.workflow, issuer=None),
             policy.OIDCIssuerV2(workflow.issuer),
@@ -185,7 +187,7 @@ def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
         ]
     )
     try:
-        _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected)
+        _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected_identity)
     except Error as error:
         raise InvalidBundle(_message_of(error)) from error
     except Exception as error:  # the library parses untrusted bytes
@@ -271,7 +273,7 @@ def key_id(public_key: bytes) -> str:
     return hashlib.sha256(public_key).hexdigest()
 
 
-def pae(payload_type: str, payload: bytes) -> bytes:
+def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
     """Return the bytes to sign: the pre-authentication encoding of DSSE."""
     type_bytes = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(type_bytes), type_bytes, len(payload), payload)
@@ -280,7 +282,7 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
     """Return the signed envelope of a payload; the same arguments give the same bytes."""
     public = key.public_key().public_bytes_raw()
-    signature = key.sign(pae(PAYLOAD_TYPE, payload))
+    signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
     return _encoded(payload, key_id(public), signature)
 
 
@@ -313,7 +315,9 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     except ValidationError as error:
         raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
-        raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
+        raise StepMismatch(
+            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE
+        ) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(
@@ -349,11 +353,13 @@ def strict_json(raw: bytes, step: str) -> Any:
 
 
 def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
-    """Whether an envelope's signature of payload type and payload is valid for a raw public key.
+    """Whether the signature of an envelope is valid for a raw public key.
 
     Raises BrokenInstallation when cryptography is not installed.
     """
-    return is_valid_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
+    return is_valid_ed25519(
+        envelope.signature, pre_authentication_encoding(PAYLOAD_TYPE, envelope.payload), public_key
+    )
 
 
 def is_valid_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:

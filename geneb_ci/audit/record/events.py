@@ -140,6 +140,7 @@ _STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED_SUFFIX),
     StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED_SUFFIX),
 }
+"""By kind: the class of its statements, their predicate type, and the suffix of their files."""
 
 
 class AuditEvent(NamedTuple):
@@ -153,13 +154,14 @@ class AuditEvent(NamedTuple):
     plan: TaskPlan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     signed_after: str = ""
-    """Time from which a bundle's certificate is valid: it was signed later. "" if a key signed."""
+    """Time from which the certificate of a bundle is valid, before which it was not signed; "" if a
+    key signed."""
     heads: Mapping[str, str] | None = None
     """The heads that the event names; None in events of earlier versions."""
     shown_on: str = ""
-    """Git commit of a start whose status contains the digest of the commitment, or ""."""
+    """In a start, the git commit whose status contains the digest of the commitment; else ""."""
     pull: int | None = None
-    """Number of the pull request whose comment shows the draw of a start, or None."""
+    """In a start, the number of the pull request whose comment shows the draw; else None."""
 
 
 def signed_event(
@@ -220,9 +222,9 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
     statement_id = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
-    expected = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
-    if path != expected:
-        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
+    expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    if path != expected_path:
+        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE)
     if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
@@ -360,7 +362,7 @@ def read_withdrawal(
     if record is None:
         raise StepMismatch(
             STATEMENT,
-            "the withdrawn record is missing",
+            f"the withdrawn record is missing: {path.parent.name}/{audit_id}.json",
             "restore it from the main branch: records are never deleted",
         )
     subject = statement.subject[0]

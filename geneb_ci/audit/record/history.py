@@ -23,8 +23,8 @@ from geneb_ci.common.config import is_practice
 
 OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
 """Name under which statements name the checkpoint of the old log."""
-DIGITS = 12
-"""Number of hex digits of a commit in messages."""
+COMMIT_DIGITS = 12
+"""Number of hex digits of a git commit in messages."""
 _START, _COMMITMENT = StatementKind.START, StatementKind.COMMITMENT
 
 
@@ -33,7 +33,7 @@ class SignedFile(NamedTuple):
 
     sha256: str
     """Digest of the bytes of the file, by which other statements name it."""
-    statement: str = ""
+    statement_sha256: str = ""
     """SHA-256 of the signed bytes, which an old log contains; "" if it cannot be read."""
     keyid: str = ""
     signer: Signer | None = None
@@ -109,19 +109,19 @@ class History:
     def counts(self, name: str, kind: StatementKind) -> bool:
         """Whether a statement counts: it names others, or precedes all statements that name others.
 
-        It precedes them if the old log contains it. Without such a log, it does if the first
-        statements that name others name it: later ones cannot introduce statements without links.
+        The old log lists the statements that precede these. Without such a log, they are those that
+        the first statements with links name: later ones cannot introduce statements without links.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:
             return True
         if self.log is not None:
-            return self.log.index_of(kind.value, file.statement) is not None
-        return not self._is_linked or name in self._older_names
+            return self.log.index_of(kind.value, file.statement_sha256) is not None
+        return not self._has_links or name in self._older_names
 
     @functools.cached_property
-    def _is_linked(self) -> bool:
-        """Whether a statement with a valid signature names others."""
+    def _has_links(self) -> bool:
+        """Whether any statement with a valid signature names others."""
         return any(
             file.heads is not None and self.is_valid(name, file)
             for name, file in self.files.items()
@@ -140,14 +140,16 @@ class History:
         return frozenset(older_names)
 
     def revocation_arguments(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return arguments of `check_revoked`: a statement's index in the old log, `is_covered`.
+        """Return two arguments of `check_revoked`: the index in the old log, and `is_covered`.
 
         The index is None if no old log contains the statement.
         """
         file = self.files.get(name)
         if file is None:
             return None, False
-        log_index = self.log.index_of(kind.value, file.statement) if self.log is not None else None
+        log_index = None
+        if self.log is not None:
+            log_index = self.log.index_of(kind.value, file.statement_sha256)
         return log_index, file.signer is not None and self.is_covered(file.signer, name)
 
     @functools.cached_property
@@ -201,7 +203,7 @@ class History:
                 "was deleted"
                 if file is None
                 else "was changed"
-                if file.statement != entry.statement
+                if file.statement_sha256 != entry.statement
                 else "was signed again by another key"
                 if file.keyid != entry.signer
                 else ""
@@ -213,7 +215,7 @@ class History:
         return reasons
 
     def loss_reasons_of_heads(self, path: str) -> dict[str, str]:
-        """Return, by name, why each head of a statement is lost, without heads that still exist."""
+        """Return, by name, why each lost head of a statement is lost: it was deleted or changed."""
         reasons = {}
         for head, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(head) == sha256:
@@ -227,9 +229,9 @@ class History:
         return reasons
 
     def loss_reasons_of_model(self, model_id: str | None) -> dict[str, str]:
-        """Return, by name, why each lost statement of a model, by default of any model, is lost.
+        """Return, by name, why each lost statement of a model is lost; of all models if None.
 
-        Lost statements that are of no model are always included.
+        Lost statements about no model, such as a revocation, are always included.
         """
         return {
             name: reason
@@ -349,7 +351,7 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
         _check_not_dated_back(plan, name, event, history)
     status_commit = next((event.shown_on for _, event in starts if event.shown_on), "")
     if status_commit:
-        sha = status_commit[:DIGITS]
+        sha = status_commit[:COMMIT_DIGITS]
         return f"GitHub dates the commitment: its digest is in a status of commit {sha}"
     return NO_SERVER_NAMED
 
@@ -436,6 +438,6 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             RESTORE,
         )
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
-        entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement)
+        entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement_sha256)
         if entry is not None and entry < commitment_entry:
             raise _never_drawn(StepMismatch, undrawn, reason)

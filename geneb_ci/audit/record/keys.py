@@ -44,13 +44,13 @@ KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
 
 KEYS_FOLDER = "keys"
-"""Folder of a board's clone in which private keys lie; git ignores it."""
+"""Folder of a board's clone that contains private keys; git ignores it."""
 
 # An entry has 300 bytes: room for 3,000 keys.
 KEYS_BYTES_MAX = 1_000_000
 # A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
 KEY_BYTES_MAX = 20_000
-# A command reads the keys of one place; a ledger those of many commits.
+# A command reads the keys of one repository; a ledger those of many commits.
 CACHED_FILES_MAX = 16
 _RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
@@ -74,8 +74,8 @@ class TrustedSigner(StrictModel):
     """Number of entries of an old log at a time when the key was safe: these entries still count,
     since nobody can add to them."""
     revoked_after: list[Hex64] = Field(default=[], exclude_if=operator.not_)
-    """SHA-256 of the files of the heads at a time when the key was safe: these statements and their
-    predecessors still count, since nobody can add a predecessor."""
+    """SHA-256 of each head at a time when the key was safe. These statements and their predecessors
+    still count, since nobody can add a predecessor."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -283,7 +283,7 @@ def _signer_count(keys: Keys, signer_class: type[TrustedSigner]) -> int:
 
 
 def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
-    """Refuse a statement by a revoked key or workflow, unless it was signed while that was safe.
+    """Refuse a statement by a revoked key or workflow, unless it was signed while the key was safe.
 
     `index` is the number of the statement's entry in an old log, or None; `is_covered` is whether
     the statement is among the heads of `revoked_after` and their predecessors. Raises RevokedKey,

@@ -34,18 +34,18 @@ LINKS = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
 RESTORE = "restore leaderboard/audits from the main branch: what was signed is never removed"
 NOTE_BYTES_MAX = 200_000
-"""Largest size of a checkpoint: sixteen post-quantum signatures have 80 kB."""
-WIDTH = 256
-"""Number of entries of a full bundle."""
+"""Largest size of a checkpoint, in bytes: with sixteen post-quantum signatures it has 80 kB."""
+BUNDLE_WIDTH = 256
+"""Number of entries in a full bundle."""
 FILES_MAX = 100_000
 """Largest number of files of a log."""
 _LENGTH_BYTES = 2
-FILE_BYTES_MAX = WIDTH * (2**16 - 1 + _LENGTH_BYTES)
+FILE_BYTES_MAX = BUNDLE_WIDTH * (2**16 - 1 + _LENGTH_BYTES)
 """Largest size of a file: a full bundle of entries whose lengths have two bytes."""
 _PATHS_PER_GROUP = 1000
 _ED25519_TYPE = 1
 _ID_BYTES, _KEY_BYTES = 4, 32
-_DASH = "\N{EM DASH} "
+_SIGNATURE_PREFIX = "\N{EM DASH} "
 _CHECKPOINT_PATTERN = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
 
 
@@ -95,7 +95,7 @@ def log_key_id(origin: str, raw: bytes) -> bytes:
 
 
 class Checkpoint(NamedTuple):
-    """The number of entries of a log, and their Merkle root."""
+    """The name of a log, the number of its entries, and their Merkle root."""
 
     origin: str
     size: int
@@ -103,7 +103,7 @@ class Checkpoint(NamedTuple):
     text: str
     """The signed text, with its final newline."""
     signatures: tuple[tuple[str, bytes], ...]
-    """Name of each signer, and key id followed by signature."""
+    """For each signature, the name of its signer, and the bytes of key id and signature."""
 
 
 def parse_checkpoint(raw: bytes) -> Checkpoint:
@@ -119,7 +119,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
         raise LogBroken(f"{objection}expected the lines name, size, root and signatures")
     signatures = []
     for line in lines[:-1].split("\n"):
-        signer, _, encoded = line.removeprefix(_DASH).partition(" ")
+        signer, _, encoded = line.removeprefix(_SIGNATURE_PREFIX).partition(" ")
         signatures.append((signer, _decoded_base64(encoded)))
     return Checkpoint(
         head[1], int(head[2]), _decoded_base64(head[3]), f"{text}\n", tuple(signatures)
@@ -190,7 +190,7 @@ class AuditLog:
     entries: tuple[LogEntry, ...] = ()
 
     def index_of(self, kind: str, sha256: str) -> int | None:
-        """Return the number of the entry of a signed file, by the SHA-256 of its signed bytes."""
+        """Return the number of the entry with these signed bytes, by SHA-256; None if missing."""
         return self._by_statement.get((kind, sha256))
 
     def indices_of(self, kind: str, commitment: str) -> list[int]:
@@ -287,8 +287,8 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
     """Return the first `size` entries of a log. Raises LogBroken."""
     entries: list[bytes] = []
     while len(entries) < size:
-        width = min(WIDTH, size - len(entries))
-        path = bundle_path(len(entries) // WIDTH, width)
+        width = min(BUNDLE_WIDTH, size - len(entries))
+        path = bundle_path(len(entries) // BUNDLE_WIDTH, width)
         if path not in files:
             raise LogBroken(f"{path} is missing")
         bundle = _bundle_entries(files[path])
@@ -299,11 +299,14 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
 
 
 def bundle_path(number: int, width: int) -> str:
-    """Return the path of a bundle: groups of three digits, all but the last after an `x`."""
+    """Return the path of a bundle of `width` entries: its number in groups of three digits.
+
+    Each group but the last begins with `x`; a bundle that is not full ends in `.p/` and its width.
+    """
     groups = [f"{number % _PATHS_PER_GROUP:03}"]
     while number := number // _PATHS_PER_GROUP:
         groups.insert(0, f"x{number % _PATHS_PER_GROUP:03}")
-    return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < WIDTH else "")
+    return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < BUNDLE_WIDTH else "")
 
 
 def _bundle_entries(raw: bytes) -> list[bytes] | None:

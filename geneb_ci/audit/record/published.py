@@ -15,10 +15,10 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.base import Hex64, StrictModel, first_error
 
-PATH = "audits/statements.json"
+STATEMENTS_PATH = "audits/statements.json"
 """Path of the list in a generation of the board."""
-BYTES_MAX = 10_000_000
-"""Largest size of the file: 70,000 statements of 130 bytes."""
+STATEMENTS_BYTES_MAX = 10_000_000
+"""Largest size of the list: 70,000 statements of 130 bytes."""
 
 
 class PublishedStatements(StrictModel):
@@ -26,19 +26,19 @@ class PublishedStatements(StrictModel):
 
     schema_version: Literal["1.0"]
     heads: dict[str, Hex64]
-    """The statements that no other names."""
+    """SHA-256 of each statement that no other statement names, by path."""
     statements: dict[str, Hex64]
     """SHA-256 of each file, of the checkpoint of an old log, and of each revocation of a key."""
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return path and content of the list; {} if nothing is signed."""
+    """Return the list as one file, path -> content; {} if nothing is signed."""
     if not history.digests:
         return {}
     statements = PublishedStatements(
         schema_version="1.0", heads=history.heads, statements=history.digests
     ).model_dump()
-    return {PATH: json.dumps(statements, indent=1, ensure_ascii=True).encode() + b"\n"}
+    return {STATEMENTS_PATH: json.dumps(statements, indent=1, ensure_ascii=True).encode() + b"\n"}
 
 
 def statements_in(raw: bytes) -> dict[str, str]:
@@ -50,7 +50,7 @@ def statements_in(raw: bytes) -> dict[str, str]:
 
 
 def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
-    """Return a clause on each published statement that was deleted or changed, by name."""
+    """Return a clause on each published statement that was deleted or changed, in order of name."""
     return [
         f"{name} was {'changed' if name in present else 'deleted'}"
         for name, sha256 in sorted(published.items())
@@ -72,12 +72,12 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
         except ValueError as error:
             raise NothingChecked(
                 f"{file}: this is not the list of statements of a published board: {error}",
-                f"name {PATH} of a published board, of any generation",
+                f"name {STATEMENTS_PATH} of a published board, of any generation",
             ) from error
         if not published:
             raise NothingChecked(
                 f"{file}: it lists no statement, so nothing was compared",
-                f"name {PATH} of a board that was published after the first audit",
+                f"name {STATEMENTS_PATH} of a board that was published after the first audit",
             )
         if lost := lost_since(published, digest_by_name):
             raise LogBroken(f"statements in {file} were lost: {'; '.join(lost)}")

@@ -114,9 +114,9 @@ def _with_files(
         return verification
     receipt = audited_receipt(outcome, inputs)
     if receipt is None:
-        missing = "the audited submission was not found"
+        message = "the audited submission was not found"
         steps = [
-            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION_FIX)
+            VerificationStep(name, StepState.UNKNOWN, message, _SUBMISSION_FIX)
             for name in EMBEDDING_STEPS
         ]
     else:
@@ -193,10 +193,16 @@ def _receipt_step(
                 by_record=outcome.schema_version not in WITHOUT_REFITS,
             )
             task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
-            recorded = rows_by_part[task].get(STRONGEST_PART, [])
+            recorded_rows = rows_by_part[task].get(STRONGEST_PART, [])
             is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
             drawn_tasks[task] = drawn_task(
-                task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
+                task,
+                receipt,
+                file,
+                task_files,
+                task_draw,
+                recorded_rows,
+                as_before=is_before_bounds,
             )
             training_variants = variants.training.get(task)
             support_variants = variants.support.get(task, TaskVariants())
@@ -244,34 +250,34 @@ def _receipt_step(
         and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
     contradictions = {
-        f"other embeddings of {', '.join(different_draws)} follow from the seed": bool(
+        f"the drawn embeddings of {', '.join(different_draws)} do not follow from the seed": bool(
             different_draws
         ),
-        f"other training embeddings of {', '.join(weaker_tasks)} are the strongest": bool(
+        f"the record lacks the strongest training embeddings of {', '.join(weaker_tasks)}": bool(
             weaker_tasks
         ),
         "the cells of the record are not those that the receipt gives": (
             compared_cells(submission, cells) != outcome.cells
         ),
-        "the test of direction has another result than in the record": is_comparable
+        "the test of direction does not have the result of the record": is_comparable
         and not _is_same_direction(direction_of(tasks, reruns, plan.seed), outcome.direction),
-        "the effect on the test embeddings is another than in the record": is_comparable
+        "the effect on the test embeddings is not that of the record": is_comparable
         and not _is_same_effect(outcome, tasks, reruns),
-        "the bounds of raises by altered test embeddings are others than in the record": (
+        "the bounds of raises by altered test embeddings are not those of the record": (
             is_comparable
             and bool(outcome.bounds)
             and not _are_same_bounds(outcome, tasks, reruns, shares, benchmark)
         ),
-        "the tolerances let the test loss fall by another amount than in the record": (
+        "the fall of the test loss within the tolerances is not that of the record": (
             is_comparable and not _is_same_room(outcome, tasks, reruns)
         ),
-        "the variants are not those of the seed, or the probes decide otherwise on them": (
+        "the variants do not follow from the seed, or the probes classify them differently": (
             embeddings is not None
             and outcome.variants is not None
             and _variants(outcome.variants, outcome, embeddings, drawn_tasks, variants, refits)
             != outcome.variants
         ),
-        "few-shot probes score otherwise on other sequences or variants than in the record": (
+        "the scores of few-shot probes on other sequences are not those of the record": (
             embeddings is not None
             and not is_without_few_shot
             and not _is_same_few_shot(outcome, cells, refits, benchmark)
@@ -355,15 +361,17 @@ def _belong_to_variants(
     embeddings: VariantEmbeddings | None, task_ids: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether recorded embeddings are those of the variants, task by task."""
-    expected = [
+    expected_rows = [
         (number, row)
         for number, name in enumerate(task_ids)
         if name in variants
         for row in variants[name].rows
     ]
     if embeddings is None:
-        return not expected
-    return list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected
+        return not expected_rows
+    return (
+        list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected_rows
+    )
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
@@ -381,16 +389,16 @@ def _is_same_effect(
     reruns: "Sequence[npt.NDArray[np.float32]]",
 ) -> bool:
     """Whether the effect is as recorded, up to differences between machines."""
-    recorded = outcome.effect
-    if outcome.schema_version == WITH_ROW_TOLERANCES or recorded is None:
-        return outcome.schema_version == WITH_ROW_TOLERANCES and recorded is None
+    recorded_effect = outcome.effect
+    if outcome.schema_version == WITH_ROW_TOLERANCES or recorded_effect is None:
+        return outcome.schema_version == WITH_ROW_TOLERANCES and recorded_effect is None
     effect = effect_of(map(influences, tasks, reruns))
     return all(
         part.rows == recorded_part.rows
         and abs(part.statistic - recorded_part.statistic) <= EFFECT_SLACK
         for part, recorded_part in (
-            (effect.training, recorded.training),
-            (effect.test, recorded.test),
+            (effect.training, recorded_effect.training),
+            (effect.test, recorded_effect.test),
         )
     )
 
@@ -450,7 +458,7 @@ def verification_with_embeddings(
     *,
     is_named: bool,
 ) -> Verification:
-    """Verify a record, and its rerun embeddings if the user named it or they are beside it."""
+    """Verify a record, and its rerun embeddings if the user named the record or if they exist."""
     verification = repository.verification(path, shown_name)
     if is_named or tools is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return _with_files(verification, path, repository.inputs, tools)

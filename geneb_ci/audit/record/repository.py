@@ -25,7 +25,7 @@ from geneb_ci.audit.record.old_log import FOLDER, AuditLog, LogBroken, log_files
 from geneb_ci.audit.record.statement import (
     WITHDRAWN_SUFFIX,
     Record,
-    check_place,
+    check_path,
     event_files,
     parse_record,
     read_record,
@@ -87,9 +87,9 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
-        """The withdrawal of each record, by its path, or why the withdrawal is invalid.
+        """The withdrawal of each withdrawn record, or why it is invalid, by path of the record.
 
-        A withdrawal by a revoked key is left out, and one that `History.counts` does not count.
+        Withdrawals by a revoked key, or that `History.counts` does not count, are left out.
         """
         by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
@@ -163,7 +163,7 @@ class AuditRepository:
             envelope = parse_envelope(raw)
             payload = envelope.payload
             file = file._replace(
-                statement=hashlib.sha256(payload).hexdigest(), keyid=envelope.keyid
+                statement_sha256=hashlib.sha256(payload).hexdigest(), keyid=envelope.keyid
             )
             if is_withdrawal:
                 signer = signer_of(envelope, self.keys)
@@ -173,7 +173,7 @@ class AuditRepository:
         return file
 
     def _old_log(self) -> tuple[AuditLog | None, str]:
-        """Return the old log, or None if the policy names none, and why it is broken, or ""."""
+        """Return the old log (None without one in the policy), and why it is broken or ""."""
         keys, audits = log_keys(self.layout), self.layout.audits
         if keys is None:
             return None, ""
@@ -287,7 +287,7 @@ class AuditRepository:
             try:
                 record = parse_record(self.read(path), self.keys)
                 if path in self.files:
-                    check_place(path, record)
+                    check_path(path, record)
                 self._parsed[path] = record
             except StepMismatch as error:
                 self._parsed[path] = error
@@ -307,21 +307,22 @@ def earlier_plans(
 ) -> list[_P]:
     """Return the plans of the class `plan_class` for the method of a commitment, in order of time.
 
-    They are those of the repository and of `files`. Receipts whose root is among `near_roots` count
-    as of this method. Raises AuditRefused if the commitment was already drawn with another
-    `committed_at`; StepMismatch if a plan is not the one that its inputs give, or if a record of
-    the model cannot be read; UsageProblem for a file with a plan of another method or class.
+    They are those of the repository and of `files`. A plan that draws from a receipt whose root is
+    in `near_roots` counts as a plan for this method. Raises AuditRefused if the commitment was
+    already drawn with another `committed_at`; StepMismatch if a plan is not the one that its inputs
+    give, or if a record of the model cannot be read; UsageProblem for a file with a plan of another
+    method or class.
     """
     repository.check_readable(commitment.model_id)
     candidates = list(repository.inputs.plans)  # of any model: several may be one method
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):
-            drawn, expected = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
+            drawn_units, expected_units = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
             raise UsageProblem(
-                f"{file}: this plan drew {drawn} of {plan.commitment.model_id!r}, expected a plan "
-                f"that drew {expected} of {commitment.model_id!r}",
-                f"pass to --earlier only plans that drew {expected} of {commitment.model_id}",
+                f"{file}: this plan drew {drawn_units} of {plan.commitment.model_id!r}, expected a "
+                f"plan that drew {expected_units} of {commitment.model_id!r}",
+                f"pass to --earlier only plans that drew {expected_units} of {commitment.model_id}",
             )
         candidates.append(plan)
     require_one_draw(plan_class, candidates, commitment, committed_at)

@@ -104,16 +104,19 @@ def read_any_commitment(path: Path, layout: Layout) -> Commitment:
     return event.commitment
 
 
-def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
-    """Return the statements that a new statement names: the heads, and `names` if they exist."""
+def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, str]:
+    """Return the statements that a new one names: the heads, and those of `names` that exist.
+
+    The result maps the name of each statement to its digest.
+    """
     history = repository.history
     return history.heads | {
         name: history.digests[name] for name in names if name in history.digests
     }
 
 
-def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return the statements that a record or an abort names: the heads and starts of its plan."""
+def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
+    """Return the statements that a record or abort of a plan names: its starts, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()
@@ -121,7 +124,7 @@ def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> 
         and event.kind is StatementKind.START
         and event.plan == plan
     )
-    return heads_here(repository, *starts)
+    return heads_for_statement(repository, *starts)
 
 
 def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
@@ -141,18 +144,18 @@ class Signing:
     shown_on: str | None = None
     """The git commit on GitHub whose status contains the digest."""
 
-    def commitment(self, commitment: Commitment) -> Path | None:
+    def sign_commitment(self, commitment: Commitment) -> Path | None:
         """Write the signed commitment, unless it exists; return its path, or None without a key."""
         if self.key is None:
             return None
         name = f"{commitment.sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
         path = self.audits / commitment.model_id / name
         if not path.exists():
-            heads = heads_here(AuditRepository(self.layout))
+            heads = heads_for_statement(AuditRepository(self.layout))
             self._write(signed_event(commitment, self.key, heads))
         return path
 
-    def start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
+    def sign_start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
         """Sign that a rerun begins, so that later audits repeat its draw even if it is ended.
 
         Returns the path of the signed start, which may exist already, or None without a key. `pull`
@@ -169,10 +172,10 @@ class Signing:
             if counts and event.plan == plan and shown_on in {None, event.shown_on}:
                 return path
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
-        heads = heads_here(repository, committed_name(plan))
+        heads = heads_for_statement(repository, committed_name(plan))
         return self._write(signed_event(start, self.key, heads))
 
-    def abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
+    def sign_abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that later audits repeat its draw.
 
         The error's fix then names the signed file. Nothing is written if the error has no facts of
@@ -191,14 +194,14 @@ class Signing:
                 **run_facts._asdict(),
             }
         )
-        heads = heads_after(plan, AuditRepository(self.layout))
+        heads = heads_for_record(plan, AuditRepository(self.layout))
         path = self._write(signed_event(aborted, self.key, heads))
         error.fix += (
             f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main "
             "branch; its draw counts for the next audit"
         )
 
-    def record(self, rerun: RerunResult) -> Path | None:
+    def sign_record(self, rerun: RerunResult) -> Path | None:
         """Write the signed record and the rerun embeddings that it names; return its path.
 
         Returns None without a key. Raises AuditRefused where scores differ and the model registry
@@ -246,7 +249,7 @@ def write_record(
             continue
         if (earlier.outcome, earlier.signer.keyid) == (rerun.outcome, signer_id):
             return path
-    heads = heads_after(plan, repository)
+    heads = heads_for_record(plan, repository)
     record = record_of(rerun.outcome, key, heads)
     path = audits / record.path
     files = {path.name: record.content}
@@ -259,7 +262,7 @@ def write_record(
 def refuse_unknown_run(rerun: RerunResult, layout: Layout) -> None:
     """Raise AuditRefused if only scores differ and the model registry says the run is unknown.
 
-    They are then no evidence against the row. Other objections concern the code that was run.
+    Such scores are no evidence against the row. Other objections concern the code that was run.
     """
     outcome = rerun.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:

@@ -55,7 +55,7 @@ ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 
 class SignedRecord(NamedTuple):
-    """A signed record, before it is written."""
+    """A signed record, or another signed statement, before it is written."""
 
     audit_id: str
     content: bytes
@@ -72,7 +72,7 @@ class Record(NamedTuple):
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
-    """The heads that it names; None in earlier records."""
+    """The heads that the record names; None in earlier records."""
 
 
 def payload_of(statement: BaseModel) -> bytes:
@@ -98,7 +98,7 @@ def statement_value(
     predicate: object,
     heads: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the members of an in-toto statement about one file, for its model to validate."""
+    """Return an in-toto statement about one file as a dict, to be validated by its class."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": file_name, "digest": {"sha256": sha256}}],
@@ -260,15 +260,15 @@ def read_record(path: Path) -> bytes:
     return raw
 
 
-def check_place(path: Path, record: Record) -> None:
+def check_path(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository under the wrong path."""
     record_path = f"{path.parent.name}/{path.name}"
-    expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
-    if record_path != expected:
+    expected_path = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
+    if record_path != expected_path:
         raise StepMismatch(
             STATEMENT,
-            f"the record is at {record_path}, expected {expected}",
-            f"move it to {expected}",
+            f"the record is at {record_path}, expected {expected_path}",
+            f"move it to {expected_path}",
         )
 
 

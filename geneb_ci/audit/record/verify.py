@@ -56,23 +56,23 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         _refuse("the tasks compared are not those of the plan, in its order")
     submission = inputs.audited_submission(outcome)
     for audited in outcome.tasks:
-        expected = [
+        expected_regimes = [
             regime
             for regime in plan.commitment.regimes
             if submission is None or audited.task in submission.results.get(regime, {})
         ]
-        if not set(audited.regimes) <= set(expected) or (
-            submission is not None and len(audited.regimes) < len(expected)
+        if not set(audited.regimes) <= set(expected_regimes) or (
+            submission is not None and len(audited.regimes) < len(expected_regimes)
         ):
             _refuse(
                 f"{audited.task} is compared in {sorted(audited.regimes)}, expected "
-                f"{sorted(expected)}"
+                f"{sorted(expected_regimes)}"
             )
         for regime, comparison in audited.regimes.items():
-            where = f"{audited.task}, {regime}"
+            cell_name = f"{audited.task}, {regime}"
             if submission is not None:
-                _check_claim(where, comparison, *_cell(submission, regime, audited.task))
-            _check_verdicts(where, comparison)
+                _check_claim(cell_name, comparison, *_cell(submission, regime, audited.task))
+            _check_verdicts(cell_name, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
     _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
@@ -81,7 +81,7 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
     """Refuse few-shot probes, variants, a fresh set or noise that contradict their own numbers.
 
-    Records of earlier audits may lack variants and few-shot probes, those by today's limits not.
+    Variants and few-shot probes may be missing only in records by the limits of earlier versions.
     """
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     tasks = [task.task for task in outcome.tasks]
@@ -93,7 +93,9 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
         if fault:
             _refuse(f"few-shot probes: {fault}")
     elif uses_all and benchmark.protocol.few_shot_k:
-        _refuse("few-shot probes: none was fitted on other sequences, which its limits require")
+        _refuse(
+            "few-shot probes: none was fitted on other sequences, which the audit's limits require"
+        )
     if variants is None and uses_all:
         _refuse("variants: none were embedded, which the limits of the audit require")
     if variants is not None:
@@ -124,10 +126,12 @@ def _check_claim(
     if not _are_equal(comparison.claimed, scores):
         _refuse(f"{cell_name}: the submission does not claim {_scores_text(comparison.claimed)}")
     if (comparison.predictions_equal is None) != (evidence is None):
-        _refuse(
-            f"{cell_name}: predictions were compared without a digest in the submission, or were "
-            "not compared although it has one"
+        contradiction = (
+            "predictions were compared, but the submission has no digest of them"
+            if evidence is None
+            else "predictions were not compared with their digest in the submission"
         )
+        _refuse(f"{cell_name}: {contradiction}")
     canonical = evidence.canonical if evidence is not None else None
     # Only earlier records compare canonical scores.
     if comparison.canonical is not None and not _are_equal(comparison.canonical.claimed, canonical):
@@ -138,17 +142,19 @@ def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
-def _check_verdicts(where: str, comparison: CellComparison) -> None:
+def _check_verdicts(cell_name: str, comparison: CellComparison) -> None:
     if comparison.canonical is not None:
         _check_verdict(
-            f"{where}, canonical", comparison.canonical.verdict, verdict_of(comparison.canonical)
+            f"{cell_name}, canonical",
+            comparison.canonical.verdict,
+            verdict_of(comparison.canonical),
         )
-    _check_verdict(where, comparison.verdict, verdict_of(comparison))
+    _check_verdict(cell_name, comparison.verdict, verdict_of(comparison))
 
 
-def _check_verdict(where: str, verdict: Verdict, expected: Verdict) -> None:
+def _check_verdict(name: str, verdict: Verdict, expected: Verdict) -> None:
     if verdict != expected:
-        _refuse(f"{where}: the verdict is {verdict!r}, the numbers give {expected!r}")
+        _refuse(f"{name}: the verdict is {verdict!r}, the numbers give {expected!r}")
 
 
 def _scores_text(scores: Scores) -> str:
@@ -165,7 +171,7 @@ _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
-    """Result of a step."""
+    """The result of a step of a verification."""
 
     HOLDS = "holds"
     DIFFERS = "differs"

@@ -33,7 +33,7 @@ def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     return members_by_path
 
 
-def objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def replace_objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Replace settings that are JSON objects."""
     for path, members in _required_values(settings).items():
         client.send("PUT", path, members)
@@ -44,7 +44,7 @@ def switch_on(client: SettingsClient, settings: Sequence[Setting]) -> None:
     client.send("PUT", settings[0].written_path)
 
 
-def repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def change_repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Change members of the repository itself."""
     for setting in settings:
         client.send("PATCH", "", dict(setting.required))
@@ -56,13 +56,13 @@ def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> Non
         client.send("PUT", f"/actions/workflows/{workflow['id']}/enable")
 
 
-def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def create_labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Create the labels that are missing."""
     for label in missing_labels(client, settings[0]):
         client.send("POST", "/labels", {"name": label, "color": COLOUR})
 
 
-def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def set_guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the ruleset that only a sole maintainer may bypass, and only on pull requests."""
     sole_maintainer = {"actor_id": ADMIN_ROLE, "actor_type": ROLE, "bypass_mode": "pull_request"}
     _ruleset(
@@ -70,7 +70,7 @@ def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
     )
 
 
-def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def set_verdict_rule(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the ruleset with the required status, which maintainers may bypass on pull requests.
 
     If the board has an App, only the App's status counts.
@@ -105,7 +105,7 @@ def _ruleset(
     }
     our_rulesets = [
         ruleset["id"]
-        for ruleset in client.page("/rulesets")
+        for ruleset in client.entries("/rulesets")
         if ruleset["name"] == name
         and ruleset.get("source_type", _REPOSITORY_GROUP) == _REPOSITORY_GROUP
     ]
@@ -115,7 +115,7 @@ def _ruleset(
         client.send("POST", "/rulesets", body)
 
 
-def environment(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def set_environment(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Create an environment or restrict it to main; keep its reviewers."""
     environment, branches = settings
     address, policies_address = environment.read_path, branches.read_path
@@ -146,7 +146,7 @@ def _protection(environment: dict[str, Any]) -> dict[str, Any]:
     return protection
 
 
-def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def set_variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the variable that names the Space. Raises UsageProblem if no Space is given."""
     if not client.space:
         raise UsageProblem("no Space is named", "pass --space OWNER/NAME")
@@ -156,15 +156,15 @@ def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
 _WRITERS: dict[str, Writer] = {
     writer.__name__: writer
     for writer in (
-        objects,
+        replace_objects,
         switch_on,
-        repository,
+        change_repository,
         enable_workflows,
-        labels,
-        guard,
-        verdict,
-        environment,
-        variable,
+        create_labels,
+        set_guard,
+        set_verdict_rule,
+        set_environment,
+        set_variable,
     )
 }
 
@@ -178,7 +178,7 @@ class AppliedSettings(NamedTuple):
     error: str = ""
 
 
-def settings_applied(
+def set_wrong_settings(
     client: SettingsClient, diagnoses: Iterable[Diagnosis]
 ) -> list[AppliedSettings]:
     """Set the wrong settings that the token can set, each group once; return what was done.

@@ -1,7 +1,4 @@
-"""Checks settings of GitHub.
-
-Each function returns the value found if it is not the required one, else None.
-"""
+"""Check settings of GitHub; a `Check` returns what is wrong with a setting, or None."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +10,10 @@ from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.publish.session import space_in
 
 Check = Callable[[SettingsClient, Setting], str | None]
-"""Raises UnreadableSetting if the value cannot be seen."""
+"""A function that returns what is wrong with a setting; None if it is as required.
+
+Raises UnreadableSetting if the token cannot read the setting.
+"""
 
 DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
@@ -21,13 +21,13 @@ AUDIT_RUNNER = "geneb-audit"
 """Label of the runners of audits."""
 RULES = f"/rules/branches/{MAIN}"
 GUARDS = tuple(
-    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.required)
+    dict.fromkeys(kind for row in SETTINGS if row.apply == "set_guard" for kind in row.required)
 )
 """Types of the rules that nobody bypasses."""
 
 
 def objects(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare members of settings that are JSON objects; stop at the first different object."""
+    """Return how members of JSON objects differ, for the first object with a difference."""
     for path, members in setting.required.items():
         actual = client.settings(path)
         differences = [
@@ -39,7 +39,7 @@ def objects(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def _difference(member: str, actual: Any, expected: object) -> str:  # of JSON
-    """Return how a member differs; "" if it does not. An empty list expects no exceptions."""
+    """Return how a member differs; "" if it does not. If [] is expected, no entry is allowed."""
     if expected == []:
         return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
     return "" if actual == expected else f"{member} is {_value_text(actual)}"
@@ -52,7 +52,7 @@ def _value_text(value: object) -> str:
 
 
 def repository(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare a member of the repository itself."""
+    """Return how a member of the repository itself differs, or None."""
     ((member, required),) = setting.required.items()
     if member not in client.repository:
         raise UnreadableSetting(f"GitHub does not show {member}", "use a token that may push")
@@ -61,7 +61,7 @@ def repository(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def no_runners(client: SettingsClient, setting: Setting) -> str | None:
-    """Count the self-hosted runners, except the ephemeral ones that audits use."""
+    """Return the number of self-hosted runners, except ephemeral ones of audits; None for 0."""
     runners = client.settings(setting.read_path)
     audit_runners = [
         runner
@@ -80,14 +80,14 @@ def idle_workflows(client: SettingsClient, setting: Setting) -> list[dict[str, A
 
 
 def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
-    """List the workflows that GitHub disabled."""
+    """Return which workflows GitHub disabled, or None."""
     idle = idle_workflows(client, setting)
     return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
 
 def label_names(client: SettingsClient) -> set[str]:
     """Return the names of the labels in lower case: GitHub ignores case in them."""
-    return {str(label["name"]).casefold() for label in client.page("/labels", "Issues: read")}
+    return {str(label["name"]).casefold() for label in client.entries("/labels", "Issues: read")}
 
 
 def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
@@ -97,7 +97,7 @@ def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
 
 
 def labels(client: SettingsClient, setting: Setting) -> str | None:
-    """List the labels that do not exist."""
+    """Return which labels do not exist, or None."""
     missing_names = missing_labels(client, setting)
     return f"missing: {', '.join(missing_names)}" if missing_names else None
 
@@ -107,11 +107,11 @@ def labels(client: SettingsClient, setting: Setting) -> str | None:
 
 def rules(client: SettingsClient, rule_type: str) -> list[dict[str, Any]]:
     """Return the active rules of one type that apply to main."""
-    return [rule for rule in client.page(RULES) if rule["type"] == rule_type]
+    return [rule for rule in client.entries(RULES) if rule["type"] == rule_type]
 
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare the rules of one type for main; each parameter must reach its required value."""
+    """Return which parameter of main's rules of one type is below its required value, or None."""
     ((rule_type, parameters),) = setting.required.items()
     active_rules = rules(client, rule_type)
     if not active_rules:
@@ -143,7 +143,7 @@ def _can_be_bypassed(client: SettingsClient, ruleset: int) -> bool:
 
 
 def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
-    """List the rules that apply to main and that somebody may bypass."""
+    """Return which of the rules that apply to main can be bypassed, or None."""
     rules_by_kind = {kind: active_rules for kind in GUARDS if (active_rules := rules(client, kind))}
     if not rules_by_kind:
         return "none of these rules applies to main"
@@ -177,7 +177,7 @@ def verdict_app(client: SettingsClient) -> int | None:
 
 
 def verdict(client: SettingsClient, _setting: Setting) -> str | None:
-    """Check that the status of the verdict is required, and from which account."""
+    """Return why main does not require the verdict's status of the right account, or None."""
     apps = {
         check.get("integration_id")
         for rule in _required_verdict(client)
@@ -193,12 +193,12 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
     if app is not None and app not in apps:
         return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
     if other_apps := sorted(apps - {None, app}):
-        return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which sets none"
+        return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which does not set it"
     return None
 
 
 def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
-    """Check that only maintainers may merge without a verdict, and only pull requests."""
+    """Return what is wrong with who may merge without a verdict, or None."""
     for rule in _required_verdict(client):
         actors = bypassers(client, rule["ruleset_id"])
         if not actors:
@@ -239,7 +239,7 @@ def no_secret(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def named_space(client: SettingsClient) -> str | None:
-    """Return the Space of the caller, of the repository's variable, or of an environment's.
+    """Return the Space that the caller gave, else that of a variable; None if there is none.
 
     Raises UnreadableSetting if the token may not read them.
     """
@@ -269,9 +269,9 @@ def has_published(client: SettingsClient, setting: Setting) -> bool:
 
 
 def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
-    """Look for a successful run of the publishing workflow; the Hub does not show bindings.
+    """Return None if a run of the publishing workflow has succeeded.
 
-    Raises UnreadableSetting if no run has succeeded yet.
+    Raises UnreadableSetting if none has, because the Hub does not show its trusted publishers.
     """
     if not has_published(client, setting):
         raise UnreadableSetting(

@@ -26,7 +26,7 @@ KEYS = "leaderboard/policy/keys.json"
 BENCHMARK, POLICY = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
 ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
 """Files that a board needs; if one is missing, the shipped one is used or the build fails."""
-PRIVATE = (".pem", ".key")
+KEY_SUFFIXES = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
 _PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
 """Commit of an action, with its version."""
@@ -38,7 +38,7 @@ def board_workflows() -> list[str]:
     return [path for path in paths if path.rpartition("/")[2] not in OWN_WORKFLOWS]
 
 
-def _paths(paths: list[str]) -> str:
+def _path_list(paths: list[str]) -> str:
     more_text = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
     return ", ".join(visible(path) for path in paths[:SHOWN_MAX]) + more_text
 
@@ -57,16 +57,18 @@ def workflows(client: SettingsClient, _setting: Setting) -> str | None:
         if blobs.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", client.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
-    faults = [f"missing: {_paths(missing_paths)}"] if missing_paths else []
-    faults += [f"different from this version: {_paths(different_paths)}"] if different_paths else []
+    faults = [f"missing: {_path_list(missing_paths)}"] if missing_paths else []
+    faults += (
+        [f"different from this version: {_path_list(different_paths)}"] if different_paths else []
+    )
     return "; ".join(faults) or None
 
 
 def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
-    """Report a merge queue that would wait forever for its status."""
+    """Return why a merge queue of main would wait forever for its status, or None."""
     if not rules(client, "merge_queue"):
         return None
-    workflows = (client.content(path) or b"" for path in client.folder(WORKFLOWS))
+    workflows = (client.content(path) or b"" for path in client.files_below(WORKFLOWS))
     if any(re.search(rb"^ +merge_group:", workflow, re.MULTILINE) for workflow in workflows):
         return None
     return f"main has a merge queue, but no workflow sets {STATUS_CONTEXT} on its commits"
@@ -75,7 +77,7 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
 def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
     paths_on_main = client.blobs()
     missing_paths = [path for path in paths if path not in paths_on_main]
-    return f"missing: {_paths(missing_paths)}" if missing_paths else None
+    return f"missing: {_path_list(missing_paths)}" if missing_paths else None
 
 
 def files_present(client: SettingsClient, setting: Setting) -> str | None:
@@ -84,7 +86,7 @@ def files_present(client: SettingsClient, setting: Setting) -> str | None:
 
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
-    """Report a missing benchmark, policy or Space card, or an audit that has too few tasks."""
+    """Return which essential file of a board is missing or invalid, or None."""
     if missing_files := _missing_text(client, ESSENTIAL):
         return missing_files
     try:
@@ -142,8 +144,8 @@ def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
 
 def private_keys(client: SettingsClient, _setting: Setting) -> str | None:
     """List files of main with names of private keys."""
-    paths = [path for path in client.blobs() if path.endswith(PRIVATE)]
-    return f"in the repository: {_paths(paths)}" if paths else None
+    paths = [path for path in client.blobs() if path.endswith(KEY_SUFFIXES)]
+    return f"in the repository: {_path_list(paths)}" if paths else None
 
 
 def audit_key(client: SettingsClient, _setting: Setting) -> str | None:

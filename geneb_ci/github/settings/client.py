@@ -45,23 +45,23 @@ class SettingsClient:
         not read the path.
         """
         request = f"{path} {parameters}"
-        return self._send_once(
+        return self._read_once(
             request, lambda: self.wire.get(path, **parameters).body, None, path, permission
         )
 
-    def page(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
-        """Return a complete list. Raises UnreadableSetting if the token may not read it."""
+    def entries(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
+        """Return a list of GitHub, of all pages. Raises UnreadableSetting if it is forbidden."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
-            self._send_once(
+            self._read_once(
                 path, lambda: [item for page in pages for item in page], [], path, permission
             )
         )
 
-    def _send_once(
+    def _read_once(
         self, request: str, read: Callable[[], Any], default: Any, path: str, permission: str
     ) -> Any:
-        """Return the earlier answer for this key, or read it now.
+        """Return the answer to `request`; it is read only the first time.
 
         Returns `default` if GitHub finds nothing. Raises UnreadableSetting if the token may not
         read the path.
@@ -89,7 +89,7 @@ class SettingsClient:
         return reply
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
-        """Write once, and forget earlier answers. Raises MissingScope without the right."""
+        """Send a write, or only list it in a dry run. Raises MissingScope without the right."""
         self.sent.append(f"{verb} {path}")
         if not self.is_dry_run:
             self.wire.send(verb, path, body)
@@ -164,7 +164,7 @@ class SettingsClient:
             return False
         return answers.get(ALONE) is True
 
-    def folder(self, path: str) -> list[str]:
+    def files_below(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
         return [file for file in self.blobs() if PurePosixPath(file).is_relative_to(path)]
 

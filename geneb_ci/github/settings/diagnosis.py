@@ -64,11 +64,12 @@ class Diagnosis(NamedTuple):
     setting: Setting
     state: SettingState
     actual: str = ""
+    """The value that is wrong, or why no value can be read; "" if the setting is fine."""
     fix: str = ""
 
 
 def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
-    """Read every setting. Raises NotFound if there is no repository, or ForgeProblem."""
+    """Return the state of each setting. Raises NotFound without a repository, or ForgeProblem."""
     _ = client.repository  # a token or a name that is wrong is one error, not forty
     return [_diagnosis(client, setting) for setting in settings]
 

@@ -58,7 +58,7 @@ class Feature(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of a report."""
+        """The lines of a report about the feature."""
         text = f"{self.name}: {self.state}"
         if self.reason:
             text += f" {self.reason}" if self.state is FeatureState.BROKEN else f": {self.reason}"
@@ -77,7 +77,7 @@ class JobReads(NamedTuple):
 
 
 def reads_of(workflow: str, workflow_text: str) -> list[JobReads]:
-    """Return what each job of a workflow file reads, including what the whole file reads."""
+    """Return the settings that each job of a workflow file reads, also by the head of the file."""
     head, _, body = workflow_text.partition("\njobs:\n")
     shared_names = set(_READ_SETTING.findall(head))
     starts = [*_JOB.finditer(body)]
@@ -139,7 +139,7 @@ class _Board:
             )
         return reads_of(workflow, raw.decode("utf-8", "replace"))
 
-    def secret(self, secret_name: str, environment: str) -> bool:
+    def has_secret(self, secret_name: str, environment: str) -> bool:
         """Whether a secret exists that a job of this environment can read."""
         places = [f"/environments/{environment}/secrets/{secret_name}"] if environment else []
         needs = {True: "Environments: read", False: "Secrets: read"}
@@ -165,7 +165,7 @@ class _Board:
         """Raise _FeatureFault if a secret that a job reads is not stored."""
         for job in jobs:
             for secret in sorted(job.secrets - optional):
-                if not self.secret(secret, job.environment):
+                if not self.has_secret(secret, job.environment):
                     fix = f"gh secret set {secret}" + (
                         f" --env {job.environment}" if job.environment else ""
                     )
@@ -186,7 +186,7 @@ def _verdicts(board: _Board) -> str:
         return ""
     if not app:
         return f"all who can write can set the status; to allow only an App: {NEW_APP}"
-    if not board.secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
+    if not board.has_secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
         reason = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
         raise _FeatureFault(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
     if not board.variable(VERDICT_BOT):
@@ -223,11 +223,11 @@ def _audits(board: _Board) -> str:
         )
     flavor, runner = board.variable(FLAVOR), board.variable(RUNNER)
     if not flavor and not runner:
-        reason = f"neither {FLAVOR} nor {RUNNER} is set; the answer to a label is a comment"
+        reason = f"neither {FLAVOR} nor {RUNNER} is set, so audits are refused by a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
         raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
     optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
-    if board.variable(APP, ENVIRONMENT) and not board.secret(APP_KEY, ENVIRONMENT):
+    if board.variable(APP, ENVIRONMENT) and not board.has_secret(APP_KEY, ENVIRONMENT):
         reason = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
         raise _FeatureFault(
             reason, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app"
@@ -238,8 +238,8 @@ def _audits(board: _Board) -> str:
         raise _FeatureFault(problem, setting.hand)
     if flavor and not board.variable(PROBED):
         raise _FeatureFault(
-            f"whether the sandbox works in a Job of the Hub, where audits run because {FLAVOR} "
-            "is set, is unknown",
+            f"audits run in a Job of the Hub, because {FLAVOR} is set, but it is unknown whether "
+            "the sandbox works there",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )
@@ -249,8 +249,8 @@ def _audits(board: _Board) -> str:
         notes.append("no runner is registered now: register one for each audit")
     if app := board.variable(APP, ENVIRONMENT):
         notes.append(f"the first audit will show whether the App {app} is installed here")
-    elif not board.secret(WRITER, ENVIRONMENT):
-        notes.append("records are attached; `geneb-ci audit propose` proposes them")
+    elif not board.has_secret(WRITER, ENVIRONMENT):
+        notes.append("records are attached to comments; `geneb-ci audit propose` proposes them")
     return "; ".join(notes)
 
 
@@ -262,7 +262,7 @@ def _has_runner(board: _Board) -> bool:
 def _merging(board: _Board) -> str:
     if board.client.is_alone:
         return "by one maintainer, who merges his own pull requests, which is weaker"
-    people = board.client.page("/collaborators", "Metadata: read")
+    people = board.client.entries("/collaborators", "Metadata: read")
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]
     if len(writers) < WRITERS_MIN:
         writer = visible(str(writers[0].get("login", ""))) if writers else "nobody"

@@ -41,7 +41,7 @@ def _status(error: Exception) -> int | None:
 
 
 def space(client: SettingsClient, _setting: Setting | None = None) -> str | None:
-    """Return why the Space does not exist or serves other files, or None.
+    """Return why there is no Space or why it is not a static one, or None.
 
     Raises UnreadableSetting.
     """
@@ -60,8 +60,8 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
     return None if info.sdk in {"static", None} else f"the Space {space_id} runs {info.sdk}"
 
 
-def refuse_token(token: str) -> None:
-    """Raise UsageProblem if the Hub does not know the token, or the token may only read."""
+def require_writing_token(token: str) -> None:
+    """Raise UsageProblem if the Hub rejects the token, or the token may only read."""
     try:
         account = _api(token).whoami()
     except UnreadableSetting:

@@ -340,10 +340,9 @@ class PullChecker:
     def _records(
         self, change: Change, contents: Mapping[str, bytes | Fault]
     ) -> tuple[dict[str, bytes | Fault], tuple[tuple[str, str], ...]]:
-        """Return the bytes of each audit record of a change, by path; and the records with errors.
+        """Return the bytes of a change's audit records by path, and path and reason of each error.
 
-        These are pairs of path and reason. Records are verified on the base branch, changed by
-        `contents`, the files of the model.
+        Records are verified on the base branch, changed by `contents`, the files of the model.
         """
         record_contents = {
             file.path: read_blob(self.reader, file.after)

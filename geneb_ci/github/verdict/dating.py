@@ -5,7 +5,7 @@ from itertools import islice
 from urllib.parse import quote
 
 from geneb_ci.audit.record.events import StatementKind
-from geneb_ci.audit.record.history import DIGITS
+from geneb_ci.audit.record.history import COMMIT_DIGITS
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.sampling.plan import BasePlan
 from geneb_ci.check.change import REGULAR, Blob
@@ -60,9 +60,9 @@ def dating_errors(
         )
     elif not any(_has_added(commit, path, sha, github, main) for commit in dated_commits):
         yield (
-            f"dating: commit {dated_commits[0][:DIGITS]} did not add the signed commitment to "
-            "main, so the draw may be one of many: publish the digest on the commit of main that "
-            "added it, and draw with --shown-on that commit"
+            f"dating: commit {dated_commits[0][:COMMIT_DIGITS]} did not add the signed commitment "
+            "to main, so the draw may be one of many: publish the digest on the commit of main "
+            "that added it, and draw with --shown-on that commit"
         )
 
 

@@ -45,9 +45,9 @@ def build(
             "eccDNAMamba",
             {"output": "hidden_states"},
             (
-                "hidden_states of TensorStatesModel is a tensor, expected a list of layers: it "
-                r"returns CausalLMOutput of logits \(1, 24, 12\), hidden_states \(1, 24, 16\); "
-                "declare output=item:0 or output=item:1 if"
+                "hidden_states of TensorStatesModel is a tensor, expected a list of layers: the "
+                r"model returns CausalLMOutput of logits \(1, 24, 12\), hidden_states "
+                r"\(1, 24, 16\); declare output=item:0 or output=item:1 if"
             ),
         ),
         ("eccDNAMamba", {"output": "auto"}, "hidden_states of TensorStatesModel is a tensor"),

@@ -83,8 +83,11 @@ def test_the_words_of_a_command_line_become_options():
         ),
         ({"rename": {"a": r"\1"}}, "expected a JSON object of regular expression to text .invalid"),
         ({"split": {"a": ["b"]}}, "expected a JSON object of regular expression to two or more te"),
-        ({"pad_to": 8}, "pad_to is 8, and max_length is None, expected 1 to 8"),
-        ({"pad_to": 8, "max_length": 9}, "pad_to is 8, and max_length is 9, expected 1 to 8"),
+        ({"pad_to": 8}, "pad_to is 8, and max_length is None, expected max_length from 1 to 8"),
+        (
+            {"pad_to": 8, "max_length": 9},
+            "pad_to is 8, and max_length is 9, expected max_length from 1 to 8",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(options, message):

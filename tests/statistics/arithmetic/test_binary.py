@@ -92,7 +92,9 @@ def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, val
     """Among tables of one accuracy, MCC falls and then rises, or the other way round."""
     reading = ReportedTriple(value, width)
     expected = {
-        all_table for all_table in all_tables(classes) if reading.holds(scores_of(all_table), 1e-14)
+        all_table
+        for all_table in all_tables(classes)
+        if reading.agrees_with(scores_of(all_table), 1e-14)
     }
     assert expected
     assert tables_in_runs(classes, reading) == expected
@@ -150,7 +152,9 @@ def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decim
     everything = {all_table: scores_of(all_table) for all_table in all_tables(classes)}
     for name, triple in everything.items():
         reading = read(triple, decimals)
-        expected = {other for other, gives in everything.items() if reading.holds(gives, 1e-14)}
+        expected = {
+            other for other, gives in everything.items() if reading.agrees_with(gives, 1e-14)
+        }
         if classes.small == classes.large:
             expected = {other for other in expected if other.large_correct >= other.small_correct}
         assert tables_in_runs(classes, reading) == expected, name
@@ -162,7 +166,9 @@ def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1
     classes = Classes(small, small + more)
     reading = ReportedTriple(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))
     expected = {
-        all_table for all_table in all_tables(classes) if reading.holds(scores_of(all_table), 1e-14)
+        all_table
+        for all_table in all_tables(classes)
+        if reading.agrees_with(scores_of(all_table), 1e-14)
     }
     if not more:
         expected = {
@@ -276,7 +282,9 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
         classes = Classes(small, small + draw.randint(1, 60))
         value = scores_of(draw.choice(all_tables(classes)))
         reading = ReportedTriple(Triple(*(round(score, decimals) for score in value)), width)
-        expected = {each for each in all_tables(classes) if reading.holds(scores_of(each), 1e-14)}
+        expected = {
+            each for each in all_tables(classes) if reading.agrees_with(scores_of(each), 1e-14)
+        }
         assert tables_in_runs(classes, reading) == expected
         middle = reading.value.acc * classes.total
         distances = [abs(run.correct - middle) for run in fitting_runs(classes, reading)]

@@ -206,13 +206,13 @@ def test_what_a_reading_holds_includes_its_ends():
     """In numbers that doubles hold exactly."""
     reading = ReportedTriple(Triple(0.5, 0.5, 0.5), Triple(0.25, 0.125, 0.0625))
     ends = [Triple(0.5 + s * 0.25, 0.5 + s * 0.125, 0.5 + s * 0.0625) for s in (-1, 1)]
-    assert all(reading.holds(end) for end in ends)
+    assert all(reading.agrees_with(end) for end in ends)
     for metric, step in itertools.product(range(3), (-(2**-40), 2**-40)):
         value = list(ends[step > 0])
         value[metric] += step
-        assert not reading.holds(Triple(*value))
-        assert reading.holds(Triple(*value), slack=2**-40)
-        assert not reading.holds(Triple(*value), slack=2**-41)
+        assert not reading.agrees_with(Triple(*value))
+        assert reading.agrees_with(Triple(*value), slack=2**-40)
+        assert not reading.agrees_with(Triple(*value), slack=2**-41)
 
 
 def test_texts_have_the_decimals_that_tell_two_triples_apart():
