@@ -407,7 +407,7 @@ def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> Sub
 
 
 AnySample = TaskSample | EmbeddingSample
-SAMPLES = (TaskSample.name, EmbeddingSample.name)
+SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 
 
 def sample_by_name(
@@ -439,11 +439,11 @@ def sample_by_name(
         embedding_counts(sample.size)
     else:
         raise UsageProblem(
-            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLES)}"
+            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLE_NAMES)}"
         )
     wrong_options = [option for option, value in other_options.items() if value is not None]
     if wrong_options:
-        needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
+        needed = next(sample_name for sample_name in SAMPLE_NAMES if sample_name != name)
         raise UsageProblem(
             f"{' and '.join(wrong_options)}: only for --sample {needed}, and this is a sample of "
             f"{name}",

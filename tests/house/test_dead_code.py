@@ -51,6 +51,7 @@ ALLOWED_NAMES = {
     "colour": "the template of the badge reads it",
     "published_facts": "the templates of categories and tasks read it",
     "bibtex": "the template of every page reads it",
+    "published_facts": "the templates of a task and of a category read it",
     "label_width": "the template of the badge reads it",
     "message_width": "the template of the badge reads it",
     "allow_tf32": "torch reads it",
