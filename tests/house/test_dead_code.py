@@ -49,7 +49,6 @@ ALLOWED_NAMES = {
     "yes": "struct.pack takes the steps of a seccomp program as tuples",
     "no": "struct.pack takes the steps of a seccomp program as tuples",
     "colour": "the template of the badge reads it",
-    "published_facts": "the templates of categories and tasks read it",
     "bibtex": "the template of every page reads it",
     "published_facts": "the templates of a task and of a category read it",
     "label_width": "the template of the badge reads it",
