@@ -61,7 +61,7 @@ def declared_run(
 ) -> DeclaredRun | None:
     """Return the run that the options declare; None when they declare none.
 
-    Raises UsageProblem where the options describe a run only in part.
+    Raises UsageProblem if options of a run are missing, or exclude each other.
     """
     if extractor is None:
         if options or model or revision or weights or no_weights:
@@ -84,6 +84,7 @@ def declared_run(
 
 
 def _values_by_name(arguments: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of arguments of the form NAME=VALUE, by name."""
     return dict(argument.partition("=")[::2] for argument in arguments)
 
 
@@ -401,7 +402,7 @@ class _Audit(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command `file` where the first word is the name of a file."""
+        """Return the command; it is `file` if the first word is the name of a file."""
         word = args[0]
         if word not in self.table and (
             "/" in word or word.endswith(".json") or Path(word).exists()

@@ -155,12 +155,12 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
     )
     power = ", ".join(
-        f"{loss:g} with {fresh_power(loss, sequence_count, public_count):.0%}" for loss in LOSSES
+        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}" for loss in LOSSES
     )
     echo(
         f"{plural(sequence_count, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
         f"{commitment.sha256}\n"
-        f"an audit of all these tasks finds a loss of accuracy of {power}\n"
+        f"probability that an audit of all these tasks finds a loss of accuracy: {power}\n"
         "publish the commitment; then pass set and commitment to the audit\n"
         + next_line(
             shlex.join(["geneb-ci", "audit", "SUBMISSION.json", "--fresh", str(file)])

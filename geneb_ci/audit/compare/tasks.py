@@ -117,7 +117,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     """
     scores, evidence = document.get("results", {}), document.get("evidence", {})
     claimed_scores = {
-        (claim.regime, claim.task.id): claim.reading
+        (claim.regime, claim.task.id): claim.reported
         for claim in claims_of(scores, {}, benchmark)
         if claim.regime in regimes
     }
