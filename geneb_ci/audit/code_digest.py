@@ -67,8 +67,8 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
                 "move data from the source into files of the model",
             )
         trees[file_name] = ast.parse(modules[file_name])
-        for imported in _imported_modules(trees[file_name]):
-            path = PurePosixPath(*imported.split("."))
+        for module_name in _imported_modules(trees[file_name]):
+            path = PurePosixPath(*module_name.split("."))
             pending += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
     return trees
 
@@ -170,10 +170,10 @@ class _ModuleDefinitions:
             if field_name in _IGNORED_FIELDS or field is None or field == []:
                 continue
             is_body = field_name == "body" and isinstance(node, _Definition)
-            digested = self._as_lists(_without_docstring(field) if is_body else field)
+            field_lists = self._as_lists(_without_docstring(field) if is_body else field)
             if is_body and isinstance(node, ast.ClassDef):
-                digested = sorted(digested, key=json.dumps)
-            fields.append([field_name, digested])
+                field_lists = sorted(field_lists, key=json.dumps)
+            fields.append([field_name, field_lists])
         return fields
 
     def _attribute(self, owner: Any, attribute: str) -> Any:

@@ -99,8 +99,8 @@ class Commitment(StrictModel):
     """The claims, by which a later commitment to nearly the same claims is recognised under any
     model id; left out in earlier commitments."""
     entry: Hex64 | None = Field(default=None, exclude_if=operator.not_)
-    """SHA-256 of the model's entry in the registry, if the entry and not the submission describes
-    the run; otherwise left out, as in earlier commitments."""
+    """SHA-256 of the entry in the model registry, if the entry and not the submission describes the
+    run; otherwise left out, as in earlier commitments."""
 
     @model_validator(mode="after")
     def _check_claims_and_digest(self) -> Self:

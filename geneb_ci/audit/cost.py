@@ -22,7 +22,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
-from geneb_ci.audit.rerun.scoring import sequences_of
+from geneb_ci.audit.rerun.scoring import write_sequences
 from geneb_ci.audit.sampling.design import allocation, task_parts
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
@@ -162,7 +162,7 @@ def measurements_of(
 
 def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE_SEQUENCES` of its sequences."""
-    file = sequences_of(
+    file = write_sequences(
         [task], prepared.source, prepared.runner.sandbox.scratch, prepared.runner.harness
     )
     sequences = file.read_text(encoding="ascii").splitlines()
@@ -231,16 +231,16 @@ class ExpectedWork(NamedTuple):
     runs: float
     """Number of runs of the extractor."""
     letters: float
-    """Letters of the mean draw, or of the largest task if it has more."""
+    """Mean number of letters of a draw, or that of the largest task if it is larger."""
 
 
 def _expected_work(
     sizes: Mapping[str, TaskSize], task_weights: Mapping[str, float]
 ) -> ExpectedWork:
-    tasks = sum(task_weights.values())
-    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
+    task_count = sum(task_weights.values())
+    letters = {task: _letters(sizes[task], max(1, round(task_count))) for task in task_weights}
     mean_letters = sum(weight * letters[task] for task, weight in task_weights.items())
-    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean_letters, *letters.values()))
+    return ExpectedWork(RUNS_PER_TASK * task_count, max(mean_letters, *letters.values()))
 
 
 def _measured_rate(
@@ -306,7 +306,7 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -
     import numpy as np  # slow to import, and only needed here
 
     folder = prepared.runner.sandbox.scratch
-    file = sequences_of([task], prepared.source, folder, prepared.runner.harness)
+    file = write_sequences([task], prepared.source, folder, prepared.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     generator = np.random.default_rng(_SAMPLE_SEED)
     first_embeddings, second_embeddings = (

@@ -54,7 +54,7 @@ _EMBEDDING_ATTACKS = (
     "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
-_MEMORY = "tests/adversary/test_receipt_memory.py"
+_MEMORY_TESTS = "tests/adversary/test_receipt_memory.py"
 _IN_ORDER = (
     "tests/audit/test_decoys.py"
     "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order"
@@ -66,7 +66,7 @@ _MOVED_ROWS = DefenceUse(
 )
 _MOVED_SEQUENCES = DefenceUse(
     "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-    f"{_MEMORY}::test_moved_training_sequences_are_found_whatever_the_key",
+    f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
 
 DEFENCES = (
@@ -168,7 +168,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_variant_result",
-            f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
+            f"{_MEMORY_TESTS}::test_labels_by_a_key_that_three_letters_break_are_found",
         ),
     ),
     Defence(
@@ -183,7 +183,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:refit",
-            f"{_MEMORY}"
+            f"{_MEMORY_TESTS}"
             "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
     ),
@@ -199,7 +199,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
-            f"{_MEMORY}"
+            f"{_MEMORY_TESTS}"
             "::test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
     ),
@@ -230,7 +230,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:decision_changes",
-            f"{_MEMORY}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
+            f"{_MEMORY_TESTS}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
         ),
     ),
     Defence(
@@ -255,7 +255,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
-            f"{_MEMORY}::test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone",
+            f"{_MEMORY_TESTS}::test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone",
         ),
     ),
     Defence(

@@ -208,16 +208,16 @@ class TaskSample:
         """Time the extractor on this machine and return the cost of what is left to rerun."""
         commitment = prepared.commitment
         if plan is None:
-            tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
+            tasks, task_weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
             embedded = prepared.work.embedded
-            weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
-            tasks, drawn_count = list(weights), len(weights)
-        if not weights:
+            task_weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
+            tasks, drawn_count = list(task_weights), len(task_weights)
+        if not task_weights:
             return NO_COST  # every task is embedded
-        measurements = cost.measurements_of(prepared, weights, say)
-        expected = cost.cost_of(prepared, measurements, weights, setup_seconds)
+        measurements = cost.measurements_of(prepared, task_weights, say)
+        expected = cost.cost_of(prepared, measurements, task_weights, setup_seconds)
         cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 
@@ -407,7 +407,7 @@ def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> Sub
 
 
 AnySample = TaskSample | EmbeddingSample
-SAMPLES = (TaskSample.name, EmbeddingSample.name)
+SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 
 
 def sample_by_name(
@@ -439,11 +439,11 @@ def sample_by_name(
         embedding_counts(sample.size)
     else:
         raise UsageProblem(
-            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLES)}"
+            f"--sample {name!r} is not a sample", f"pass one of {', '.join(SAMPLE_NAMES)}"
         )
     wrong_options = [option for option, value in other_options.items() if value is not None]
     if wrong_options:
-        needed = next(sample_name for sample_name in SAMPLES if sample_name != name)
+        needed = next(sample_name for sample_name in SAMPLE_NAMES if sample_name != name)
         raise UsageProblem(
             f"{' and '.join(wrong_options)}: only for --sample {needed}, and this is a sample of "
             f"{name}",

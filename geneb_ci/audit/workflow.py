@@ -244,9 +244,9 @@ def rerun_plan(
     What is finished is kept in the folder `work`, from which the next call continues; without
     `work` it is deleted at the end. `receipt` is the folder of the receipt, for a plan of
     embeddings. Raises StepMismatch when the plan differs if computed again, AuditRefused when a
-    file is not what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed,
-    LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is missing,
-    UsageProblem for options that contradict the submission.
+    file is not what was committed to, SandboxUnavailable or SandboxLeaks for the sandbox,
+    ExtractorFailed, LimitExceeded or ResultRefused for the extractor, NothingChecked when a file is
+    missing, UsageProblem for options that contradict the submission.
     """
     check_any_plan(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
@@ -373,10 +373,11 @@ def begin_audit(
     """
     if work.read(COMMITMENT) is None:
         work.keep(COMMITMENT, commitment_text(commitment))
-    earlier = read_commitment(work.folder / COMMITMENT)
-    if earlier != commitment:
+    first_commitment = read_commitment(work.folder / COMMITMENT)
+    if first_commitment != commitment:
         raise AuditRefused(
-            f"{work.folder}: the audit began with another {_differing_parts(earlier, commitment)}",
+            f"{work.folder}: the audit began with another "
+            f"{_differing_parts(first_commitment, commitment)}",
             "check out the files it began with, or begin another audit in another folder: --work "
             f"DIR, with --earlier {work.folder / PLAN} if this one has drawn its sample",
         )
@@ -427,14 +428,14 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     fresh_sha256 = (
         machine.fresh_commitment and read_fresh_commitment(machine.fresh_commitment).sha256
     )
-    requested = {
+    requested_settings = {
         "fresh": fresh_sha256,
         "level": machine.level if machine.level != DEFAULT_LEVEL else None,
         "device": CUDA if machine.gpu else None,
         "noise": machine.noise,
         "copies": machine.copies if machine.copies != COPIES_MIN else None,
     }
-    for setting, value in requested.items():
+    for setting, value in requested_settings.items():
         if value in {None, getattr(settings, setting)}:
             continue
         option, used_value = OPTION_OF[setting], getattr(settings, setting)

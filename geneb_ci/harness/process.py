@@ -121,13 +121,13 @@ class ScoringLimits(NamedTuple):
     """Limits of scoring one task."""
 
     seconds: int
-    """CPU seconds of all processes together."""
+    """Largest CPU time of all processes together, in seconds."""
     memory_mib: int
-    """Memory of all processes together, in MiB."""
+    """Largest memory of all processes together, in MiB."""
     wall_seconds: int
-    """Seconds on the clock."""
+    """Largest time on the clock, in seconds."""
     processes: int
-    """Number of processes and threads."""
+    """Largest number of processes and threads."""
 
 
 class Shape(NamedTuple):
@@ -383,9 +383,9 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
 
 def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
     """Set limits that the kernel enforces on a process and its children, should a check fail."""
-    used = round(processes.cpu_seconds(pid))
+    used_seconds = round(processes.cpu_seconds(pid))
     resource_limits = {
-        resource.RLIMIT_CPU: used + limits.seconds + 1,
+        resource.RLIMIT_CPU: used_seconds + limits.seconds + 1,
         resource.RLIMIT_AS: limits.memory_mib * MIB + ADDRESS_SLACK,
         resource.RLIMIT_FSIZE: FILE_BYTES,
         # 1, not 0: see `sandbox.limits.kernel_limits`.
@@ -393,9 +393,9 @@ def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
     }
     for resource_id, limit in resource_limits.items():
         with contextlib.suppress(ProcessLookupError):
-            _, hard = resource.prlimit(pid, resource_id)
-            capped = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-            resource.prlimit(pid, resource_id, (capped, hard))
+            _, hard_limit = resource.prlimit(pid, resource_id)
+            soft_limit = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
+            resource.prlimit(pid, resource_id, (soft_limit, hard_limit))
 
 
 def _harness_error(arguments: Sequence[str], message: str) -> NothingChecked:

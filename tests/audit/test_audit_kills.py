@@ -97,7 +97,7 @@ def test_kills_lose_nothing_that_was_kept(
 @pytest.mark.parametrize("damage", ["embeddings.npy", "sequences.txt"])
 def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> None:
     with open_work_folder(tmp_path / "work") as work:
-        folder = work.task("mini_splice")
+        folder = work.task_folder("mini_splice")
         for name in ("embeddings.npy", "sequences.txt"):
             (folder / name).write_bytes(name.encode())
         entry = EmbeddedTask(
@@ -133,7 +133,7 @@ def test_rows_of_earlier_tasks_are_taken_over_and_all_stay_in_place(
             matrix = task_matrix(task, names, values, known, work)
             assert matrix.dtype == np.float16
             assert matrix.tolist() == [[n, -n] for n in numbers]
-            np.save(work.task(task) / "embeddings.npy", matrix)
+            np.save(work.task_folder(task) / "embeddings.npy", matrix)
             for row, name in enumerate(names):
                 known.setdefault(name, EmbeddingLocation(task, row))
 
@@ -149,14 +149,14 @@ def test_tasks_with_embeddings_of_different_shape_are_refused(
     tmp_path: Path, embeddings: np.ndarray, message: str
 ) -> None:
     with open_work_folder(tmp_path / "work") as work:
-        np.save(work.task("first") / "embeddings.npy", np.ones((2, 2), np.float32))
+        np.save(work.task_folder("first") / "embeddings.npy", np.ones((2, 2), np.float32))
         known = {"a": EmbeddingLocation("first", 0), "b": EmbeddingLocation("first", 1)}
         with pytest.raises(ResultRefused) as caught:
             task_matrix("second", ["a", "c"], embeddings, known, work)
         assert caught.value.message == (
             f"{message}expected 2 of float32, as task first has, with which it shares sequences"
         )
-        np.save(work.task("second") / "embeddings.npy", embeddings)
+        np.save(work.task_folder("second") / "embeddings.npy", embeddings)
         with pytest.raises(ResultRefused, match=message):
             task_matrix(
                 "third", ["b", "c"], None, known | {"c": EmbeddingLocation("second", 0)}, work
@@ -237,7 +237,7 @@ def test_a_work_folder_may_be_named_from_the_current_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with open_work_folder(Path("work")) as work:
-        work.keep_result(work.task("one") / "a.json", "{}")
+        work.keep_result(work.task_folder("one") / "a.json", "{}")
         assert work.has_result("tasks/one/a.json")
     assert (tmp_path / "work/tasks/one/a.json").read_bytes() == b"{}"
 

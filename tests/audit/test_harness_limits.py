@@ -13,7 +13,7 @@ from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded_message, 
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.signing import Signing
 from geneb_ci.audit.record.statement import event_files
-from geneb_ci.audit.rerun.scoring import Scoring, rescored, sequences_of
+from geneb_ci.audit.rerun.scoring import Scoring, rescored, write_sequences
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -58,7 +58,7 @@ class ScoredTask:
         define(data, "Tiny")
         self.folder, self.harness = folder, harness
         self.source = TaskSource(data, data / "benchmark.json")
-        self.sequences = sequences_of([TASK], self.source, folder, harness)
+        self.sequences = write_sequences([TASK], self.source, folder, harness)
         self.rows = len(self.sequences.read_text().splitlines())
         self.plan = plan_for(submission_bytes())
         self.outcome = outcome_of(self.plan, submission_bytes())

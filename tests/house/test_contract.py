@@ -78,7 +78,7 @@ def test_the_harness_knows_each_option_that_an_audit_passes(data, jobs, tmp_path
     requests: list[list[str]] = []
     monkeypatch.setattr(HarnessProcess, "call", lambda _, words, *__: requests.append(words))
     source = TaskSource(data, Path("benchmark.json") if data else None)
-    scoring.sequences_of(["a", "b"], source, tmp_path, HarnessProcess())
+    scoring.write_sequences(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
     how = scoring.Scoring("float32", 1, 16, jobs, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores

@@ -50,6 +50,7 @@ ALLOWED_NAMES = {
     "no": "struct.pack takes the steps of a seccomp program as tuples",
     "colour": "the template of the badge reads it",
     "bibtex": "the template of every page reads it",
+    "published_facts": "the templates of a task and of a category read it",
     "label_width": "the template of the badge reads it",
     "message_width": "the template of the badge reads it",
     "allow_tf32": "torch reads it",

@@ -175,7 +175,7 @@ class _EmbeddingRun:
         started_at = self.prepared.work.begin(current_moment())
         try:
             drawn_tasks = self._drawn_tasks()
-            varied = sample_variants(
+            all_variants = sample_variants(
                 self.plan,
                 self.task_ids,
                 self.prepared.settings.nonce,
@@ -188,7 +188,7 @@ class _EmbeddingRun:
             embedding_by_sequence = self.embedder.embed(
                 [sequence for task in drawn_tasks for sequence in task.sequences],
                 [
-                    *varied.sequences,
+                    *all_variants.sequences,
                     *(fresh_row.sequence for rows in fresh.values() for fresh_row in rows),
                 ],
             )
@@ -205,10 +205,10 @@ class _EmbeddingRun:
             ):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
             stage = "scoring"
-            test = self._embedded_variants(varied.test, embedding_by_sequence)
-            training = self._embedded_variants(varied.training, embedding_by_sequence)
-            support = self._embedded_variants(varied.support, embedding_by_sequence)
-            refits = self._refits(varied, training, support)
+            test = self._embedded_variants(all_variants.test, embedding_by_sequence)
+            training = self._embedded_variants(all_variants.training, embedding_by_sequence)
+            support = self._embedded_variants(all_variants.support, embedding_by_sequence)
+            refits = self._refits(all_variants, training, support)
         except ExtractorRefused as error:
             facts = self.prepared.facts(self.embedder.part_facts)
             error.run_facts = RunFacts(stage, error.task, facts, started_at, current_moment())
@@ -400,17 +400,17 @@ class _EmbeddingRun:
         Returns, by task and by row of its file, the embedding that was computed again.
         """
         width = self.receipt.dim
-        failed = [
+        failures = [
             (-float(comparison.deviation[index]), -int(comparison.mismatch[index]), number, index)
             for number, comparison in enumerate(comparisons)
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
-        failed.sort()
+        failures.sort()
         repeats: dict[str, dict[int, RepeatedEmbedding]] = {}
         rescued_count, rescued_max = 0, rescued_limit(sum(len(task.rows) for task in drawn_tasks))
-        for start in range(0, len(failed), REPEATS_AT_ONCE):
-            batch = failed[start : start + REPEATS_AT_ONCE]
-            self.say(f"{len(failed)} embeddings fail: embedding {len(batch)} again, each alone")
+        for start in range(0, len(failures), REPEATS_AT_ONCE):
+            batch = failures[start : start + REPEATS_AT_ONCE]
+            self.say(f"{len(failures)} embeddings fail: embedding {len(batch)} again, each alone")
             dtype, embeddings = self.embedder.embed_again(
                 [drawn_tasks[number].sequences[index] for *_, number, index in batch]
             )

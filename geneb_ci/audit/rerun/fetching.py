@@ -55,6 +55,7 @@ _REGULAR = (b"0", b"\0", b"7")
 """Type flags of regular files in a tar header."""
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
 _EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
+"""Type flags of extended headers, which describe the next header."""
 _EXTENDED_MAX = 8
 """Largest number of extended headers of one member: programs write at most three."""
 
@@ -326,12 +327,12 @@ def require_python(environment: Environment) -> None:
         )
 
 
-def entry_lock(environment: Environment, policy: Path) -> Lock:
-    """Return the lock that an entry of the registry names; `policy` is the policy folder.
+def entry_lock(environment: Environment, policy_folder: Path) -> Lock:
+    """Return the lock that an entry of the model registry names.
 
     Raises BadConfiguration for a lock that is missing, malformed, or not the lock of the entry.
     """
-    path = policy / FOLDER / environment.lock
+    path = policy_folder / FOLDER / environment.lock
     raw = policy_bytes(path, LOCK_BYTES_MAX)
     try:
         lock = read_lock(raw, path.name)

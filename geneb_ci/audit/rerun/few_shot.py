@@ -133,8 +133,8 @@ class Gain(NamedTuple):
     @property
     def text(self) -> str:
         """The gain and its limit."""
-        where = self.task or f"the mean of {plural(self.tasks, 'task')}"
-        return f"{self.regime} in {where} MCC {self.gain:+.3f} of at most {self.limit:.3f}"
+        subject = self.task or f"the mean of {plural(self.tasks, 'task')}"
+        return f"{self.regime} in {subject} MCC {self.gain:+.3f} of at most {self.limit:.3f}"
 
 
 def few_shot_result(

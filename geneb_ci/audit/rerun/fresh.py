@@ -20,7 +20,7 @@ from pydantic import Field
 
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
 from geneb_ci.audit.errors import AuditRefused
-from geneb_ci.audit.rerun.scoring import sequences_of
+from geneb_ci.audit.rerun.scoring import write_sequences
 from geneb_ci.common.errors import NothingChecked, unwritable
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, parsed
@@ -173,7 +173,7 @@ def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
     for row in rows:
         sequences_by_task.setdefault(row.task, []).append(row)
     with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:
-        file = sequences_of(list(sequences_by_task), source, Path(folder), harness)
+        file = write_sequences(list(sequences_by_task), source, Path(folder), harness)
         public_sequences = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
     for task, task_sequences in sequences_by_task.items():
         public_rows = [

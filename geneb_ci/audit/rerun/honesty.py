@@ -86,14 +86,14 @@ class Precision(StrictModel):
 
 def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
     """Return the precision over all tasks; None if no sequence was repeated."""
-    repeated = [repeatability for repeatability in repetitions if repeatability.pairs]
-    if not repeated:
+    repeatabilities = [repeatability for repeatability in repetitions if repeatability.pairs]
+    if not repeatabilities:
         return None
     return Precision(
         declared=declared,
-        pairs=sum(repeatability.pairs for repeatability in repeated),
-        difference=max(repeatability.difference for repeatability in repeated),
-        bits=max(repeatability.bits for repeatability in repeated),
+        pairs=sum(repeatability.pairs for repeatability in repeatabilities),
+        difference=max(repeatability.difference for repeatability in repeatabilities),
+        bits=max(repeatability.bits for repeatability in repeatabilities),
     )
 
 

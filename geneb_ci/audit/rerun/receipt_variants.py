@@ -40,7 +40,7 @@ from geneb_ci.audit.rerun.honesty import (
     variant_result,
     varied_sequence_count,
 )
-from geneb_ci.audit.rerun.scoring import variants_of
+from geneb_ci.audit.rerun.scoring import write_variants
 from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
@@ -128,7 +128,7 @@ def sample_variants(
 
     @functools.cache
     def variants_by_count(task: str, count: int) -> list[FurtherSequence]:
-        variants_of(
+        write_variants(
             task, source, harness, seed, count, path,
             reverse=False, with_support=task in supported_tasks,
         )  # fmt: skip
@@ -203,10 +203,10 @@ def decision_changes(
         changes[probe_name] = [
             ChangedDecisions(
                 rows=len(indices),
-                worse=int((predicted & ~after).sum()),
-                better=int((~predicted & after).sum()),
+                worse=int((was_right & ~is_right).sum()),
+                better=int((~was_right & is_right).sum()),
             )
-            for predicted, after in pairs
+            for was_right, is_right in pairs
         ]
     return changes
 
@@ -360,7 +360,7 @@ def receipt_variant_result(
     version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> VariantResult:
     """Return the result of the variants of each task, for a record of a version."""
-    training = {refitted.task: refitted.training for refitted in refits}
+    training = {refit_task.task: refit_task.training for refit_task in refits}
     return variant_result(
         {task: _task_decisions(by_probe, training.get(task)) for task, by_probe in changes.items()},
         nonce,

@@ -37,7 +37,7 @@ def read_rescored(path: Path) -> Rescored:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
 
 
-def sequences_of(
+def write_sequences(
     tasks: Sequence[str], source: TaskSource, folder: Path, harness: HarnessProcess
 ) -> Path:
     """Write the distinct sequences of tasks, one per line, and return the file.
@@ -50,7 +50,7 @@ def sequences_of(
     return file
 
 
-def variants_of(
+def write_variants(
     task: str,
     source: TaskSource,
     harness: HarnessProcess,

@@ -179,9 +179,12 @@ def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     if model.kind != "none" and not is_pinned:
         raise _unpinned_error()
     if model.kind == "local":
-        registered = read_entry.entry.weights if read_entry is not None else None
-        if registered is not None and model.weights.items() <= registered.files.items():
-            return registered_weights(registered)
+        registered_source = read_entry.entry.weights if read_entry is not None else None
+        if (
+            registered_source is not None
+            and model.weights.items() <= registered_source.files.items()
+        ):
+            return registered_weights(registered_source)
         raise AuditRefused(
             "the weights are only on the contributor's machine",
             "ask for a public copy and add it to the model registry (docs/maintainer/models.md), "

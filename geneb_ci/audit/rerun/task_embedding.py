@@ -23,8 +23,8 @@ from geneb_ci.audit.rerun.scoring import (
     RESCORED_FILE,
     merged_rescorings,
     read_rescored,
-    sequences_of,
-    variants_of,
+    write_sequences,
+    write_variants,
 )
 from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
@@ -101,14 +101,16 @@ def task_matrix(
         for sequence in sequences
         if sequence in embedding_locations
     )
-    stored_matrices = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
+    stored_matrices = {
+        name: np.load(work.task_folder(name) / EMBEDDINGS, mmap_mode="r") for name in tasks
+    }
     matrices = stored_matrices if computed is None else stored_matrices | {task: computed}
     first_task, first = next(iter(matrices.items()))
-    for task_id, compared in matrices.items():
-        if (compared.shape[1], compared.dtype) != (first.shape[1], first.dtype):
+    for task_id, embeddings in matrices.items():
+        if (embeddings.shape[1], embeddings.dtype) != (first.shape[1], first.dtype):
             raise ResultRefused(
-                f"task {task_id} has embeddings of {compared.shape[1]} numbers of "
-                f"{compared.dtype}; expected {first.shape[1]} of {first.dtype}, as task "
+                f"task {task_id} has embeddings of {embeddings.shape[1]} numbers of "
+                f"{embeddings.dtype}; expected {first.shape[1]} of {first.dtype}, as task "
                 f"{first_task} has, with which it shares sequences",
                 "an extractor has to return embeddings of one width and one dtype for every task",
             )
@@ -168,20 +170,20 @@ class TaskRuns:
     @property
     def noise(self) -> str:
         """The dtype whose noise the jittered copies have."""
-        declared = self.prepared.settings.noise
-        precision = precision_of(declared, self.repeatabilities)
-        return declared if precision is None else precision.noise
+        declared_dtype = self.prepared.settings.noise
+        precision = precision_of(declared_dtype, self.repeatabilities)
+        return declared_dtype if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:
-        file = self.prepared.work.task(task) / SEQUENCES
+        file = self.prepared.work.task_folder(task) / SEQUENCES
         return file.read_text(encoding="ascii").splitlines()
 
     def _embed(self, task: str, label: str) -> EmbeddedTask:
         """Embed the new sequences of a task, and keep the embeddings of all its sequences."""
         import numpy as np  # slow to import, and only needed here
 
-        work, folder = self.prepared.work, self.prepared.work.task(task)
-        file = sequences_of([task], self.prepared.source, folder, self.prepared.runner.harness)
+        work, folder = self.prepared.work, self.prepared.work.task_folder(task)
+        file = write_sequences([task], self.prepared.source, folder, self.prepared.runner.harness)
         sequences = self._sequences(task)
         new_rows = [
             row
@@ -191,16 +193,16 @@ class TaskRuns:
         unpublished_sequences = self._unpublished_sequences(task)
         runs = SandboxRuns(
             self.prepared,
-            sum(finished.seconds for finished in self.embedded.values()),
+            sum(task_facts.seconds for task_facts in self.embedded.values()),
             self.say,
             label,
         )
-        embeddings, computed = None, None
+        embeddings, new_embeddings = None, None
         if new_rows or unpublished_sequences:
             new_sequences = [*(sequences[row] for row in new_rows), *unpublished_sequences]
             embeddings = runs.embed(new_sequences, len(new_rows))
-            computed = embeddings.values[: len(new_rows)] if new_rows else None
-        matrix = task_matrix(task, sequences, computed, self.embedding_locations, work)
+            new_embeddings = embeddings.values[: len(new_rows)] if new_rows else None
+        matrix = task_matrix(task, sequences, new_embeddings, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
         work.keep_matrix(folder / EMBEDDINGS, matrix)
         if embeddings is not None and unpublished_sequences:
@@ -229,8 +231,8 @@ class TaskRuns:
 
         Raises NothingChecked, with the message of the harness, when it fails.
         """
-        prepared, path = self.prepared, self.prepared.work.task(task) / FURTHER_FILE
-        variants_of(
+        prepared, path = self.prepared, self.prepared.work.task_folder(task) / FURTHER_FILE
+        write_variants(
             task,
             prepared.source,
             prepared.runner.harness,
@@ -254,7 +256,7 @@ class TaskRuns:
 
     def _score(self, task: str, label: str) -> Rescored:
         """Return the scores of a task, from the work folder or else computed."""
-        folder, settings = self.prepared.work.task(task), self.prepared.settings
+        folder, settings = self.prepared.work.task_folder(task), self.prepared.settings
         facts = self.embedded[task]
         work = self.prepared.work
         if work.has_result(folder / RESCORED_FILE):
@@ -266,11 +268,11 @@ class TaskRuns:
         further_files = (
             (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if facts.further else None
         )
-        computed = self.prepared.rescored(
+        new_scores = self.prepared.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further_files, self.plan.seed
         )
         work.note_result(folder / RESCORED_FILE)
-        return computed
+        return new_scores
 
 
 class SandboxRuns:

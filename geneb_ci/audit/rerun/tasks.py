@@ -130,7 +130,7 @@ def check_outcome(
     """
     fix = f"remove {path} and run the command again: only what is missing is computed"
     tasks = [choice.task for choice in plan.chosen]
-    folders = {task: work.task(task) for task in tasks}
+    folders = {task: work.task_folder(task) for task in tasks}
     missing_results = [
         folder / name
         for folder in folders.values()
@@ -207,8 +207,8 @@ def _task_comparisons(
     plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
 ) -> list[AuditedTask]:
     """Return the comparison of each task of a plan with its claims."""
-    claimed = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
-    return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
+    claims = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
+    return compare.compare(claims, rescoring, plan.chosen, subject.benchmark)
 
 
 def _environment_notes(

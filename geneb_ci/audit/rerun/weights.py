@@ -100,8 +100,10 @@ def fetch_weights(
         listing = list(itertools.islice(repository_files, LISTED_MAX + 1))
         _refuse_too_many(len(listing), LISTED_MAX)
         files = (entry for entry in listing if isinstance(entry, RepoFile))
-        chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
-        _refuse_large({file.path: file.size for file in chosen}, weights)
+        chosen_files = filter_repo_objects(
+            files, allow_patterns=patterns, key=lambda file: file.path
+        )
+        _refuse_large({file.path: file.size for file in chosen_files}, weights)
         api.snapshot_download(
             weights.location,
             revision=weights.revision,
@@ -183,10 +185,9 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
     """Verify a folder of weights by the commitment; return the SHA-256 of every file, by name.
 
-    Raises WeightsRefused for a link, for too many or too
-    large files, for a weight file that is missing, changed or not in the commitment, for a pickle
-    below sandbox level 2, for a malformed safetensors header, and for a configuration that names
-    code of another repository.
+    Raises WeightsRefused for a link, for too many or too large files, for a weight file that is
+    missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
+    safetensors header, and for a configuration that names code of another repository.
     """
     files = _files(folder)
     _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)

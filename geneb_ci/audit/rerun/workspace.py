@@ -144,7 +144,7 @@ class WorkFolder:
             processes.refuse_leftovers(self.scratch)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def task(self, task_id: str) -> Path:
+    def task_folder(self, task_id: str) -> Path:
         """Make the folder of a task, whose id is a valid file name, and return it."""
         folder = self.folder / "tasks" / task_id
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,14 +233,14 @@ class WorkFolder:
 
         Raises AuditRefused when settings other than seed and nonce differ.
         """
-        earlier = self.read_as(SETTINGS, WorkSettings)
-        if earlier is None:
+        pinned_settings = self.read_as(SETTINGS, WorkSettings)
+        if pinned_settings is None:
             self.keep(SETTINGS, settings.model_dump_json(indent=1) + "\n")
             return settings
         for setting, new_value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
         ).items():
-            first_value = getattr(earlier, setting)
+            first_value = getattr(pinned_settings, setting)
             if new_value != first_value:
                 option = OPTION_OF.get(setting)
                 raise AuditRefused(
@@ -250,7 +250,7 @@ class WorkFolder:
                     if option
                     else f"check out the version and files it began with, or remove {self.folder}",
                 )
-        return earlier
+        return pinned_settings
 
     def pin_weights(self, digests: dict[str, str]) -> None:
         """Keep the digests of all files of the weights, or compare them with the kept ones.
@@ -259,8 +259,8 @@ class WorkFolder:
         """
         settings = self.settings()
         if settings.weights is None:
-            pinned = settings.model_copy(update={"weights": digests})
-            self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
+            settings_with_weights = settings.model_copy(update={"weights": digests})
+            self.keep(SETTINGS, settings_with_weights.model_dump_json(indent=1) + "\n")
             return
         for file_name in sorted(settings.weights.keys() | digests.keys()):
             first_digest, digest = settings.weights.get(file_name), digests.get(file_name)
@@ -277,8 +277,8 @@ class WorkFolder:
         settings = self.settings()
         if settings.started_at is not None:
             return settings.started_at
-        with_start = settings.model_copy(update={"started_at": now})
-        self.keep(SETTINGS, with_start.model_dump_json(indent=1) + "\n")
+        settings_with_start = settings.model_copy(update={"started_at": now})
+        self.keep(SETTINGS, settings_with_start.model_dump_json(indent=1) + "\n")
         return now
 
     def settings(self) -> WorkSettings:
@@ -296,7 +296,7 @@ class WorkFolder:
 
         Raises AuditRefused if a file was changed.
         """
-        folder = self.task(task)
+        folder = self.task_folder(task)
         if not self.has_result(folder / EMBEDDED):
             return None
         facts = self.read_as(folder / EMBEDDED, EmbeddedTask)

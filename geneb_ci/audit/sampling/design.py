@@ -112,14 +112,14 @@ def parse_policy(raw: bytes, file: str) -> AuditPolicy:
 
 def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> None:
     """Raise BadConfiguration if a benchmark lacks tasks or regimes of the policy in a file."""
-    tasks = len(benchmark.tasks)
+    task_count = len(benchmark.tasks)
     strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
     unknown_regimes = [regime for regime in policy.regimes if regime not in benchmark.regimes]
-    if policy.drawn > tasks:
+    if policy.drawn > task_count:
         raise BadConfiguration(
             f"{file}: [audit] drawn = {policy.drawn} is more than the "
-            f"{plural(tasks, 'task')} of {benchmark.name}",
-            f"write drawn = {tasks} or less, and minimum_drawn no larger",
+            f"{plural(task_count, 'task')} of {benchmark.name}",
+            f"write drawn = {task_count} or less, and minimum_drawn no larger",
         )
     if policy.drawn < len(strata):
         raise BadConfiguration(
@@ -146,12 +146,13 @@ def policy_text(benchmark: Benchmark) -> str:
     """
     path = shipped("policy", POLICY_FILE)
     defaults, policy = load_policy(path), path.read_text("utf-8")
-    tasks = len(benchmark.tasks)
-    drawn = min(defaults.drawn, tasks)
+    task_count = len(benchmark.tasks)
+    drawn = min(defaults.drawn, task_count)
     sizes = [task.n_test for task in benchmark.tasks]
     rows = defaults.minimum_rows if None in sizes else sum(size or 0 for size in sizes)
+    detection_text = _detection_text(task_count, drawn)
     settings = {
-        "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_detection_text(tasks, drawn)}",
+        "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {detection_text}",
         "regimes": json.dumps(benchmark.regimes),
         "minimum_drawn": f"{min(defaults.minimum_drawn, drawn):<7} # drawn tasks that a row needs "
         "to be `audited`",
@@ -163,13 +164,13 @@ def policy_text(benchmark: Benchmark) -> str:
     return policy
 
 
-def _detection_text(tasks: int, drawn: int) -> str:
+def _detection_text(task_count: int, drawn: int) -> str:
     """Return as text the smallest number of raised tasks that is detected with `CONFIDENCE`."""
-    if drawn == tasks:
+    if drawn == task_count:
         return "all of them, so every raised one"
-    design = Design((tasks,))
+    design = Design((task_count,))
     raised_count = next(
-        m for m in range(1, tasks + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
+        m for m in range(1, task_count + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
     )
     return f"includes one of {raised_count} raised tasks with {percent(float(CONFIDENCE))}"
 
@@ -231,8 +232,8 @@ def drawable_cells(
         for name in benchmark.regimes
         if name in audited_regimes and submission.results.get(name)
     ]
-    claimed = {task for regime in regimes for task in submission.results[regime]}
-    tasks = [task for task in benchmark.task_ids if task in claimed]
+    claimed_tasks = {task for regime in regimes for task in submission.results[regime]}
+    tasks = [task for task in benchmark.task_ids if task in claimed_tasks]
     if not tasks:
         raise AuditRefused(
             "the submission has no score in a regime that is audited",
@@ -336,7 +337,7 @@ def detection_probability(
         miss_probabilities = [
             miss_probability(size, m, drawn_count, power) for m in range(min(size, fabricated) + 1)
         ]
-        top = min(fabricated, len(largest_miss) + len(miss_probabilities) - 2)
+        total_max = min(fabricated, len(largest_miss) + len(miss_probabilities) - 2)
         largest_miss = [
             max(
                 largest_miss[total - m] * miss_probabilities[m]
@@ -345,7 +346,7 @@ def detection_probability(
                     min(total, len(miss_probabilities) - 1) + 1,
                 )
             )
-            for total in range(top + 1)
+            for total in range(total_max + 1)
         ]
     return 1 - largest_miss[fabricated]
 
@@ -425,14 +426,14 @@ def sample_size_of(
     size of an earlier sample. Raises UsageProblem when `drawn` is less than the committed number or
     the earlier size.
     """
-    committed = commitment.policy.drawn
-    if drawn is not None and drawn < max(committed, drawn_before):
+    committed_count = commitment.policy.drawn
+    if drawn is not None and drawn < max(committed_count, drawn_before):
         raise UsageProblem(
-            f"--drawn {drawn} would make the sample smaller: {committed} tasks are committed"
-            + (f", and {drawn_before} were drawn before" if drawn_before > committed else ""),
+            f"--drawn {drawn} would make the sample smaller: {committed_count} tasks are committed"
+            + (f", and {drawn_before} were drawn before" if drawn_before > committed_count else ""),
             "a sample can only grow: pass a larger number, or leave out --drawn",
         )
-    return max(committed, drawn or 0, requested, drawn_before)
+    return max(committed_count, drawn or 0, requested, drawn_before)
 
 
 def parse_probability(argument: str, option: str) -> Fraction:

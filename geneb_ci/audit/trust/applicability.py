@@ -49,6 +49,7 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
+    """Folder of the submissions, if there is one."""
     plans: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
@@ -157,8 +158,8 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
     ]
     if model.kind == "local":
         # The model registry names a published copy: the same files, by their digests.
-        registered = {name: weights.files.get(name) for name in model.weights}
-        pairs.append(("weight files", registered, model.weights))
+        registered_files = {name: weights.files.get(name) for name in model.weights}
+        pairs.append(("weight files", registered_files, model.weights))
     else:
         pairs += [
             ("kind of weights", weights.kind, model.kind),
@@ -281,9 +282,9 @@ def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> N
             f"{minimum:,}",
             "audit again",
         )
-    if lacking := missing_cells(outcome, inputs):
+    if missing := missing_cells(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"cells were not recomputed: {first_and_more(lacking)}", "audit again"
+            POLICY, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
         )
 
 
@@ -299,11 +300,14 @@ def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
 def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
     """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
     current = inputs.submission(outcome.plan.commitment.model_id)
-    claimed = current.submission.results if current is not None and current.submission else None
+    claimed_results = (
+        current.submission.results if current is not None and current.submission else None
+    )
     return [
         name
         for name in inputs.policy.regimes
-        if name not in outcome.plan.commitment.regimes and (claimed is None or claimed.get(name))
+        if name not in outcome.plan.commitment.regimes
+        and (claimed_results is None or claimed_results.get(name))
     ]
 
 

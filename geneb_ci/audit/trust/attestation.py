@@ -87,7 +87,7 @@ SCORE_EVIDENCE: Mapping[Evidence, EvidenceByRerun] = {
         ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED
     ),
 }
-"""The evidence for the scores of a row, by the evidence of the row."""
+"""Evidence of a row, mapped to the evidence for the scores of its tasks."""
 
 
 class FieldGroup(NamedTuple):

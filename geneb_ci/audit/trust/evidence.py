@@ -437,8 +437,8 @@ def reasons(model_id: str, document: Document, evidence: RepositoryEvidence) -> 
 def audits_text(decision: Decision) -> str:
     """Return the text of the board about a row's audits: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
-    audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
-    return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
+    tasks_text = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
+    return "; ".join(filter(None, (tasks_text, recomputed.text if recomputed else "")))
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:

@@ -22,7 +22,7 @@ from geneb_ci.submission.names import skeleton
 from reference_harness.formats.text import plural
 
 SIGNERS = 2
-"""Number of people whose audits a reproduced row needs, so that no single one can invent it."""
+"""Number of people whose audits a reproduced row needs, so that nobody can invent it alone."""
 NO_SANDBOX = 0
 """Sandbox level without confinement: such an audit never counts, for or against a row."""
 DIGEST_DIGITS = 16
@@ -577,13 +577,13 @@ def _unconfirmed_reason(
     """Return why these audits confirm no score that the board shows."""
     if not audits:
         return "no audit counts"
-    largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
-    if shortfall := shortcoming(largest, requirements):
-        return f"audit {largest.audit_id} is not enough: {shortfall}"
+    largest_audit = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
+    if shortfall := shortcoming(largest_audit, requirements):
+        return f"audit {largest_audit.audit_id} is not enough: {shortfall}"
     if recomputation is None:
         return "no audit counts"
-    varied = "" if recomputation.facts.varied else f"; {UNVARIED_TEXT}"
-    return f"no audit of tasks counts; {recomputation.text}{varied}"
+    varied_text = "" if recomputation.facts.varied else f"; {UNVARIED_TEXT}"
+    return f"no audit of tasks counts; {recomputation.text}{varied_text}"
 
 
 def _fresh_set_text(audits: Iterable[Audit]) -> str:
@@ -604,7 +604,7 @@ def _summary(
 ) -> Summary | None:
     if not basis:
         return None
-    largest = max(
+    largest_facts = max(
         (audit.by_receipt for audit in basis if audit.by_receipt),
         key=lambda facts: facts.embedded,
         default=None,
@@ -615,6 +615,6 @@ def _summary(
         date=max(audit.date for audit in basis),
         sandbox=min(audit.sandbox for audit in basis),
         agrees=agrees,
-        cells=f"{largest.equal}/{largest.cells}" if largest else "",
-        rows=largest.embedded if largest else 0,
+        cells=f"{largest_facts.equal}/{largest_facts.cells}" if largest_facts else "",
+        rows=largest_facts.embedded if largest_facts else 0,
     )
