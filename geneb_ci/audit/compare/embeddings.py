@@ -450,13 +450,13 @@ def direction_of(
 def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
     import numpy as np  # slow to import, and only needed here
 
-    rows = task.is_outside_supports
-    committed = task.committed[rows].astype(np.float64)
-    rounded = receipt_values(rerun[rows], task.entry.scale_log2).astype(np.float64)
+    is_compared = task.is_outside_supports
+    committed = task.committed[is_compared].astype(np.float64)
+    rounded = receipt_values(rerun[is_compared], task.entry.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(committed, task.entry.scale_log2)
-    return label_strata(task.task, difference, features, task.labels[rows], task.full_probe)
+    return label_strata(task.task, difference, features, task.labels[is_compared], task.full_probe)
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
@@ -489,14 +489,16 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     # Each drawn embedding represents many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
     loss_reduction = 0.0
-    for split, in_part, row_count in (
+    for split, is_in_part, row_count in (
         (TRAINING, is_training & is_drawn, task.entry.train),
         (TEST, ~is_training & is_drawn, task.entry.test),
     ):
-        part = DrawnPart(split, task.committed[in_part], rounded[in_part], task.labels[in_part])
+        part = DrawnPart(
+            split, task.committed[is_in_part], rounded[is_in_part], task.labels[is_in_part]
+        )
         slopes = gradients(part, scale, task.influence, probe)
         loss_reduction += largest_loss_reduction(
-            part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
+            part, scaled(rerun[is_in_part], scale), tolerances[is_in_part], slopes, scale, row_count
         )
     return float(rounded_for_record(np.array([loss_reduction]))[0])
 

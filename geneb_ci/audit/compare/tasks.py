@@ -139,25 +139,27 @@ def compare(
     benchmark, has other noise or lacks a task, or if a task has no claim.
     """
     _require_measured(rescored, benchmark)
-    cells = {
+    regimes_by_task = {
         choice.task: list(_claimed_regimes(choice.task, claimed, rescored, benchmark))
         for choice in chosen
     }
-    if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
+    if not regimes_by_task or (
+        empty := [task for task, regimes in regimes_by_task.items() if not regimes]
+    ):
         objection = (
             f"the submission claims no score on task {empty[0]}"
-            if cells
+            if regimes_by_task
             else "the plan has no task"
         )
         raise NothingChecked(
             f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
-    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
+    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, regimes_by_task.values())))
     tasks = []
     for choice in chosen:
         regimes = {
             name: _cell_comparison(rescored, choice.task, name, claimed, alarm_rate)
-            for name in cells[choice.task]
+            for name in regimes_by_task[choice.task]
         }
         verdict = task_verdict(regimes.values())
         tasks.append(

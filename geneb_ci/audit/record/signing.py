@@ -168,8 +168,8 @@ class Signing:
             if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
                 continue
             name = f"{path.parent.name}/{path.name}"
-            counts = repository.history.is_valid(name, repository.history.files[name])
-            if counts and event.plan == plan and shown_on in {None, event.shown_on}:
+            is_counted = repository.history.is_valid(name, repository.history.files[name])
+            if is_counted and event.plan == plan and shown_on in {None, event.shown_on}:
                 return path
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
         heads = heads_for_statement(repository, committed_name(plan))
