@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -43,6 +44,19 @@ class Installed(MiniRepository):
         self.boxed, self.harness_alone = True, harness_alone
         yield
         self.boxed, self.harness_alone = before
+
+    @contextlib.contextmanager
+    def without_audits(self) -> Iterator[None]:
+        """Set the audits of earlier tests aside: their draws would be compared with new ones."""
+        audits, earlier_audits = self.root / "leaderboard/audits", self.root / "earlier-audits"
+        audits.mkdir(parents=True, exist_ok=True)
+        audits.rename(earlier_audits)
+        audits.mkdir()
+        try:
+            yield
+        finally:
+            shutil.rmtree(audits)
+            earlier_audits.rename(audits)
 
     @property
     def _before(self) -> Path | None:

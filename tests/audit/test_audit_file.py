@@ -345,15 +345,16 @@ def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(
     installed: Installed,
 ) -> None:
     again = ("geneb_ci", "audit", FILE, "--practice", "--work", "practice", "--key", "key.pem")
-    done = installed.run(*again)
-    assert "anybody can foresee the draw" in done.stderr
-    (record,) = record_files(installed.root / "leaderboard/audits")
-    plan = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]["plan"]
-    assert plan["beacon"]["kind"] == "practice"
-    verified = installed.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
-    assert json.loads(verified.stdout)["records"][0]["verified"]
-    why = installed.run("geneb_ci", "explain", MODEL).stdout
-    assert "by a practice draw, which anybody could foresee" in " ".join(why.split())
-    refused = installed.run(*again, "--beacon-file", "round.json", check=False)
-    assert refused.returncode == 2
-    assert "--practice cannot be combined with --beacon-file" in refused.stderr
+    with installed.without_audits():
+        done = installed.run(*again)
+        assert "anybody can foresee the draw" in done.stderr
+        (record,) = record_files(installed.root / "leaderboard/audits")
+        plan = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]["plan"]
+        assert plan["beacon"]["kind"] == "practice"
+        verified = installed.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
+        assert json.loads(verified.stdout)["records"][0]["verified"]
+        why = installed.run("geneb_ci", "explain", MODEL).stdout
+        assert "by a practice draw, which anybody could foresee" in " ".join(why.split())
+        refused = installed.run(*again, "--beacon-file", "round.json", check=False)
+        assert refused.returncode == 2
+        assert "--practice cannot be combined with --beacon-file" in refused.stderr

@@ -455,31 +455,26 @@ class Noisy(KmerExtractor):
 @pytest.mark.parametrize("copied", ["set aside"], indirect=True)
 def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_tasks(kmers, copied):
     copied.rename(kmers.root / copied.name)  # the board would have no row of some tasks
-    # The draws of tests before this one would be compared with this one's.
-    audits, earlier_audits = kmers.root / "leaderboard/audits", kmers.root / "earlier-audits"
-    audits.rename(earlier_audits)
-    audits.mkdir()
-    code = kmers.root / "submissions/extractors/noisy.py"
-    code.parent.mkdir(exist_ok=True)
-    code.write_text(NOISY, encoding="utf-8")
-    noisy = ("--extractor", "submissions/extractors/noisy.py:Noisy", "--option", "k=2")
-    harnessed(kmers, "noisy", *noisy, "--tasks", "mini_tf")
-    done = audited(kmers, "noisy")
-    (aborted,) = kmers.root.glob("leaderboard/audits/noisy/*.aborted.json")
-    assert done.returncode == 3
-    assert "the receipt is weak: in another batch the extractor gives the same " in done.stderr
-    message = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
-    assert f"{message}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
+    with kmers.without_audits():
+        code = kmers.root / "submissions/extractors/noisy.py"
+        code.parent.mkdir(exist_ok=True)
+        code.write_text(NOISY, encoding="utf-8")
+        noisy = ("--extractor", "submissions/extractors/noisy.py:Noisy", "--option", "k=2")
+        harnessed(kmers, "noisy", *noisy, "--tasks", "mini_tf")
+        done = audited(kmers, "noisy")
+        (aborted,) = kmers.root.glob("leaderboard/audits/noisy/*.aborted.json")
+        assert done.returncode == 3
+        assert "the receipt is weak: in another batch the extractor gives the same " in done.stderr
+        message = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
+        assert f"{message}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
 
-    kmers.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "tasks.json")
-    done = kmers.run("geneb_ci", "audit", "run", "tasks.json", "--key", "key.pem", check=False)
-    assert done.returncode == 11, done.stdout + done.stderr
-    assert "differs: an embedding depends on the order or the batch of its " in done.stdout
-    assert outcome_in(record_of(kmers, "noisy"))["verdict"] == "differs"
-    shutil.rmtree(code.parent)
-    (kmers.root / "submissions/noisy.json").unlink()
-    shutil.rmtree(audits)
-    earlier_audits.rename(audits)
+        kmers.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "tasks.json")
+        done = kmers.run("geneb_ci", "audit", "run", "tasks.json", "--key", "key.pem", check=False)
+        assert done.returncode == 11, done.stdout + done.stderr
+        assert "differs: an embedding depends on the order or the batch of its " in done.stdout
+        assert outcome_in(record_of(kmers, "noisy"))["verdict"] == "differs"
+        shutil.rmtree(code.parent)
+        (kmers.root / "submissions/noisy.json").unlink()
     (kmers.root / copied.name).rename(copied)
 
 
