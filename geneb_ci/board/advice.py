@@ -120,7 +120,7 @@ class Advice(StrictModel):
     tasks: list[str]
     """Ids of the tasks that match species and category; all have the same weight."""
     labels: list[str]
-    """Names of these tasks."""
+    """Names of the matching tasks, in the order of `tasks`."""
     considered: Count
     """Number of models that meet size and evidence, and are ranked in each regime shown."""
     regimes: list[RegimeAdvice]

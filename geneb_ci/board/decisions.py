@@ -234,10 +234,12 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
         np.sqrt(scores.variance[subset]),
         subset[np.argsort(-scores.values[subset])],
     )
-    first = descending[0]
-    reach = student_quantile(critical, np.minimum(scores.freedom[subset], scores.freedom[first]))
-    highest_possible = scores.values[subset] + reach * (errors + math.sqrt(scores.variance[first]))
-    contenders = subset[highest_possible >= scores.values[first]]
+    highest = descending[0]
+    reach = student_quantile(critical, np.minimum(scores.freedom[subset], scores.freedom[highest]))
+    highest_possible = scores.values[subset] + reach * (
+        errors + math.sqrt(scores.variance[highest])
+    )
+    contenders = subset[highest_possible >= scores.values[highest]]
     # Most are beaten by a model of the front: one with a smaller variance than every higher model.
     # If all degrees of freedom are infinite, comparing with the front is enough.
     least_variance = np.minimum.accumulate(scores.variance[descending])

@@ -119,7 +119,7 @@ def translated_errors(
     except HfHubHTTPError as error:
         raise _status_problem(error, resource, writing=writing) from error
     except httpx.HTTPStatusError as error:
-        raise UnknownOutcome(f"status {error.response.status_code}") from error
+        raise UnknownOutcome(f"the Hub answers {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
         raise HubRefused(
             "HF_HUB_OFFLINE is set, so the Hub cannot be reached", "unset HF_HUB_OFFLINE"
@@ -181,8 +181,8 @@ def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Excepti
     )
     status = failure.status
     if failure.by_hub and status in _FAULTS:
-        fault, _, fix = _FAULTS[status]
-        return fault(message, fix)
+        fault_class, _, fix = _FAULTS[status]
+        return fault_class(message, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
         return StorageFailed(message)  # the next try gets a new upload token
     return HubRefused(message, _STORAGE_FIX)
@@ -216,9 +216,9 @@ def _status_problem(
             f"{resource} does not exist, or the token may not read it", _creation_command(resource)
         )
     if status in _FAULTS:
-        fault, message, fix = _FAULTS[status]
+        fault_class, message, fix = _FAULTS[status]
         verb = "write to" if writing else "read"
-        return fault(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
+        return fault_class(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
     return retryable_fault(status, headers) or _refused(error, resource, status)
 
 

@@ -330,7 +330,7 @@ def _events(
         levels_before, log_size_before = dict(levels_by_model), rows.log_size
         for change in step.changes:
             rows.apply(change)
-        changed_models = {model for change in step.changes if (model := _model(change))}
+        changed_models = {model for change in step.changes if (model := _changed_model(change))}
         if any(change.path.startswith(f"{AUDIT_LOG}/") for change in step.changes):
             changed_models |= rows.logged_since(log_size_before) & set(rows.submissions)
         # A policy change may affect every row, an audit or submission only its own.
@@ -344,7 +344,7 @@ def _events(
                 del levels_by_model[model]
 
 
-def _model(change: HistoryChange) -> str | None:
+def _changed_model(change: HistoryChange) -> str | None:
     return submitted_model(change.path) or audited_model(change.path)
 
 

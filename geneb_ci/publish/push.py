@@ -399,5 +399,5 @@ class RollbackIntent:
         )
 
     def message(self, generation: Generation) -> str:
-        """Return the commit message, with the generation and the commits rolled back."""
+        """Return the commit message, with the generation and the newest commit rolled back."""
         return _message("Roll back to board", generation, f"Covers: {self.covers}")
