@@ -40,14 +40,15 @@ _PUBLIC = {
 """Public names of this package, by the module that defines them."""
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 _CALLABLE_PACKAGES = ("check", "audit", "board")
-"""Packages that share their name with a function of `geneb_ci.api`; a call of one calls it."""
+"""Packages that share their name with a function of `geneb_ci.api`; a call of the package calls
+the function."""
 
 # Every element is a string; ruff does not look into what is unpacked.
 __all__ = ["__version__", *_CALLABLE_PACKAGES, *_MODULE_OF]  # noqa: PLE0604
 
 
-class _CalledPackage(types.ModuleType):
-    """A package that can be called like the function of its name: both are `geneb_ci.<name>`."""
+class _CallablePackage(types.ModuleType):
+    """A package that is also a function: a call of `geneb_ci.check` calls `geneb_ci.api.check`."""
 
     def __call__(self, *arguments: object, **options: object) -> object:
         """Call the function of `geneb_ci.api` that has the name of this package."""
@@ -61,13 +62,16 @@ class _CalledPackage(types.ModuleType):
         return function
 
 
-def make_called(package: str) -> None:
-    """Make a package callable like the function of its name; its modules stay importable."""
-    sys.modules[package].__class__ = _CalledPackage
+def make_callable(package: str) -> None:
+    """Make a package callable: a call calls the function of `geneb_ci.api` with its name.
+
+    The modules of the package stay importable.
+    """
+    sys.modules[package].__class__ = _CallablePackage
 
 
 def __getattr__(name: str) -> object:
-    """Return what a public name means, imported now. Raise AttributeError for another name."""
+    """Import and return the object with a public name. Raises AttributeError for another name."""
     if name in _CALLABLE_PACKAGES:
         return importlib.import_module(f"geneb_ci.{name}")
     if name not in _MODULE_OF:

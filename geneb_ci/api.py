@@ -19,7 +19,7 @@ from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, la
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.processes import module_command
-from reference_harness.formats.text import Say, silent
+from reference_harness.formats.text import Say, plural, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
-"""A function of results and their number, which yields the results and may show progress."""
+"""A function of an iterable and its length that yields the elements, and may show progress."""
 STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
@@ -81,7 +81,10 @@ class CheckReport(Report):
 
 @contextlib.contextmanager
 def _notebook_report() -> Iterator[None]:
-    """Make the report of SubmissionsRefused a CheckReport, which a notebook shows as a table."""
+    """Turn the report of a SubmissionsRefused into a CheckReport, which notebooks show as a table.
+
+    The exception is raised again.
+    """
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
@@ -160,17 +163,17 @@ def check(
         report = _check_files(files, unreadable, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
     if known_findings is not None:
-        report.without(known_findings, rules)
+        report.remove_known(known_findings, rules)
     return report
 
 
 def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     """Check the commit HEAD of a clone as the server would check a pull request to `base`.
 
-    `base` is a branch or commit; None means main of the remote `upstream`, of `origin` or of the
-    clone. The verdict is in `proposal` of the report. Raises NothingChecked outside of a clone of
-    submissions, where no base is found and where HEAD adds nothing to it; and BadRepository where
-    git fails.
+    `base` is a branch or commit; None means the first that exists of main of the remote `upstream`,
+    of `origin` and of the clone. The verdict is in `proposal` of the report. Raises NothingChecked
+    outside of a clone of submissions, if no base is found, or if HEAD adds nothing to the base; and
+    BadRepository if git fails.
     """
     from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
 
@@ -195,7 +198,10 @@ def _check_report(report: Report) -> CheckReport:
 
 
 def _submissions_folder(layout: Layout) -> list[Path]:
-    """Return the folder of submissions. Raises UsageProblem outside of a repository."""
+    """Return the repository's folder of submissions, as the only element of a list.
+
+    Raises UsageProblem outside of a repository.
+    """
     if layout.submissions is None:
         raise UsageProblem(
             "no submission is named, and the current folder is not in a repository",
@@ -212,7 +218,7 @@ def _check_files(
 ) -> CheckReport:
     """Return the report on all files.
 
-    A BadConfiguration is raised before the first result, and added to the report after it.
+    If no file could be checked, a BadConfiguration is raised; else it is added to the report.
     """
     report = CheckReport(rules=len(checker.rules), unreadable=[*unreadable])
     try:
@@ -247,7 +253,8 @@ def _check_bytes(
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
         raise UsageProblem(
-            f"{STDIN} (standard input) is named with {len(sources) - 1} other files, expected none",
+            f"{STDIN} (standard input) is named with {plural(len(sources) - 1, 'other file')}, "
+            "expected none",
             "check standard input and the files with two commands",
         )
     content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
@@ -449,7 +456,7 @@ def audit(
     say: Say = silent,
     show: Say = silent,
 ) -> "AuditResult":
-    """Carry the audit of a file as far as possible now; the next call continues from its results.
+    """Take as many steps of the audit of a file as possible now; another call continues from them.
 
     `sample` is what is drawn: "tasks", or "embeddings" of the submission's receipt, of which `size`
     is "standard", "full" or the number of test embeddings of each regime. `receipt` is the folder
@@ -520,10 +527,10 @@ def recommend(
     """Return the models of a folder that meet a need, ordered by their mean over matching tasks.
 
     The folder contains submissions, which are checked first, or a board that `build` wrote.
-    `species` is a species or a kingdom. `regime` is a regime, or "hundreds" for a number of
-    labelled examples between two regimes. `max_params` is a number or a text such as "500M",
-    `memory` is the GPU's memory in gigabytes, `margin` the loss of MCC that is accepted for a
-    smaller model. Letter case of names does not matter. Without `cache`, every result is computed
+    `species` is a species or a kingdom. `regime` is a regime, or "hundreds" for hundreds of
+    labelled examples, which lie between two regimes. `max_params` is a number or a text such as
+    "500M", `memory` is the GPU's memory in gigabytes, `margin` the loss of MCC that is accepted for
+    a smaller model. Letter case of names does not matter. Without `cache`, every result is computed
     again. Where no task matches or no model meets the need, `regimes` is empty. Raises UsageProblem
     for an unknown name, and the exceptions of `build`.
     """
@@ -557,10 +564,10 @@ def compare(
 
     Name each as on the command line: a file, or FILE=DIR with the folder of its predictions. If
     both have predictions, the intervals come from `resamples` resamples of the test sequences,
-    otherwise of the tasks (default: 2,000). `benchmark` is the file of another definition.
-    `regimes` of the result has the regimes that both models have. Raises UsageProblem for the
-    same model twice, or for two benchmarks; and NothingChecked for a file that cannot be read, and
-    where the models share no score.
+    otherwise of the tasks (default: 2,000). `benchmark` is the file of another benchmark
+    definition. `regimes` of the result has the regimes that both models have. Raises UsageProblem
+    for the same model twice, or for two benchmarks; and NothingChecked for a file that cannot be
+    read, or if no score of the two models can be compared.
     """
     from geneb_ci.receipt.compared import RESAMPLES, compared_regimes, scored_model  # 0.3 s
     from geneb_ci.render.results import ModelComparison

@@ -39,9 +39,9 @@ class TaskAudit:
     overlap: int
     """Number of test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
-    """Number of these test sequences that never have their test label in training."""
+    """Number of test sequences that are training sequences, but never with their test label."""
     overlap_reverse: int
-    """Number of test sequences of which only the reverse complement is a training sequence."""
+    """Number of test sequences that are no training sequence, but whose reverse complement is."""
 
     @property
     def clean(self) -> bool:

@@ -39,7 +39,7 @@ class Workers:
             raise
 
     def close(self, error_class: object = None) -> None:
-        """End the workers, also busy ones if an error of the class `error_class` was raised."""
+        """End the workers; busy ones are killed if `error_class` is the class of an error."""
         pool, self._pool, self._count = self._pool, None, 0
         if pool is not None:
             pool.__exit__(error_class)

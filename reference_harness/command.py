@@ -58,7 +58,7 @@ class RunContext(NamedTuple):
     """The cluster and the listeners of a run, shared by several runs of one call."""
 
     cluster: "Cluster | None"
-    """None to run on this machine."""
+    """The cluster to run on; None for this machine."""
     listeners: progress.Listeners
     label: str = ""
     """Prefix of this run's lines, if there are several runs."""
@@ -262,7 +262,7 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write the requested files, and return the lines that name them."""
+    """Write the requested files, and return lines for the user with their paths."""
     write_json(settings.output, record.model_dump())
     task_count = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {task_count}, model_id {record.model_id}"

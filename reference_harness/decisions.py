@@ -51,13 +51,13 @@ class FurtherEmbeddings:
     """Split of each sequence, such as "test"; `FRESH` for new sequences."""
     kinds: Sequence[str]
     rows: npt.NDArray[np.int64]
-    """Index in its split of the original of each variant; a running number of a fresh sequence."""
+    """Index, in its split, of each variant's original sequence; a running number of a fresh one."""
     labels: Labels
     """Labels of the fresh sequences; meaningless for variants."""
     embeddings: Features
 
     def indices_of(self, split: str, kind: str | None = None) -> npt.NDArray[np.int64]:
-        """Return the indices of the sequences of a split, and of a kind unless it is None."""
+        """Return the indices of the sequences with this split and, unless it is None, this kind."""
         kinds = self.kinds
         return np.array(
             [
@@ -218,13 +218,13 @@ class FewShotDraws(NamedTuple):
     """The training sequences drawn for each fit of one few-shot regime, as indices."""
 
     published: Sequence[npt.NDArray[np.int64]]
-    """Draws of the benchmark's seeds."""
+    """Indices that each seed of the benchmark draws."""
     others: Sequence[npt.NDArray[np.int64]]
-    """Draws of other seeds."""
+    """Indices that each other seed draws."""
     shots: int
-    """Number of sequences of a class."""
+    """Number of sequences drawn of each class."""
     seeds: Sequence[int]
-    """The other seeds."""
+    """The other seeds, in the order of `others`."""
 
 
 def few_shot_draws(

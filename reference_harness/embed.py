@@ -29,7 +29,7 @@ on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
 """Most sequences per call: 512 MiB of embeddings with 4,096 columns."""
 SAMPLE_SIZE = 64
-"""Number of sequences of a sample whose tokens are counted to estimate the tokens per sequence."""
+"""Number of sampled sequences whose tokens are counted, to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
@@ -209,7 +209,10 @@ def calls(
         width = embeddings.shape[1]
         if not np.isfinite(embeddings).all():
             row = int(np.flatnonzero(~np.isfinite(embeddings).all(axis=1))[0])
-            msg = f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} has NaN or infinity"
+            msg = (
+                f"{label}: the embedding of {batch[row][:LETTERS_SHOWN]!r} has NaN or infinity, "
+                "expected finite numbers"
+            )
             raise EmbeddingError(msg)
         yield rows, unit_embeddings(embeddings) if extractor.is_unit else embeddings
 

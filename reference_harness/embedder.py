@@ -44,8 +44,8 @@ class EmbedJob:
     measured_sequences: list[str] = field(default_factory=list)
     """All distinct sequences of the task; how many of their letters are read is measured."""
     share: tuple[int, int] | None = None
-    """Index of this part and number of parts of the planned calls; None for the whole job. In a
-    part, neither letters nor drift are measured."""
+    """Index of this part, and number of parts into which the planned calls are divided; None for
+    the whole job. In a part, neither letters nor drift are measured."""
 
     def parts(self, count: int, *, by_calls: bool) -> "list[EmbedJob]":
         """Return at most `count` parts of the job for different processes, none of them empty.

@@ -60,7 +60,7 @@ def _metadata_values(distribution: importlib.metadata.Distribution, field: str) 
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
-    """Return the versions of `packages` and of every other distribution that the extractor uses.
+    """Return `packages()` and the version of every other distribution that the extractor uses.
 
     A distribution counts as used if one of its modules is imported after the built extractor has
     embedded a short sequence. A failure to embed it is ignored, as the first task will fail too.
@@ -122,7 +122,7 @@ def _normalised_name(name: str) -> str:
 
 
 def harness() -> "HarnessRef":
-    """Return the version; in a checkout also the commit and whether the working tree differs."""
+    """Return the harness's version; in a checkout also the commit, and whether files differ."""
     folder = Path(__file__).resolve().parent
     commit = _git(folder, "rev-parse", "HEAD") if _is_tracked(folder) else None
     changed = _git(folder, "status", "--porcelain", "--", ".", "../schemas") if commit else ""
@@ -136,7 +136,7 @@ def harness() -> "HarnessRef":
 
 
 def _is_tracked(folder: Path) -> bool:
-    """Whether git tracks this file; a repository may also contain an untracked installation."""
+    """Whether git tracks this module; a repository may also contain an untracked installation."""
     return bool(_git(folder, "ls-files", "--", Path(__file__).name))
 
 
@@ -200,7 +200,7 @@ def tf32(device: str) -> bool:
 
 
 def _flags_on(torch: Any) -> list[str]:  # the module
-    """Return the names of `FLAGS` that are on, or unknown to torch."""
+    """Return the names of `FLAGS` that are on, or whose state torch cannot report."""
 
     def is_on(flag: str) -> bool:
         try:
@@ -246,7 +246,7 @@ FLAGS = (
 )
 """Boolean settings below `torch.backends` that select kernels and their precision."""
 MIXED = "mixed"
-"""Precision of matrix products that differs between kinds of device."""
+"""Recorded as the precision of matrix products if it differs between kinds of device."""
 ATTENTION_KERNELS = ("flash", "mem_efficient", "math", "cudnn")
 """Kernels of torch's scaled dot-product attention, which chooses among the allowed ones."""
 

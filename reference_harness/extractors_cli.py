@@ -20,7 +20,7 @@ ERRORS_EXIT_CODE = 11
 
 
 AUTO = "auto"
-"""Value of --token-budget that has the budget measured."""
+"""Value of --token-budget with which the budget is measured."""
 
 
 class TokenBudget(click.ParamType[int | str]):
@@ -199,7 +199,7 @@ def check(
         report = {"version": 2, "extractor": spec, "counts": counts, "results": result_objects}
         click.echo(json.dumps(report, indent=2))
     else:
-        _table(spec, results)
+        _print_table(spec, results)
     if any(r.is_refused() for r in results):
         sys.exit(ERRORS_EXIT_CODE)
 
@@ -208,7 +208,7 @@ def _count(results: list["PropertyResult"], outcome: str) -> int:
     return sum(r.outcome == outcome for r in results)
 
 
-def _table(spec: str, results: list["PropertyResult"]) -> None:
+def _print_table(spec: str, results: list["PropertyResult"]) -> None:
     """Print one line per property; texts of the extractor are printed without markup."""
     from rich.console import Console  # 30 ms that JSON does not need
     from rich.table import Table
@@ -216,7 +216,7 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
 
     from .conformance import Outcome  # numpy, after worker threads are set
 
-    verdict_texts = {
+    outcome_texts = {
         Outcome.HOLDS: Text("ok", "green"),
         Outcome.FAILS: Text("FAIL", "red"),
         Outcome.NOT_VERIFIED: Text("not verified", "yellow"),
@@ -231,12 +231,16 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
     for result, further_text in _folded(results):
-        verdict = verdict_texts[result.outcome] if result.ran else Text("not run", "red")
+        outcome_text = outcome_texts[result.outcome] if result.ran else Text("not run", "red")
         result_text = Text(_printable(result.sentence))
         if result.example:
             result_text.append(f"\n{_printable(result.example)}", "dim")
-        numbers = (_number(result.measured), _number(result.tolerance)) if has_measurements else ()
-        table.add_row(verdict, f"{result.property}{further_text}", result_text, *numbers)
+        numbers = (
+            (_distance_text(result.measured), _distance_text(result.tolerance))
+            if has_measurements
+            else ()
+        )
+        table.add_row(outcome_text, f"{result.property}{further_text}", result_text, *numbers)
     console = Console()
     console.print(table)
     not_run_count = sum(not r.ran for r in results)
@@ -263,7 +267,11 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
 
 
 def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
-    """Yield the results to print, with the number of following ones not run for the same reason."""
+    """Yield the results to print, each with a text after the name of its property.
+
+    Of successive results that were not run for the same reason, only the first is printed; its text
+    is the number of the others.
+    """
     for reason, group in itertools.groupby(results, lambda r: "" if r.ran else r.sentence):
         first_result, *further_results = group
         yield (
@@ -278,5 +286,5 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _number(measured: float | None) -> str:
+def _distance_text(measured: float | None) -> str:
     return "" if measured is None else f"{measured:.1e}"

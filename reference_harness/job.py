@@ -57,7 +57,7 @@ class ScoredRegime(NamedTuple):
     fits: list[probe.Fit]
     """One per seed, or a single one for all seeds if no sequences are drawn."""
     predictions: list[Labels]
-    """The (m,) predicted labels of each seed, which the digests cover."""
+    """The (m,) predicted labels of each seed, of which the record has a digest."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Job:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The result of a worker."""
+    """The scores of one task, computed by a worker."""
 
     task_id: str
     dim: int

@@ -162,10 +162,12 @@ def generate(task: MiniTask, seed: int = SEED) -> TaskData:
     """
     digest = hashlib.sha256(f"{seed}:{task.id}".encode()).digest()
     rng = np.random.RandomState(int.from_bytes(digest[:4], "big"))
-    return TaskData(task.id, _split(rng, task, task.n_train), _split(rng, task, task.n_test))
+    return TaskData(
+        task.id, _generated_split(rng, task, task.n_train), _generated_split(rng, task, task.n_test)
+    )
 
 
-def _split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
+def _generated_split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
     sequences, labels = [], []
     for row in range(count):
         label = row % task.classes

@@ -267,10 +267,10 @@ class _Problem:
         raise NotSolvedError(msg)
 
     def _distance(self, gradient: Matrix, curvature: "_Curvature") -> float:
-        """Return an upper bound of the distance of decision values from those of the optimum.
+        """Return an upper bound on how far decision values are from those at the optimum.
 
         With the best intercepts for the weights, the objective is strongly convex in the weights
-        with modulus 1, that of the penalty: their distance is at most the length of the gradient.
+        with the penalty's modulus 1: the weights are at most the length of the gradient away.
         Reaching the best intercepts changes the sum of residuals by the intercepts' gradient.
         """
         intercepts = float(np.linalg.norm(gradient[-1]))

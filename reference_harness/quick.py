@@ -21,7 +21,7 @@ class QuickTasks(NamedTuple):
     """A few tasks, and the line that predicts the mean over all categories from their mean."""
 
     benchmark: str
-    """SHA-256 of the definition that contains them."""
+    """SHA-256 of the benchmark definition that contains the tasks."""
     tasks: list[str]
     slope: float
     intercept: float

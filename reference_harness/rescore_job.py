@@ -200,7 +200,7 @@ class CopyJob:
     first_copy: int
     last_copy: int
     scale: int | None
-    """Scale of the base."""
+    """Scale at which the embeddings are rounded, that of the base; None if they are not."""
     base: list[Labels]
     """Predictions of the base, one array per seed."""
 

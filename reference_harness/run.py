@@ -40,7 +40,7 @@ class _CheckedTask(NamedTuple):
     digests: Digests
     """Digests of the distinct sequences of both splits."""
     letters: int
-    """Letters of these sequences, to which the cost of embedding is proportional."""
+    """Letters of the distinct sequences, to which the cost of embedding is proportional."""
     rows: int
     """Number of sequences of both splits."""
 
@@ -182,7 +182,7 @@ class _Run:
 
     def _begin(self, task: Task) -> None:
         try:
-            job = self._prepared(task)
+            job = self._prepare(task)
         except HarnessError as error:
             self._fail(task.id, error)
             return
@@ -314,7 +314,7 @@ class _Run:
             return False
         return is_written(folder, task_id, expected)
 
-    def _prepared(self, task: Task) -> EmbedJob:
+    def _prepare(self, task: Task) -> EmbedJob:
         """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct(task_data)

@@ -52,7 +52,7 @@ class Scorer:
         return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
 
     def in_use(self) -> ScorerRef:
-        """Return the scorer of this process: that of record, or another one and the reason."""
+        """Return the scorer of this process: the scorer of record, or another with the reason."""
         import numpy as np  # see the module's docstring
         import scipy
         import scipy.linalg  # loads its OpenBLAS

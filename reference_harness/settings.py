@@ -148,7 +148,10 @@ def record_of(
     predictions: PredictionsFile | None,
     token_budget: int | None,
 ) -> RunRecord:
-    """Return the record of a run that ends now; `token_budget` is the measured one or None."""
+    """Return the record of a run that ends now.
+
+    `token_budget` is the measured one, None if it was not measured.
+    """
     facts = chosen.facts
     protocol = chosen.benchmark.protocol
     pin = chosen.benchmark.dataset

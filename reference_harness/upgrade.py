@@ -151,7 +151,7 @@ def upgraded_submission(
 
 def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
     """Return a text for each cell whose scores differ from the record's or that one side lacks."""
-    pairs = {
+    cells = {
         (regime, task)
         for results in (claimed, recorded)
         for regime in results
@@ -159,7 +159,7 @@ def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]
     }
     return [
         f"{task} in {regime} has other scores"
-        for regime, task in sorted(pairs)
+        for regime, task in sorted(cells)
         if not _has_same_scores(
             claimed.get(regime, {}).get(task), recorded.get(regime, {}).get(task)
         )
@@ -182,7 +182,10 @@ def _is_equal_or_rounded(claimed: Any, number: float) -> bool:
 
 
 def _other_evidence(document: dict[str, Any], upgraded: dict[str, Any]) -> list[str]:
-    """Return how the run and predictions of a file of format 1.1 contradict the record."""
+    """Return a text for each way in which a file of format 1.1 contradicts the record.
+
+    Its run and its predictions are compared.
+    """
     run = document.get("run")
     differences = [
         f"run.{key} differs"

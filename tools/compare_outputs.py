@@ -31,9 +31,9 @@ OWN_FILES = {
     "public": ("leaderboard/policy", "schemas/benchmark.json"),
     "many": ("schemas/benchmark.json",),
 }
-"""By input: the files for which each version uses its own copy."""
+"""Files of an input of which each version uses its own copy, by input."""
 DIGEST = re.compile(r"\bboard[-a-z]*(?:\.|\.js\?)([0-9a-f]{16})\b")
-"""A name in index.html that changes with the data or the script of a board."""
+"""Names with a digest in index.html, which change with the data or the script of a board."""
 
 
 def make_inputs(folder: Path) -> None:

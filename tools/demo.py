@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools.demo_audit import audits, shown
+from tools.demo_audit import audits, print_and_run
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS_MAX = 10  # most rows of the board that are printed
@@ -44,15 +44,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-demo-") as folder:
         count = len(list((ROOT / "submissions").glob("*.json")))
         print(f"1. The {count} public submissions pass every check.")
-        shown("check", "submissions", folder=ROOT)
+        print_and_run("check", "submissions", folder=ROOT)
         print("\n2. A copy with three mistakes fails: each is reported with its place and its fix.")
         broken = Path(folder) / "my-model.json"
         text = (ROOT / "submissions" / "splicebert-1024nt.json").read_text(encoding="utf-8")
         text = text.replace('"Acc":0.', '"Acc":1.', 1).replace('"F1"', '"f1"', 1)
         broken.write_text(text.replace('"self-reported"', '"verified"'), encoding="utf-8")
-        shown("check", str(broken), folder=ROOT, expected=11)
+        print_and_run("check", str(broken), folder=ROOT, expected=11)
         print("\n3. The board is rebuilt from nothing but the submissions.")
-        shown("build", "--output", folder, folder=ROOT)
+        print_and_run("build", "--output", folder, folder=ROOT)
         print()
         show_board(Path(folder) / "leaderboard.json")
         audited = audits(Path(folder))

@@ -32,7 +32,7 @@ HONEST_K = 2
 DRAWN = 5
 
 
-def shown(
+def print_and_run(
     *arguments: str, folder: Path, environment: Mapping[str, str] = os.environ, expected: int = 0
 ) -> None:
     """Print a command and run it. Exits if its exit code is not the expected one."""
@@ -116,7 +116,7 @@ class MiniRepository:
 
     def geneb_ci(self, *arguments: str, expected: int = 0) -> None:
         """Print a command and run it. Exits if its exit code is not the expected one."""
-        shown(*arguments, folder=self.root, environment=self.environment, expected=expected)
+        print_and_run(*arguments, folder=self.root, environment=self.environment, expected=expected)
 
     def audit(self, model_id: str, *sample: str, expected: int = 0) -> None:
         """Audit a row: commit, draw, rerun and sign; `sample` are options of `audit plan`."""

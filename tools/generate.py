@@ -241,7 +241,7 @@ def generated() -> dict[str, str]:
         f"schemas/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
     }
-    rows = f"schemas/{folder_context.FILE}"
+    rows = f"schemas/{folder_context.SHIPPED_ROWS_FILE}"
     numbers = shipped_rows_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )

@@ -42,10 +42,11 @@ BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 class Lock(NamedTuple):
-    """A file of pinned packages: what it is resolved from, and where it must be installable."""
+    """A file of pinned packages, and the systems and Pythons on which it must be installable."""
 
     name: str
     arguments: tuple[str, ...]
+    """Arguments of uv: the files and extras from which the lock is resolved."""
     systems: tuple[str, ...] = SYSTEMS
     pythons: tuple[str, ...] = PYTHONS
     options: tuple[str, ...] = ("--require-hashes",)
@@ -106,7 +107,7 @@ def copy(folder: Path) -> Path:
 
 
 def resolve(folder: Path, lock: Lock, until: str, *, upgrade: bool) -> str:
-    """Resolve one lock in the copy, with the index as it was at `until`, and return its text."""
+    """Resolve one lock in the copy `folder`, with the index as of `until`, and return its text."""
     path = folder / lock.name
     path.write_text("" if upgrade else without_hashes(lock.read()), encoding="utf-8")
     uv(

@@ -225,7 +225,7 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         github.excused = "in practice any request is allowed"
         with serving(github):
             trial = Practice(folder, github, hub)
-            for proposal in proposals(measured(folder, data)):
+            for proposal in proposals(measured_submissions(folder, data)):
                 trial.propose(proposal)
             if data is None:  # a board of another benchmark has no row to publish yet
                 trial.publish()
@@ -234,7 +234,7 @@ def practice(folder: Path, data: Path | None = None) -> Iterator[Practice]:
         hub.close()
 
 
-def measured(folder: Path, data: Path | None = None) -> dict[str, bytes]:
+def measured_submissions(folder: Path, data: Path | None = None) -> dict[str, bytes]:
     """Run the harness for two rows and forge the second; return the submissions by model id."""
     work = folder / "contributor"
     work.mkdir()

@@ -231,16 +231,16 @@ class ExpectedWork(NamedTuple):
     runs: float
     """Number of runs of the extractor."""
     letters: float
-    """Letters of the mean draw, or of the largest task if it has more."""
+    """Mean number of letters of a draw, or that of the largest task if it is larger."""
 
 
 def _expected_work(
     sizes: Mapping[str, TaskSize], task_weights: Mapping[str, float]
 ) -> ExpectedWork:
-    tasks = sum(task_weights.values())
-    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in task_weights}
+    task_count = sum(task_weights.values())
+    letters = {task: _letters(sizes[task], max(1, round(task_count))) for task in task_weights}
     mean_letters = sum(weight * letters[task] for task, weight in task_weights.items())
-    return ExpectedWork(RUNS_PER_TASK * tasks, max(mean_letters, *letters.values()))
+    return ExpectedWork(RUNS_PER_TASK * task_count, max(mean_letters, *letters.values()))
 
 
 def _measured_rate(

@@ -208,16 +208,16 @@ class TaskSample:
         """Time the extractor on this machine and return the cost of what is left to rerun."""
         commitment = prepared.commitment
         if plan is None:
-            tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
+            tasks, task_weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
             embedded = prepared.work.embedded
-            weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
-            tasks, drawn_count = list(weights), len(weights)
-        if not weights:
+            task_weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
+            tasks, drawn_count = list(task_weights), len(task_weights)
+        if not task_weights:
             return NO_COST  # every task is embedded
-        measurements = cost.measurements_of(prepared, weights, say)
-        expected = cost.cost_of(prepared, measurements, weights, setup_seconds)
+        measurements = cost.measurements_of(prepared, task_weights, say)
+        expected = cost.cost_of(prepared, measurements, task_weights, setup_seconds)
         cost.refuse_too_large(prepared, measurements, tasks, drawn_count)
         return cost.cost_text(expected, prepared, is_drawn=plan is not None)
 

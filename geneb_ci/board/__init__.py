@@ -3,6 +3,6 @@
 Internal: programs use `geneb_ci` itself.
 """
 
-from geneb_ci import make_called
+from geneb_ci import make_callable
 
-make_called(__name__)  # geneb_ci.board(...) is the function of geneb_ci.api
+make_callable(__name__)  # geneb_ci.board(...) is the function of geneb_ci.api

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from geneb_ci.check.claims import Results, readings, two_classes
+from geneb_ci.check.claims import Results, reported_triples, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.statistics.binary import Classes, RecoveredCell, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import Triple
@@ -14,14 +14,14 @@ def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
     """Yield the recovered matrices of a regime's two-class tasks, in few-shot one for each seed."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fit_count == 1:
-            yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
+            yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reported)
     if regime in context.benchmark.protocol.few_shot_k:
         seeds = context.benchmark.protocol.seeds
         for claims in context.seed_claims:
             classes = two_classes(claims.task)
             if claims.regime == regime and classes:
-                for seed, reading in zip(seeds, claims.readings, strict=True):
-                    yield recovered_cell(regime, claims.task.id, seed, classes, reading)
+                for seed, reported in zip(seeds, claims.seed_triples, strict=True):
+                    yield recovered_cell(regime, claims.task.id, seed, classes, reported)
 
 
 def single_fit_regimes(benchmark: Benchmark) -> list[str]:
@@ -40,7 +40,7 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
     cells_by_task = ((task, cells.get(task)) for task in benchmark.task_ids)
-    reading_by_task = readings(
+    reported_by_task = reported_triples(
         {
             task: Triple(cell["MCC"], cell["Acc"], cell["F1"])
             for task, cell in cells_by_task
@@ -53,8 +53,8 @@ def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark
         for task, _, sizes in benchmark.test_sizes
         if sizes
         for number in (
-            counts_of(Classes(*sizes), reading_by_task[task])
-            if task in reading_by_task
+            counts_of(Classes(*sizes), reported_by_task[task])
+            if task in reported_by_task
             else (0, 0, 0)
         )
     ]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geneb_ci.check.claims import Results, fit_count_of, readings, results_of
+from geneb_ci.check.claims import Results, fit_count_of, reported_triples, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -180,7 +180,9 @@ def _integer_counts(
     is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT
     is_exact &= np.abs((small + large) / n - means.acc) <= EXACT
     if not is_exact.all():
-        widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
+        widths = reported_triples(
+            {task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1
+        )
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
             task = benchmark.task_ids[int(sizes.two_class[index])]

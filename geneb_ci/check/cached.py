@@ -85,6 +85,7 @@ class CachedChecker:
             self._save(digest, computed)
 
     def _load(self, digest: str) -> list[FileFindings] | None:
+        """Return the outcomes saved under a digest; None if there are none that can be read."""
         raw = self.cache.load(digest)
         if raw is None:
             return None
@@ -146,7 +147,7 @@ def _digest_parts(digest: "hashlib._Hash", *parts: bytes) -> None:
 
 
 def _layout_texts(layout: Layout) -> list[str]:
-    """Return the settings of a layout as texts."""
+    """Return the kind, the root and the other paths of a layout as texts."""
     paths = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
     return [layout.kind.value, str(layout.root), *map(str, paths)]
 

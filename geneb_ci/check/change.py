@@ -13,13 +13,13 @@ EXECUTABLE = "100755"
 SYMLINK = "120000"
 SUBMODULE = "160000"
 SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
-"""Suffixes of rows, cards, extractors, their locks, and statements; caches have others."""
+"""Suffixes of rows, cards, extractors, lock files and signed statements. A file with another
+suffix, such as one of a cache, does not belong to a model."""
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 OWN_FILES_MAX = 4
 """Largest number of files of one model: row, card, extractor and the extractor's lock file."""
 # conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
-
 _MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 
 
@@ -57,8 +57,11 @@ class RivalKind(enum.StrEnum):
     """What two open pull requests can have in common."""
 
     FILE = "file"
+    """A changed file."""
     NAME = "name"
+    """The id or display name of their models."""
     COPY = "copy"
+    """The scores, up to differences between reruns."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Rival:
     number: int
     kind: RivalKind
     what: str
-    """The file, the name or the model of the other pull request."""
+    """By kind: the file or the name that both claim, or the model that has the same scores."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +119,14 @@ class Change:
     def model(self) -> str:
         """Id of the one model that the change is about, or "" when there is none or several.
 
-        It is the id of the only added row; otherwise of the only changed row; otherwise of the
-        only changed card.
+        It is the id of the only added row; otherwise of the only changed row; otherwise of the only
+        changed card. In a change of audit records alone it is the id of the audited model.
         """
         added = [f for f in self.rows if f.before is None]
         rows = added if len(added) == 1 else self.rows
         model_ids = {self._model_of(f.path, self.folders.submissions) for f in rows}
         if self.is_evidence:
-            model_ids = {self._audited(f.path) for f in self.files}
+            model_ids = {self._audited_model(f.path) for f in self.files}
         elif not self.rows:
             model_ids = {self._model_of(f.path, self.folders.cards, ".md") for f in self.files} - {
                 ""
@@ -134,7 +137,9 @@ class Change:
     def is_evidence(self) -> bool:
         """Whether the change only adds or edits audit records and the files signed with them."""
         return bool(self.files) and all(
-            change.after is not None and change.after.mode == REGULAR and self._audited(change.path)
+            change.after is not None
+            and change.after.mode == REGULAR
+            and self._audited_model(change.path)
             for change in self.files
         )
 
@@ -150,11 +155,11 @@ class Change:
             for file in self.files
             if file.after is not None
             and file.after.mode == REGULAR
-            and self._audited(file.path) == model
+            and self._audited_model(file.path) == model
         )
 
-    def _audited(self, path: str) -> str:
-        """Return the id of the model whose audit record this is, or ""."""
+    def _audited_model(self, path: str) -> str:
+        """Return the id of the model whose audit record is at `path`; "" if none is."""
         folder, _, file_name = path.rpartition("/")
         parent, _, model = folder.rpartition("/")
         # The log of all records is extended on main only, by the holder of its key.

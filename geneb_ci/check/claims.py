@@ -17,24 +17,24 @@ Tables = Mapping[str, Any]
 
 
 class ScoreClaim(NamedTuple):
-    """One triple that is claimed to be the mean over `fit_count` trained probes on one task."""
+    """MCC, accuracy and F1 of one cell, claimed to be means over `fit_count` trained probes."""
 
     path: KeyPath
     regime: str
     task: Task
-    reading: ReportedTriple
+    reported: ReportedTriple
     fit_count: int
     classes: Classes | None
     """Sizes of the two classes; None if the task has more classes or the sizes are unknown."""
 
 
 class SeedClaims(NamedTuple):
-    """The triples of all seeds of one cell."""
+    """MCC, accuracy and F1 of one cell for each seed, in the order of the benchmark's seeds."""
 
     path: KeyPath
     regime: str
     task: Task
-    readings: tuple[ReportedTriple, ...]
+    seed_triples: tuple[ReportedTriple, ...]
 
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -53,12 +53,12 @@ def is_off_grid(claim: ScoreClaim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
-    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fit_count)
+    low, high = acc_limits(claim.task.n_test, claim.reported, claim.fit_count)
     return low > high
 
 
 def two_classes(task: Task) -> Classes | None:
-    """Return the class sizes of a task with two classes."""
+    """Return the class sizes of a task with two classes; None for others and if unknown."""
     sizes = task.two_sizes
     return Classes(*sizes) if sizes else None
 
@@ -69,7 +69,7 @@ def fit_count_of(benchmark: Benchmark, regime: str) -> int:
 
 
 def triple_of(scores: Any) -> Triple | None:
-    """Return a cell's triple, or None if a metric is missing, not a number, or out of range.
+    """Return a cell's MCC, accuracy and F1; None if one is missing, no number, or out of range.
 
     Other rules report those problems.
     """
@@ -87,8 +87,11 @@ def triple_of(scores: Any) -> Triple | None:
 _NUMBERS = frozenset({int, float})
 
 
-def readings(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
-    """Return each triple with the half-width of each score, inferred from the decimals of all."""
+def reported_triples(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
+    """Return each triple, by its key, with the maximum rounding error of each of its scores.
+
+    The errors are inferred from the decimals of all scores together.
+    """
     has_mixed_decimals = is_mixed(
         score for triple in triples.values() for score in (triple.mcc, triple.f1)
     )
@@ -107,41 +110,44 @@ def readings(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, Reporte
 
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[ScoreClaim]:
-    """Yield the triples of known tasks and regimes, first from `results`, then from `canonical`."""
+    """Yield the scores claimed for the benchmark's cells, one regime after the other.
+
+    In each regime, those in `results` come first, then those under `canonical` in the evidence.
+    """
     classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fit_count = fit_count_of(benchmark, regime)
         cells = _cells_of_tasks(results, regime, benchmark)
         triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
-        for task, reading in readings(triples, fit_count).items():
+        for task, reported in reported_triples(triples, fit_count).items():
             path: KeyPath = ("results", regime, task)
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(path, regime, task_facts, reading, fit_count, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reported, fit_count, classes[task])
         cells = _cells_of_tasks(evidence, regime, benchmark)
         triples = {
             task: t
             for task, cell in cells.items()
             if (t := triple_of(member_at(cell, "canonical")))
         }
-        for task, reading in readings(triples, fit_count).items():
+        for task, reported in reported_triples(triples, fit_count).items():
             path = ("evidence", regime, task, "canonical")
             task_facts = benchmark.by_id[task]
-            yield ScoreClaim(path, regime, task_facts, reading, fit_count, classes[task])
+            yield ScoreClaim(path, regime, task_facts, reported, fit_count, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
-    """Yield the triples of `per_seed`, for cells whose lists are complete."""
+    """Yield the scores under `per_seed` of each cell whose lists have one value for each seed."""
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             seed_triples = _seed_triples(member_at(cell, "per_seed"), len(benchmark.protocol.seeds))
             triples |= {(task, index): triple for index, triple in enumerate(seed_triples)}
-        readings_by_task: dict[str, list[ReportedTriple]] = {}
-        for (task, _), reading in readings(triples, 1).items():
-            readings_by_task.setdefault(task, []).append(reading)
-        for task, seed_readings in readings_by_task.items():
+        reported_by_task: dict[str, list[ReportedTriple]] = {}
+        for (task, _), reported in reported_triples(triples, 1).items():
+            reported_by_task.setdefault(task, []).append(reported)
+        for task, reported_seeds in reported_by_task.items():
             path = ("evidence", regime, task, "per_seed")
-            yield SeedClaims(path, regime, benchmark.by_id[task], tuple(seed_readings))
+            yield SeedClaims(path, regime, benchmark.by_id[task], tuple(reported_seeds))
 
 
 class MatrixClaims(NamedTuple):
@@ -158,20 +164,22 @@ class MatrixClaims(NamedTuple):
 def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
     """Yield the matrices of each cell and of its canonical score; only format 1.2 has any."""
     seed_count = len(benchmark.protocol.seeds)
-    seed_readings = {claim.path: claim.readings for claim in seed_claims_of(evidence, benchmark)}
-    canonical_readings = {
-        claim.path: (claim.reading,) for claim in claims_of({}, evidence, benchmark)
+    seed_triples_by_path = {
+        claim.path: claim.seed_triples for claim in seed_claims_of(evidence, benchmark)
+    }
+    canonical_by_path = {
+        claim.path: (claim.reported,) for claim in claims_of({}, evidence, benchmark)
     }
     for regime in benchmark.regimes:
         for task, cell in _cells_of_tasks(evidence, regime, benchmark).items():
             cell_path: KeyPath = ("evidence", regime, task)
             task_facts, canonical = benchmark.by_id[task], member_at(cell, "canonical")
             for table, path, scores in (
-                (cell, cell_path, seed_readings.get((*cell_path, "per_seed"), ())),
+                (cell, cell_path, seed_triples_by_path.get((*cell_path, "per_seed"), ())),
                 (
                     canonical,
                     (*cell_path, "canonical"),
-                    canonical_readings.get((*cell_path, "canonical"), ()),
+                    canonical_by_path.get((*cell_path, "canonical"), ()),
                 ),
             ):
                 confusion = member_at(table, "confusion")

@@ -37,7 +37,7 @@ METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 DECIMALS_MIN = 3
 """With fewer decimals, a score changed by hand too often equals the rounded mean by chance."""
 CELLS = ("results", "evidence", "gaps")
-"""Members that hold regimes, which hold tasks."""
+"""Members of a submission that are objects by regime, then by task."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Fixed:
 
 
 def fixed_file(path: Path, checker: Checker) -> Fixed:
-    """Return the repairs of a file, without any if it is not valid JSON.
+    """Return the repairs of a file: none if it is not a valid JSON object.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.
     """
@@ -138,6 +138,7 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
 
 
 def _places(paths: list[Pointer]) -> str:
+    """Return the place of the first path and the number of further ones, for a message."""
     first_place = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
     return (
         f"{first_place} and in {plural(len(paths) - 1, 'other object')}"
@@ -151,7 +152,10 @@ def _why_unchanged(context: Context, layout: Layout) -> str:
     if context.is_official:
         return "since its scores are official"
     if ENTRY_MEMBER in context.root:
-        return "since format 1.0 follows from them: correct that file, and upgrade it again"
+        return (
+            "since it was upgraded from format 1.0: correct the file of format 1.0, and upgrade "
+            "that file again"
+        )
     model = context.model_id
     if (
         layout.audits is not None
@@ -166,18 +170,20 @@ def _why_unchanged(context: Context, layout: Layout) -> str:
 def _rounded_means(context: Context) -> Iterator[tuple[Pointer, str]]:
     """Yield the path and the exact JSON value of each mean that was rounded unlike its seeds."""
     seed_claims = context.seed_claims
-    reading_by_path = {claim.path: claim.reading for claim in context.claims} if seed_claims else {}
+    reported_by_path = (
+        {claim.path: claim.reported for claim in context.claims} if seed_claims else {}
+    )
     for claim in seed_claims:
         path: Pointer = ("results", claim.regime, claim.task.id)
-        reading = reading_by_path.get(path)
-        if reading is None:
+        reported = reported_by_path.get(path)
+        if reported is None:
             continue
         for metric_field, metric in METRICS.items():
-            if max(getattr(seed.width, metric_field) for seed in claim.readings) > EXACT:
+            if max(getattr(seed.width, metric_field) for seed in claim.seed_triples) > EXACT:
                 continue
-            seeds = [getattr(seed.value, metric_field) for seed in claim.readings]
+            seeds = [getattr(seed.value, metric_field) for seed in claim.seed_triples]
             mean = math.fsum(seeds) / len(seeds)
-            if _is_rounded(getattr(reading.value, metric_field), mean):
+            if _is_rounded(getattr(reported.value, metric_field), mean):
                 yield (*path, metric), repr(mean)
 
 
@@ -196,7 +202,7 @@ def _member_orders(
     context: Context,
     version: str,
 ) -> Iterator[tuple[Pointer, list[str]]]:
-    """Yield each object whose members are not in the order of the format, with that order."""
+    """Yield the path of each object whose members are out of order, with their right order."""
     if not isinstance(members, dict):
         return
     known_order = _order_of(path, context, version)
@@ -230,8 +236,8 @@ class _Editor:
         self.value = document.value
         self.numbers, self.member_order_by_path = numbers, member_order_by_path
         changed_paths = {*numbers, *member_order_by_path}
-        self.above = {path[:end] for path in changed_paths for end in range(len(path) + 1)}
-        """The paths of changed values and of all that contain them; other values are copied."""
+        self.rebuilt_paths = {path[:end] for path in changed_paths for end in range(len(path) + 1)}
+        """The paths of changed values and of the objects that contain them; others are copied."""
 
     def text(self) -> str:
         """Return the new text."""
@@ -242,7 +248,7 @@ class _Editor:
     def _value(self, path: Pointer, value: Any, span: Span) -> str:
         if path in self.numbers:
             return self.numbers[path]
-        if path not in self.above or not isinstance(value, dict) or not value:
+        if path not in self.rebuilt_paths or not isinstance(value, dict) or not value:
             return self.source[span.start : span.end]
         names = list(value)
         spans = {key: self.spans[(*path, key)] for key in names}
@@ -262,7 +268,10 @@ class _Editor:
 
 
 def _missing_schema(context: Context, layout: Layout) -> str | None:
-    """Return the value for a missing `$schema`: the relative path of the repository's schema."""
+    """Return the relative path of the repository's schema for a file without `$schema`.
+
+    Return None for a file with `$schema`, and where the repository has no such schema.
+    """
     version = version_of(context.document.value)
     if SCHEMA in context.root or version is None:
         return None

@@ -22,8 +22,8 @@ from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
-FILE = "shipped-rows.json"
-BYTES_MAX = 1_000_000  # 41 rows take 140 kB
+SHIPPED_ROWS_FILE = "shipped-rows.json"
+BYTES_MAX = 1_000_000  # of that file: 41 rows take 140 kB
 
 
 @functools.cache
@@ -38,11 +38,11 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 @functools.cache
 def _shipped() -> dict[str, RowWithoutFile]:
     """Return the shipped rows by the SHA-256 of their files."""
-    return read_shipped(FILE, BYTES_MAX, rows_by_file)
+    return read_shipped(SHIPPED_ROWS_FILE, BYTES_MAX, rows_by_file)
 
 
-def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
-    """Return the shipped rows by the SHA-256 of their files; such a file need not be read.
+def shipped_rows_of(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
+    """Return the shipped rows by the SHA-256 of their files: a file with it need not be read.
 
     The mapping is empty if the benchmark has other regimes, tasks or another primary metric.
     """
@@ -51,7 +51,7 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
 
 
 def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:
-    """Return the rows of the value of `FILE`, by the SHA-256 of their files."""
+    """Return the rows in the parsed `SHIPPED_ROWS_FILE`, by the SHA-256 of their files."""
     cells = tuple(
         cell_name(regime, task, document["metric"])
         for regime in document["regimes"]
@@ -85,13 +85,14 @@ class FolderContext:
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """Rows to compare files with that are not in the same repository's folder of submissions."""
+    """The rows with which files outside a folder of submissions are compared."""
 
     folder: Path | None = None
+    """Folder of the rows; None for the folder of submissions of a file's own repository."""
     shipped: bool = False
-    """Whether to use the shipped rows when the file is not inside a repository."""
+    """Whether files outside a repository are compared with the shipped rows."""
     only_shipped: bool = False
-    """Whether to use the shipped rows everywhere."""
+    """Whether files in a repository, outside its folder of submissions, are compared with them."""
 
     def folder_for(self, layout: Layout) -> Path | None:
         """Return the folder that holds the rows; None if no folder does."""
@@ -160,7 +161,7 @@ def folder_context(
     else:
         rows = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
         peers = peers_of(given_files, map(_located, rows))
-    peers = replace(peers, rows_by_digest=rows_known_to(benchmark))
+    peers = replace(peers, rows_by_digest=shipped_rows_of(benchmark))
     cards = OtherCards(layout.cards, layout.submissions)
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)
 

@@ -15,20 +15,20 @@ PARSED_BYTES_MAX = 1 << 18
 
 
 class InterfaceFault(NamedTuple):
-    """Why the harness cannot call a class."""
+    """Why the harness cannot call an extractor class, and where in the module this shows."""
 
     line: int
     message: str
     is_certain: bool = False
-    """Whether the call fails however the module is loaded. It is not certain where code may create
-    the method, or a newer Python may be able to parse the module."""
+    """Whether the call fails in every case; False if code may create the method while the module is
+    loaded, or if a newer Python may be able to parse the module."""
 
 
 def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
     """Return why the harness cannot call a class of a module; None if its source gives no reason.
 
-    Not judged are: classes that are imported or computed, methods that are inherited or decorated,
-    and modules of more than `PARSED_BYTES_MAX` bytes.
+    Classes that are imported or computed, methods that are inherited or decorated, and modules of
+    more than `PARSED_BYTES_MAX` bytes are not judged.
     """
     if len(raw) > PARSED_BYTES_MAX:
         return None

@@ -181,7 +181,7 @@ CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
     "audit records that verify": ("invalid-audit-record",),
     "no open pull request with the same name or scores": ("open-collision", "open-copy"),
 }
-"""What a pull request must fulfil besides a valid row, each with the rules that check it."""
+"""By requirement of a pull request besides a valid row: the ids of the rules that check it."""
 
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": ("arithmetic", "arithmetic_evidence"),
@@ -235,10 +235,11 @@ def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]
 
 
 def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the rules named by id or family, or of all, without those in `ignored`.
+    """Return the ids of the selected rules, or of all if none is selected, without ignored rules.
 
-    Rules of the family `internal` always run, so that bugs of geneb-ci cannot be hidden. Raises
-    UsageProblem for an unknown name, and if no rule remains.
+    Both parameters contain ids of rules or names of families. Rules of the family `internal` always
+    run, so that bugs of geneb-ci cannot be hidden. Raises UsageProblem for an unknown name, and if
+    no rule remains.
     """
     selected_names, ignored_names = (
         set(map(exact_rule_name, selected)),

@@ -59,6 +59,7 @@ class ProposalFacts:
     advice: str
     """The next step, if no finding states one; else ""."""
     model: str | None
+    """Id of the model; None if the pull request is not about one model."""
     base: str
     """The branch or commit that the pull request was compared with, as the user named it."""
     base_sha: str
@@ -77,7 +78,7 @@ class FileResult:
     document: "Document"
     model_id: str
     submission: "Submission | None"
-    official: bool
+    is_official: bool
     card: "Card | None"
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, Need], ...] = ()
@@ -98,7 +99,7 @@ class FileFindings(NamedTuple):
 
 
 def outcome_of(result: FileResult) -> FileFindings:
-    """Return the part of the result of one file that a report keeps."""
+    """Return the findings, excerpts and skipped rules of a result, without the file's contents."""
     frames = {
         finding: frame
         for finding in result.findings
@@ -165,10 +166,11 @@ class Report:
     stale: list[KnownFinding] = field(default_factory=list)
     """Findings of the baseline that these files and rules do not have any more."""
 
-    def without(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
-        """Remove the findings that a baseline has; `rules` are the ids of the rules that were run.
+    def remove_known(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
+        """Remove the findings that a baseline has, and set `known` and `stale`.
 
-        A crash of a rule is never removed: a baseline must not hide that nothing was checked.
+        `rules` are the ids of the rules that were run. A crash of a rule is never removed: a
+        baseline must not hide that nothing was checked.
         """
         unmatched, new_findings = baseline.copy(), []
         for finding in self.findings:
@@ -228,6 +230,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
 
 
 def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
+    """Return the text around a finding, and its column there from 0; None without such a text."""
     if finding.file == result.document.name:
         if result.document.value is UNUSABLE and not result.document.text:
             return None

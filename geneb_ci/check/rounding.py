@@ -11,12 +11,12 @@ DECIMAL_METRICS = ("MCC", "F1")
 VALUES_MIN = 50
 # A file counts as rounded if 90 % of its values have at most this many decimals.
 FULL_DECIMALS = 6
-SHARE = 0.9
+ROUNDED_SHARE = 0.9
 # Two decimals hide the differences between neighbours on the board and defeat arithmetic checks.
-COARSE = 2
-# In a file of full precision, short values are rare: the 41 public rows have one nonzero case in
-# 24,600 (F1 0.7).
-SHORT_MAX = 3
+COARSE_DECIMALS = 2
+# Number of short values from which a file may be rounded. In a file of full precision they are
+# rare: the 41 public rows have one nonzero case in 24,600 (F1 0.7).
+SHORT_VALUES_MIN = 3
 
 
 class Rounding(NamedTuple):
@@ -24,33 +24,33 @@ class Rounding(NamedTuple):
 
     values: list[float]
     """MCC and F1 of every cell, except 0, 1 and -1, which look the same at every precision."""
-    lengths: list[int]
+    decimal_counts: list[int]
     """The number of decimals of each value; values with an exponent are left out."""
 
     @property
     def usual_decimals(self) -> int:
         """The number of decimals that 90 % of the values do not exceed."""
-        return sorted(self.lengths)[int(SHARE * (len(self.lengths) - 1))]
+        return sorted(self.decimal_counts)[int(ROUNDED_SHARE * (len(self.decimal_counts) - 1))]
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the row was rounded to two decimals, which then explains other oddities."""
-        return self.usual_decimals <= COARSE
+        """Whether the scores were rounded to two decimals or fewer."""
+        return self.usual_decimals <= COARSE_DECIMALS
 
 
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
-    """Return the decimals of the scores of cells; None for unrounded or few scores."""
+    """Return the decimals of the scores of cells; None for unrounded or too few scores."""
     scores = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
     informative = [score for score in scores if score not in WHOLE]
     short_decimals = [decimals(score) for score in informative if not is_unrounded(score)]
-    if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_MAX:
+    if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_VALUES_MIN:
         return None  # the file is not rounded; most files end here
-    lengths = [n for score in informative if (n := decimals(score)) is not None]
-    return Rounding(informative, lengths) if len(lengths) >= VALUES_MIN else None
+    decimal_counts = [n for score in informative if (n := decimals(score)) is not None]
+    return Rounding(informative, decimal_counts) if len(decimal_counts) >= VALUES_MIN else None
 
 
 def decimals(score: float) -> int | None:
-    """Return the number of decimals of `repr(value)`; None with an exponent, NaN or infinity."""
+    """Return the number of decimals of `repr(score)`; None with an exponent, NaN or infinity."""
     digits = repr(float(score))
     if "e" in digits or "n" in digits:
         return None

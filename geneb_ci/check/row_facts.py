@@ -44,7 +44,7 @@ def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card |
 
 
 def card_at(row: Path, layout: Layout) -> Card | None:
-    """Return the card in the repository of the row at a path."""
+    """Return the card in the repository for the row at the path `row`; None if there is none."""
     if layout.cards is None:
         return None
     path = layout.cards / f"{row.stem}.md"

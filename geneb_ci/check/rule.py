@@ -37,6 +37,7 @@ class Policy:
     """Decisions of the maintainers: the digests of official files."""
 
     official: dict[str, str] = field(default_factory=dict)
+    """By model id: the SHA-256 of the official file."""
 
 
 class Cell(NamedTuple):
@@ -82,7 +83,7 @@ class Context:
     registry_facts: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says about the model; empty if it has no entry."""
     upgraded_entry: Mapping[str, Any] = field(default_factory=dict)
-    """The entry member that upgrading writes; empty if the file was not upgraded."""
+    """What an upgrade writes today as the member `entry`; empty if the file was not upgraded."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -135,7 +136,7 @@ class Context:
 
     @functools.cached_property
     def claims(self) -> tuple[ScoreClaim, ...]:
-        """Every triple of known tasks and regimes, with its precision."""
+        """The scores claimed for the benchmark's cells, with their precision."""
         evidence = self.table("evidence")
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
 
@@ -146,17 +147,17 @@ class Context:
 
     @functools.cached_property
     def seed_claims(self) -> tuple[SeedClaims, ...]:
-        """The triples of each seed, for known tasks and regimes; empty for format 1.0."""
+        """The scores of each seed for the benchmark's cells; empty for format 1.0."""
         return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
 
     @functools.cached_property
     def matrix_claims(self) -> tuple[MatrixClaims, ...]:
-        """The confusion matrices of known tasks and regimes; empty before format 1.2."""
+        """The confusion matrices of the benchmark's cells; empty before format 1.2."""
         return tuple(matrix_claims_of(self.table("evidence"), self.benchmark))
 
     @functools.cached_property
     def rounding(self) -> Rounding | None:
-        """The decimals of the scores in the benchmark's regimes; None if hardly any are short."""
+        """The decimals of the scores in the benchmark's regimes; None if unrounded or too few."""
         regimes = self.benchmark.regimes
         return rounding_of(cell.scores for cell in self.cells if cell.regime in regimes)
 
@@ -181,9 +182,9 @@ class Context:
 
     def unmet_need(self, needs: tuple[Need, ...]) -> Need | None:
         """Return the first of a rule's needs that is not met, or None if all are met."""
-        return next((need for need in needs if not self._has(need)), None)
+        return next((need for need in needs if not self._meets(need)), None)
 
-    def _has(self, need: Need) -> bool:
+    def _meets(self, need: Need) -> bool:
         if need not in self._met_needs:
             self._met_needs[need] = _IS_MET[need](self)
         return self._met_needs[need]

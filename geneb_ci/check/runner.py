@@ -299,7 +299,8 @@ def outcomes(
 ) -> Iterator[FileFindings | NothingChecked]:
     """Yield the outcome of each file, in their order, computed in `jobs` processes.
 
-    None stands for a number that suits the number of files. Raises BadConfiguration as `run` does.
+    If `jobs` is None, the number of processes follows from the number of files. Raises
+    BadConfiguration as `run` does.
     """
     jobs = jobs or jobs_for(len(files))
     if jobs == 1:

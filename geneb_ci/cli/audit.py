@@ -15,7 +15,7 @@ from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_here
+from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_for_statement
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
@@ -61,7 +61,7 @@ def declared_run(
 ) -> DeclaredRun | None:
     """Return the run that the options declare; None when they declare none.
 
-    Raises UsageProblem where the options describe a run only in part.
+    Raises UsageProblem if options of a run are missing, or exclude each other.
     """
     if extractor is None:
         if options or model or revision or weights or no_weights:
@@ -84,6 +84,7 @@ def declared_run(
 
 
 def _values_by_name(arguments: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of arguments of the form NAME=VALUE, by name."""
     return dict(argument.partition("=")[::2] for argument in arguments)
 
 
@@ -350,7 +351,7 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     file = record.resolve()
     raw, signer = read_record(file), private_key(key)
     repository = AuditRepository(find_layout(file.parent))
-    heads = heads_here(repository, f"{file.parent.name}/{file.name}")
+    heads = heads_for_statement(repository, f"{file.parent.name}/{file.name}")
     content = withdrawal_of(file.parent.name, raw, reason, now, signer, heads)
     path = record.with_name(f"{record.stem}{WITHDRAWN_SUFFIX}")
     try:
@@ -401,7 +402,7 @@ class _Audit(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command `file` where the first word is the name of a file."""
+        """Return the command; it is `file` if the first word is the name of a file."""
         word = args[0]
         if word not in self.table and (
             "/" in word or word.endswith(".json") or Path(word).exists()

@@ -145,7 +145,7 @@ def sample_arguments(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def source_options(function: Any) -> Any:
-    """Add the options that select where the beacon's value comes from, in this order."""
+    """Add the options that select the source of the beacon's value."""
     file = click.Path(path_type=Path)
     options = (
         click.option(
@@ -183,7 +183,7 @@ def source_options(function: Any) -> Any:
     return function
 
 
-def sample_size(
+def requested_sample_size(
     commitment: Commitment,
     detect: int | None,
     confidence: str | None,
@@ -191,10 +191,10 @@ def sample_size(
     *,
     to_stderr: bool,
 ) -> int:
-    """Print the table of detection, and return the number of tasks that --detect requires.
+    """Print which samples detect fabricated tasks, and return the sample size for --detect.
 
-    It is 0 without --detect. Raises UsageProblem for options that contradict each other or that no
-    sample fulfils.
+    Without --detect, print nothing and return 0. Raises UsageProblem for --detect without
+    --confidence or the reverse, and for values that no sample fulfils.
     """
     if (detect is None) != (confidence is None):
         raise UsageProblem(
@@ -223,8 +223,11 @@ def sample_size(
     return size
 
 
-def end_with_table(detect: int | None, sample: AnySample) -> None:
-    """Print the command that draws, after a table. Raises UsageProblem if no table was printed."""
+def end_without_draw(detect: int | None, sample: AnySample) -> None:
+    """Print the command that draws a sample of embeddings.
+
+    Raises UsageProblem for a sample of tasks without --detect: nothing was drawn or printed.
+    """
     if isinstance(sample, EmbeddingSample):
         echo(
             "publish the digest of the commitment; then draw, with the time of publication\n"
@@ -330,7 +333,7 @@ def plan_command(
         committed_at = practice_time()
     to_stderr = output == STDOUT and committed_at is not None
     minimum_size = (
-        sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
+        requested_sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
         if draws_tasks
         else detect or 0
     )
@@ -350,7 +353,7 @@ def plan_command(
         )
         echo(cost_text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
-        end_with_table(detect, sample)
+        end_without_draw(detect, sample)
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample

@@ -182,7 +182,7 @@ def check_options(
     *,
     unsigned: bool,
 ) -> None:
-    """Raise UsageProblem for options that are wrong or contradict each other."""
+    """Raise UsageProblem for an invalid time, and for --unsigned with --key or --output."""
     check_committed_at(committed_at)
     check_record_options(key, output, unsigned=unsigned)
 

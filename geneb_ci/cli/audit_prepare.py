@@ -16,8 +16,8 @@ from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
     check_shown_on,
     committed_name,
-    heads_after,
-    heads_here,
+    heads_for_record,
+    heads_for_statement,
 )
 from geneb_ci.audit.record.statement import RERUN_SUFFIX, parse_record, read_record, statement_of
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
@@ -88,15 +88,17 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     file_bytes = raw if isinstance(raw, bytes) else b""
     outcome = None
     if FileKind.COMMITMENT.fits_text(file_bytes):
-        payload, path = event_statement(read_commitment(file), heads_here(repository))
+        payload, path = event_statement(read_commitment(file), heads_for_statement(repository))
     elif FileKind.PLAN.fits_text(file_bytes) or FileKind.EMBEDDING_PLAN.fits_text(file_bytes):
         plan = read_any_plan(file)
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
-        payload, path = event_statement(start, heads_here(repository, committed_name(plan)))
+        payload, path = event_statement(
+            start, heads_for_statement(repository, committed_name(plan))
+        )
     else:
         outcome = _outcome(file)
-        payload, path = statement_of(outcome, heads_after(outcome.plan, repository))
+        payload, path = statement_of(outcome, heads_for_record(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(outcome, EmbeddingOutcome):
@@ -153,12 +155,12 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
     )
     power = ", ".join(
-        f"{loss:g} with {fresh_power(loss, sequence_count, public_count):.0%}" for loss in LOSSES
+        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}" for loss in LOSSES
     )
     echo(
         f"{plural(sequence_count, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
         f"{commitment.sha256}\n"
-        f"an audit of all these tasks finds a loss of accuracy of {power}\n"
+        f"probability that an audit of all these tasks finds a loss of accuracy: {power}\n"
         "publish the commitment; then pass set and commitment to the audit\n"
         + next_line(
             shlex.join(["geneb-ci", "audit", "SUBMISSION.json", "--fresh", str(file)])

@@ -195,7 +195,7 @@ def send_command(
     """
     order = _order()
     hub_jobs.require_time(timeout)
-    client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
+    client = hub_jobs.hub_client(os.environ.get("HF_TOKEN", ""))
     machine = hub_jobs.machine_offer(client, flavor, timeout)
     say(machine.text)
     add_summary(machine.text)

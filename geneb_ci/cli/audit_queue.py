@@ -48,11 +48,12 @@ class QueuedAudit(NamedTuple):
     """Options of this audit, as words of a command line."""
 
 
-class AuditEnd(NamedTuple):
-    """Result of an audit of a queue."""
+class QueuedAuditResult(NamedTuple):
+    """Result of one audit of a queue."""
 
     file: str
     code: int
+    """Exit code of the audit's process."""
     state: str
     """Verdict, `to be published`, or why the audit failed."""
     commitment: str = ""
@@ -63,8 +64,8 @@ class AuditEnd(NamedTuple):
     """Cost estimate as lines of text; empty after a rerun."""
 
 
-def entries_of(path: Path) -> list[QueuedAudit]:
-    """Return the audits of a list: tables `[[audit]]` with `file` and the options of `audit FILE`.
+def listed_audits(path: Path) -> list[QueuedAudit]:
+    """Return the audits in a TOML file: tables `[[audit]]` with `file` and options of `audit FILE`.
 
     Raises NothingChecked for a file that cannot be read, and UsageProblem for a key that is not an
     option.
@@ -90,6 +91,10 @@ def entries_of(path: Path) -> list[QueuedAudit]:
 
 
 def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
+    """Return the audit that a table `[[audit]]` describes; error messages begin with `position`.
+
+    Raises UsageProblem for a table without `file`, or with a wrong option.
+    """
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
         raise UsageProblem(
             f"{position}: the key file is missing", 'add file = "submissions/M.json"'
@@ -115,7 +120,7 @@ def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
 
 
 def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
-    """Return an option of a list as words of a command line.
+    """Return an option in the TOML list of audits as words of a command line.
 
     Raises UsageProblem for a value that the option cannot have.
     """
@@ -131,7 +136,7 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
 
 
 def _word_of(element: Any, position: str) -> str:  # of a TOML file
-    """Return a value of a list as a word of a command line.
+    """Return a value in the TOML list of audits as a word of a command line.
 
     Raises UsageProblem unless it is text, a whole number, or a time in UTC.
     """
@@ -161,11 +166,11 @@ class _Queue:
         *,
         cluster: bool,
     ) -> None:
-        self.ends: dict[int, AuditEnd] = {}
+        self.results: dict[int, QueuedAuditResult] = {}
         """Result of each finished audit, by its position in the list."""
         self._waiting: queue.SimpleQueue[tuple[int, QueuedAudit]] = queue.SimpleQueue()
-        for numbered_entry in enumerate(audits):
-            self._waiting.put(numbered_entry)
+        for numbered_audit in enumerate(audits):
+            self._waiting.put(numbered_audit)
         self._arguments = arguments
         self._folder = folder
         self._cluster = cluster
@@ -180,12 +185,12 @@ class _Queue:
             except queue.Empty:
                 return
             try:
-                self.ends[number] = self._run(number, audit, device)
+                self.results[number] = self._run(number, audit, device)
             except OSError as error:  # no process can be started: the others are tried all the same
                 reason = f"cannot be started: {error.strerror}"
-                self.ends[number] = AuditEnd(audit.file, Exit.OWN_FAULT, reason)
+                self.results[number] = QueuedAuditResult(audit.file, Exit.OWN_FAULT, reason)
 
-    def _run(self, number: int, audit: QueuedAudit, device: str | None) -> AuditEnd:
+    def _run(self, number: int, audit: QueuedAudit, device: str | None) -> QueuedAuditResult:
         report = self._folder / f"{number}.json"
         words = [*self._arguments, *audit.arguments, *(["--device", device] if device else [])]
         command = [*module_command("geneb_ci"), "audit", "file", audit.file, *words]
@@ -207,10 +212,10 @@ class _Queue:
         del self._running[number]
         ending = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
-            return AuditEnd(audit.file, process.returncode, ending)
+            return QueuedAuditResult(audit.file, process.returncode, ending)
         members = {name: str(member) for name, member in json.loads(report.read_bytes()).items()}
         del members["exit_code"]
-        return AuditEnd(audit.file, process.returncode, **members)
+        return QueuedAuditResult(audit.file, process.returncode, **members)
 
     def stop(self) -> None:
         """Terminate the running audits and start no more; finished results are kept."""
@@ -225,7 +230,7 @@ def run_queue(
     devices: Sequence[str],
     *,
     cluster: bool = False,
-) -> list[AuditEnd]:
+) -> list[QueuedAuditResult]:
     """Run audits, one at a time on each device, and return their results in the order of `audits`.
 
     `arguments` are options for every audit. An audit that fails does not stop the others.
@@ -250,43 +255,45 @@ def run_queue(
         finally:
             for worker in workers:
                 worker.join()
-    return [audit_queue.ends[number] for number in sorted(audit_queue.ends)]
+    return [audit_queue.results[number] for number in sorted(audit_queue.results)]
 
 
-def table_of(audit_ends: Sequence[AuditEnd]) -> str:
+def results_table(audit_results: Sequence[QueuedAuditResult]) -> str:
     """Return the table printed at the end of a queue: a line for each audit, then the counts."""
-    rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in audit_ends]
+    rows = [
+        (str(result.code), result.file, visible(result.state, LINE_MAX)) for result in audit_results
+    ]
     lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
     clean_count, differing_count = (
-        sum(end.code == code for end in audit_ends) for code in (Exit.CLEAN, Exit.ERRORS)
+        sum(result.code == code for result in audit_results) for code in (Exit.CLEAN, Exit.ERRORS)
     )
     counts = (
-        f"{plural(len(audit_ends), 'audit')}: {clean_count} without an error, {differing_count} "
+        f"{plural(len(audit_results), 'audit')}: {clean_count} without an error, {differing_count} "
         "that differ or are refused, "
-        f"{len(audit_ends) - clean_count - differing_count} not carried out"
+        f"{len(audit_results) - clean_count - differing_count} not carried out"
     )
     return "\n".join([*lines, counts]) + "\n"
 
 
-def details_of(audit_ends: Sequence[AuditEnd]) -> str:
-    """Return the details of the audits that stopped: cost, digest and next command."""
-    details = ((end.file, f"{end.cost}{_next_step(end)}") for end in audit_ends)
+def results_details(audit_results: Sequence[QueuedAuditResult]) -> str:
+    """Return cost, digest to publish and next command of each audit that ended before its draw."""
+    details = ((result.file, f"{result.cost}{_next_step(result)}") for result in audit_results)
     return "".join(f"\n{file}:\n{detail}" for file, detail in details if detail)
 
 
-def _next_step(audit_end: AuditEnd) -> str:
-    if not audit_end.commitment:
+def _next_step(audit_result: QueuedAuditResult) -> str:
+    if not audit_result.commitment:
         return ""
     return (
-        f"commitment {audit_end.commitment}\n"
+        f"commitment {audit_result.commitment}\n"
         "publish this digest; then continue with the time at which it became public, in UTC\n"
-        f"{next_line(audit_end.next)}\n"
+        f"{next_line(audit_result.next)}\n"
     )
 
 
-def exit_of(audit_ends: Sequence[AuditEnd]) -> Exit:
+def queue_exit_code(audit_results: Sequence[QueuedAuditResult]) -> Exit:
     """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
-    codes = {end.code for end in audit_ends}
+    codes = {result.code for result in audit_results}
     if Exit.ERRORS in codes:
         return Exit.ERRORS
     return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
@@ -342,8 +349,8 @@ def queue_command(
     continue after an interruption, run the same command again. The exit code is 11 when a claim
     differs or a file is refused, 3 when an audit could not be carried out.
     """
-    list_entries = entries_of(list_file) if list_file is not None else []
-    audits = [*(QueuedAudit(str(file), ()) for file in files), *list_entries]
+    audits = [QueuedAudit(str(file), ()) for file in files]
+    audits += listed_audits(list_file) if list_file is not None else []
     if not audits:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
     paths = [Path(audit.file).resolve() for audit in audits]
@@ -354,9 +361,9 @@ def queue_command(
     arguments = _option_words(ctx, options)
     for audit in audits:
         _require_valid_options(audit, arguments)
-    audit_ends = run_queue(audits, arguments, devices, cluster=engine == "ray")
-    echo((table_of(audit_ends) + details_of(audit_ends)).removesuffix("\n"))
-    return exit_of(audit_ends)
+    audit_results = run_queue(audits, arguments, devices, cluster=engine == "ray")
+    echo((results_table(audit_results) + results_details(audit_results)).removesuffix("\n"))
+    return queue_exit_code(audit_results)
 
 
 def _require_valid_options(audit: QueuedAudit, arguments: Sequence[str]) -> None:
@@ -388,7 +395,7 @@ def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
         if option.is_flag:
             words.append(option.opts[0])
             continue
-        given = options[option_name]
-        values = given if isinstance(given, tuple) else (given,)
-        words += [word for element in values for word in (option.opts[0], str(element))]
+        option_value = options[option_name]
+        values = option_value if isinstance(option_value, tuple) else (option_value,)
+        words += [word for value in values for word in (option.opts[0], str(value))]
     return words

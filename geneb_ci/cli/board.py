@@ -192,7 +192,7 @@ def _build(
     jobs: int | None = None,
     cache: bool = True,
 ) -> int:
-    """Write the board of a folder and its page, print their names, and return the exit code."""
+    """Write the board and page of a folder, print what was written, and return the exit code."""
     try:
         board = build(
             folder,
@@ -316,10 +316,10 @@ def matrices_command(
     cells = list(recovered_tables(context, regime))
     if not cells:
         raise NothingChecked(
-            f'{file}: "{regime}" has no scores of single fits on two-class tasks',
+            f'{file}: "{regime}" has no two-class task with the scores of one trained probe',
             _ONE_FIT_FIX
             if regime in context.benchmark.protocol.few_shot_k
-            else f"see which scores it lacks or has wrong: geneb-ci check {file}",
+            else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
     columns, lines_max = row_width(output), LINES_MAX
     if prints_all or output != STDOUT:

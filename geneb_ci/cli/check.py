@@ -50,7 +50,7 @@ DIFF_WIDTH = 300
 """Maximum characters of a line of a diff: a file written on one line is a change of 100 kB."""
 PASSING_VERDICTS = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
 STALE_MAX = 10
-"""Maximum number of stale entries of a baseline that are printed."""
+"""Maximum number of printed findings of a baseline that are not found any more."""
 
 
 class _Check(PairedCommand, LayeredCommand):

@@ -51,7 +51,7 @@ def compare_command(
     """
     if len(arguments) != MODEL_COUNT:
         raise UsageProblem(
-            f"found {plural(len(arguments), 'name')}, expected those of two models",
+            f"found {plural(len(arguments), 'name')}, expected the names of two models",
             "name a submission or a run record of each: one.json two.json",
         )
     first, second = arguments

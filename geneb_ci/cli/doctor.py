@@ -84,7 +84,7 @@ def show_job_levels(repo: str) -> Exit:
     from geneb_ci.github.api import connect
     from geneb_ci.github.audit_ready import PROBED
 
-    client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
+    client = hub_jobs.hub_client(os.environ.get("HF_TOKEN", ""))
     with connect(repo) as github:
         working_levels = hub_jobs.probed_levels(
             client, repo, github.main().sha, print_line, hub_jobs.POLL_S

@@ -93,7 +93,7 @@ def reconcile_command(
     with connect(repo, author=verdict_author_id) as github:
         sha = group_sha or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):
-            say(f"{sha} has its verdict: nothing to do")
+            say(f"commit {sha} already has a verdict: nothing to do")
             return Exit.CLEAN
         if group_sha is not None:
             sweep_result = group_verdict(github, layout, group_sha)

@@ -72,8 +72,8 @@ def init_command(
     Without --apply nothing leaves this machine. With --apply the tokens are GH_TOKEN and HF_TOKEN.
     After --app, audits open their pull requests themselves, nobody stores a personal token, and
     main accepts the status of a verdict only from the App.
-    Both may be run again: existing files and settings are not written twice, and a file that
-    differs is kept.
+    The command can be run again, with --apply too: existing files and settings are not written
+    twice, and a file that differs is kept.
     """
     require_path(folder)
     board_answers = answers(folder, repo, space, maintainers, is_alone=alone)

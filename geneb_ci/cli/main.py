@@ -27,13 +27,13 @@ class LazyGroup(click.Group):
     """
 
     table: dict[str, tuple[str, str]]
-    """Module of `geneb_ci.cli` and line of help of each command, by name."""
+    """By name of a command: its module of `geneb_ci.cli`, and its line in the help."""
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Command by another name of it, which the help does not list."""
+    """By alias, which the help does not list: the name of the command."""
     old_names: ClassVar[dict[str, str]] = {}
-    """Command by its former name, which works for one release, with a note."""
+    """By former name, which works for one release, with a note: the present name."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
@@ -78,7 +78,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, [word, *args[1:]])
 
     def _command_name(self, word: str) -> str:
-        """Return the name of the command that `word` means; `word` itself if it means none."""
+        """Return the name of the command with this name, alias or former name; else `word`."""
         folded = word.casefold()
         command = (self.aliases | self.old_names).get(folded, folded)
         return command if command in self.table else word
@@ -319,7 +319,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line of progress to standard error."""
+    """Print a line to standard error, such as one about progress."""
     echo(line, err=True)
 
 
@@ -359,7 +359,7 @@ HELP_ARGUMENTS = ((), ("-h",), ("--help",))
 
 
 def harness_words() -> list[str]:
-    """Return the words that start the harness, which names this program in its help."""
+    """Return the command line that starts the harness; its help shows `geneb-ci` as program."""
     from reference_harness.formats.processes import module_command  # typing, for `check`
 
     return [*module_command("reference_harness"), "--program", "geneb-ci"]

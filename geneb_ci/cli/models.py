@@ -52,8 +52,8 @@ from reference_harness.formats.text import next_line, plural, quoted
 FORMATS = ("text", "json")
 
 
-def registry() -> ModelRegistry:
-    """Return the registry of the repository that the current folder is in, or the shipped one."""
+def registry_here() -> ModelRegistry:
+    """Return the model registry of the current folder's repository, or else the shipped one."""
     return ModelRegistry(find_layout(Path.cwd()))
 
 
@@ -85,8 +85,8 @@ def _extractor_fault(extractor: str, layout: Layout) -> str:
     return f"there is no extractor {module}"
 
 
-def missing_parts(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return why the extractor or the lock file that an entry names cannot be used here."""
+def unusable_files(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
+    """Return a message for each of extractor and lock file of an entry that cannot be used here."""
     run = model_entry.run
     messages = []
     if (
@@ -104,7 +104,7 @@ def missing_parts(model_entry: ModelEntry, layout: Layout, models: ModelRegistry
 
 
 def open_points(model_entry: ModelEntry) -> list[str]:
-    """Return what an entry lacks for an audit of its row, as phrases."""
+    """Return what an entry lacks for an audit of its row: the words after "open:"."""
     points, weights = model_entry.lacks, model_entry.weights
     if weights is not None and weights.kind != "huggingface":
         unaddressed_files = set(weights.files) - set(addresses(weights))
@@ -121,7 +121,7 @@ def open_points(model_entry: ModelEntry) -> list[str]:
 @format_option(FORMATS)
 def list_command(format_: str, *, prints_all: bool) -> None:
     """List the models with their weights, their extractors, and what their entries lack."""
-    models = registry()
+    models = registry_here()
     entries: dict[str, ReadEntry] = {}
     for model in models:
         try:
@@ -152,6 +152,7 @@ def list_command(format_: str, *, prints_all: bool) -> None:
 
 
 def _summary(entry: ReadEntry) -> Mapping[str, Any]:
+    """Return the members of an entry and the digest of its file, for JSON."""
     return {"sha256": entry.sha256, **entry.entry.model_dump(by_alias=True, exclude_none=True)}
 
 
@@ -161,7 +162,7 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 @format_option(FORMATS)
 def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
     """Print the registry entry of MODEL."""
-    models = registry()
+    models = registry_here()
     read_entry = required_entry(models, model_id)
     if format_ == "json":
         click.echo(json.dumps(_summary(read_entry), indent=1))
@@ -199,13 +200,14 @@ def _visible_line(line: str) -> str:
 
 
 def _value_text(value: object, fact: str = "") -> str:
+    """Return the value of a fact of an entry as text; codes of `TERMS` are put into words."""
     if fact in TERMS:
         return in_words(fact, str(value)) or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
-    """Return the lines of one part of an entry, and below each file its address."""
+    """Return the lines that show one table of an entry, with the address of a file below it."""
     lines = []
     for fact, fact_value in table.items():
         if isinstance(fact_value, dict):
@@ -250,7 +252,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         )
     if not registered and not models:
         raise NothingChecked(
-            "the registry has no model, so nothing was verified",
+            "the model registry is empty, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
         )
     facts_by_model = _loading_facts(facts) if facts is not None else {}
@@ -266,7 +268,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             invalid_count += 1
             continue
         open_facts = open_points(read_entry.entry)
-        faults = missing_parts(read_entry.entry, layout, registered)
+        faults = unusable_files(read_entry.entry, layout, registered)
         faults += contradictions(read_entry.entry)
         faults += contradictions_with_row(read_entry.entry, _row_meta(layout, model))
         faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(model, {}))
@@ -275,7 +277,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             if points:
                 echo(_visible_line(f"{model}: {status}: {'; '.join(points)}"))
         has_differing_files = (
-            weights is not None and _differing_files(read_entry.entry, weights, model) > 0
+            weights is not None and _print_differing_files(read_entry.entry, weights, model) > 0
         )
         invalid_count += bool(faults) or has_differing_files
         complete_count += not open_facts and not faults and not has_differing_files
@@ -289,15 +291,15 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
     try:
         table = json.loads(path.read_bytes())
     except ValueError as error:
-        raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FORM) from error
+        raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FIX) from error
     if not isinstance(table, dict) or not all(
         isinstance(section, dict) for section in table.values()
     ):
-        raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FORM)
+        raise UsageProblem(f"{path}: expected an object for each model id", _FACTS_FIX)
     return table
 
 
-_FACTS_FORM = "write a table of loading facts, in the form that docs/maintainer/models.md describes"
+_FACTS_FIX = "write a table of loading facts, in the form that docs/maintainer/models.md describes"
 
 
 def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
@@ -308,8 +310,8 @@ def _row_meta(layout: Layout, model_id: str) -> Mapping[str, Any]:
     return table_at(parse_document(read_bytes(path), path, str(path)).value, "meta")
 
 
-def _differing_files(model_entry: ModelEntry, folder: Path, model: str) -> int:
-    """Print how the files of a folder differ from an entry, and return how many differ."""
+def _print_differing_files(model_entry: ModelEntry, folder: Path, model: str) -> int:
+    """Print which files of an entry are missing or differ in a folder, and return how many."""
     files = model_entry.weights.files if model_entry.weights else {}
     differing_count = 0
     for file, expected in files.items():
@@ -320,7 +322,8 @@ def _differing_files(model_entry: ModelEntry, folder: Path, model: str) -> int:
             finding = f"sha256 {digest}" if digest else "no such file"
             remark = file_line_ends_clause(path, expected) if digest else ""
             echo(f"{model}: {file}: {finding}, expected sha256 {expected}{remark}")
-    echo(f"{model}: {len(files) - differing_count} of {plural(len(files), 'file')} as pinned")
+    files_text = f"{len(files) - differing_count} of {plural(len(files), 'file')}"
+    echo(f"{model}: {files_text} with the digest that the entry states")
     return differing_count
 
 
@@ -449,8 +452,8 @@ def _original_of(document: Document) -> Document:
 def _text_by_entry(document: Document) -> str:
     """Return a file of format 1.0 as text of format 1.1, with the entry of its model.
 
-    Raises NothingChecked if the registry has no entry of the model, and UsageProblem if the entry
-    is incomplete or does not fit into the submission.
+    Raises NothingChecked if the model registry has no entry of the model, and UsageProblem if the
+    entry is incomplete or makes the submission invalid.
     """
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))

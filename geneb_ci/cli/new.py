@@ -212,7 +212,7 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
 
     disable_progress_bars()  # a few small files
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=False)
-    with _from_hub(repository), tempfile.TemporaryDirectory(prefix="geneb-ci-new-") as folder:
+    with _hub_errors(repository), tempfile.TemporaryDirectory(prefix="geneb-ci-new-") as folder:
         info = api.model_info(repository, revision=revision, files_metadata=True)
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         digests = {file.rfilename: file.lfs.sha256 for file in info.siblings or () if file.lfs}
@@ -294,8 +294,8 @@ def _side_files(sizes: Mapping[str, int]) -> list[str]:
 
 
 @contextmanager
-def _from_hub(repository: str) -> Iterator[None]:
-    """Turn the exceptions of the Hub's client into our errors."""
+def _hub_errors(repository: str) -> Iterator[None]:
+    """Raise UsageProblem, NothingChecked or MachineFault for exceptions of the Hub's client."""
     from huggingface_hub.errors import (  # a second to import
         HfHubHTTPError,
         HFValidationError,
@@ -319,7 +319,7 @@ def _from_hub(repository: str) -> Iterator[None]:
                 "by hand",
             ) from error
         raise MachineFault(
-            f"the Hub answered {status} for {repository}", "try again later"
+            f"the Hub answered with status {status} for {repository}", "try again later"
         ) from error
     except (httpx.HTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MachineFault(

@@ -21,7 +21,7 @@ from geneb_ci.submission.result_files import BYTES_MAX, PackedResults, pack_resu
 from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta, results_in
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.recognition import disguise_of
-from reference_harness.formats.text import next_line, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 
 @click.command()
@@ -62,8 +62,8 @@ def pack_command(
     if model_id is not None:
         refuse_bad_id(model_id)
     results_folder = results_in(folder)
-    logs = sorted(path for path in results_folder.glob("*.json") if path.name != MODEL_META)
-    if not logs:
+    result_files = sorted(path for path in results_folder.glob("*.json") if path.name != MODEL_META)
+    if not result_files:
         _refuse_disguised(results_folder)
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
@@ -73,7 +73,9 @@ def pack_command(
     facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_members.get("experiment_kwargs")
-    packed_results = pack_results(logs, benchmark, settings if isinstance(settings, dict) else {})
+    packed_results = pack_results(
+        result_files, benchmark, settings if isinstance(settings, dict) else {}
+    )
     if not packed_results.broken or any(packed_results.results.values()):
         _require_facts(facts, results_folder)
     if not any(packed_results.results.values()):
@@ -114,7 +116,7 @@ def pack_command(
 
 def _refuse_disguised(folder: Path) -> None:
     """Raise NothingChecked where a folder without *.json has a file of a recognised format."""
-    for path in itertools.islice(sorted(folder.iterdir()), FILES_LOOKED_AT):
+    for path in itertools.islice(sorted(folder.iterdir()), FILES_READ_MAX):
         try:
             disguise = disguise_of(read_regular(path, BYTES_MAX))
         except NotReadable:
@@ -126,7 +128,7 @@ def _refuse_disguised(folder: Path) -> None:
             )
 
 
-FILES_LOOKED_AT = 20
+FILES_READ_MAX = 20
 """Maximum number of files that are read to recognise their format."""
 
 
@@ -143,12 +145,13 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
 
 def _print_missing(packed_results: PackedResults) -> None:
     for regime, tasks in packed_results.missing.items():
-        echo(f"{regime}: {len(tasks)} missing: {first_and_more(tasks)}", err=True)
+        cells = plural(len(tasks), "missing cell")
+        echo(f"{regime}: {cells}: {first_and_more(tasks)}", err=True)
     for regime, names_by_task in packed_results.duplicates.items():
-        for task, logs in names_by_task.items():
+        for task, names in names_by_task.items():
             echo(
-                f"{regime}: {task} has {len(logs)} logs: "
-                f"{first_and_more([quoted(n) for n in logs])}",
+                f"{regime}: {task} has {len(names)} result files, expected one: "
+                f"{first_and_more([quoted(name) for name in names])}",
                 err=True,
             )
     _print_unused(packed_results)
@@ -156,11 +159,11 @@ def _print_missing(packed_results: PackedResults) -> None:
 
 def _print_unused(packed_results: PackedResults) -> None:
     """Print which files were not used, and why."""
-    logs_by_reason: dict[str, list[str]] = {}
-    for log, reason in packed_results.broken.items():
-        logs_by_reason.setdefault(reason, []).append(quoted(log))
-    for reason, logs in logs_by_reason.items():
-        echo(f"{first_and_more(logs)} cannot be used: {reason}", err=True)
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in packed_results.broken.items():
+        names_by_reason.setdefault(reason, []).append(quoted(name))
+    for reason, names in names_by_reason.items():
+        echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
     if packed_results.unrecognised:
         echo(
             "ignored, no task id in the file name: "

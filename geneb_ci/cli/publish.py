@@ -85,7 +85,10 @@ from reference_harness.formats.text import next_line, plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
-    """Print which generation is live, and return 11 if it is incomplete or not the expected one."""
+    """Print which generation is live, and return the exit code.
+
+    It is 11 if this generation is incomplete, or not the one that the Space should have.
+    """
     health = attempt(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
@@ -93,7 +96,7 @@ def show_health(space: Space, generation: Generation, repository: GitRepository)
 
 
 def show_changes(space: Space, intent: PublishIntent) -> Exit:
-    """Print what `publish` would change. Raises NotFastForward if it would be rejected."""
+    """Print what `publish` would change. Raises NotFastForward if `publish` would refuse that."""
     generation = intent.built
     state = attempt(space.state, say=say)
     if intent.is_live(state):
@@ -175,11 +178,11 @@ def publish_command(
 @SPACE_OPTION
 @click.option(
     "--as-published",
-    "is_fetched",
+    "is_as_published",
     is_flag=True,
     help="Publish the bytes that the Space had, because this version cannot rebuild them.",
 )
-def rollback_command(generation: str, space: str | None, *, is_fetched: bool) -> int:
+def rollback_command(generation: str, space: str | None, *, is_as_published: bool) -> int:
     """Publish an earlier GENERATION again, instead of the one of HEAD.
 
     The generation is rebuilt from its commit and must equal what was published. It stays live until
@@ -190,18 +193,18 @@ def rollback_command(generation: str, space: str | None, *, is_fetched: bool) ->
     repository = repository_here()
     head_source = source_of(repository, repository.resolve(HEAD))
     target = Space(space_id, token=find_token(f"spaces/{space_id}", say=say))
-    found_generation = attempt(lambda: find_generation(target, generation), say=say)
-    must_be_of_main(found_generation.manifest, head_source, repository)
-    if is_fetched:
-        former_generation = attempt(lambda: as_published(target, found_generation), say=say)
+    past_generation = attempt(lambda: find_generation(target, generation), say=say)
+    must_be_of_main(past_generation.manifest, head_source, repository)
+    if is_as_published:
+        former_generation = attempt(lambda: as_published(target, past_generation), say=say)
     else:
         code, rebuilt_generation = build_generation(
-            repository, found_generation.manifest.source_commit
+            repository, past_generation.manifest.source_commit
         )
         if rebuilt_generation is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
-        require_same_generation(found_generation.manifest, rebuilt_generation)
+        require_same_generation(past_generation.manifest, rebuilt_generation)
         former_generation = rebuilt_generation
     published = push(target, RollbackIntent(former_generation, head_source, repository), say=say)
     echo(published_line(target.resource, published))
@@ -229,7 +232,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
-        echo(f"{plural(earlier_count, 'earlier event')}: --all prints every one")
+        echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every one")
     for line in itertools.chain(*newest):
         click.echo(line)
     return Exit.CLEAN
@@ -320,7 +323,7 @@ def export_command(
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
     ids = _models_of(token_by_model, folder or layout.root)
-    _refuse_twice(ids)
+    _refuse_two_tokens(ids)
     token_by_model = dict(zip(ids, token_by_model.values(), strict=True))
     loaded = load(
         folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
@@ -368,6 +371,7 @@ def _refuse_early(
 
 
 def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
+    """Return the tokens of --verify-token by model id. Raises UsageProblem for wrong options."""
     token_by_model: dict[str, str] = {}
     for option in options:
         model, equals, token = option.partition("=")
@@ -381,12 +385,12 @@ def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
                 f"--verify-token is for eval-results, not for {format_}",
                 "leave --verify-token out",
             )
-        _refuse_twice([*token_by_model, model])
+        _refuse_two_tokens([*token_by_model, model])
         token_by_model[model] = token
     return token_by_model
 
 
-def _refuse_twice(models: Sequence[str]) -> None:
+def _refuse_two_tokens(models: Sequence[str]) -> None:
     """Raise UsageProblem for a model that has two tokens."""
     for model, count in Counter(models).items():
         if count > 1:
@@ -396,24 +400,25 @@ def _refuse_twice(models: Sequence[str]) -> None:
 
 
 def _built(layout: Layout, when: str | None) -> Built:
-    """Return commit and time of a folder; the time is `when` unless that is None."""
+    """Return the commit HEAD of a folder's repository, and its time or `when` if given."""
     try:
         repository = repository_at(layout)
         commit: str | None = repository.resolve(HEAD)
         commit_time: str | None = repository.time_of(str(commit))
     except WrongRepository:  # a folder that is in no repository, or has no commit
         commit = commit_time = None
-    return Built(commit, _moment(when) if when is not None else commit_time)
+    return Built(commit, _checked_time(when) if when is not None else commit_time)
 
 
-def _moment(moment: str) -> str:
+def _checked_time(time: str) -> str:
+    """Return the value of --time unchanged. Raises UsageProblem for one that is not a time."""
     try:
-        datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S%z")
+        datetime.strptime(time, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError as error:
         raise UsageProblem(
-            f"--time {quoted(moment)} is not a time", "write it as 2026-11-20T08:30:00Z (UTC)"
+            f"--time {quoted(time)} is not a time", "write it as 2026-11-20T08:30:00Z (UTC)"
         ) from error
-    return moment
+    return time
 
 
 def _site(loaded: CheckedRows, built: Built) -> Site:

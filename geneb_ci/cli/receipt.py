@@ -66,6 +66,7 @@ _WRITERS = {"text": receipt_text, "json": receipt_json}
 
 
 def _progress(*, quiet: bool) -> Say:
+    """Return the function that prints lines of progress; with `quiet` it prints nothing."""
     return silent if quiet else lambda line: _echo(line, err=True)
 
 
@@ -238,7 +239,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
-    echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.commit}")
+    echo(f"{file}: location {'written' if written else 'unchanged'}, commit {uploaded.commit}")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file)])))
     return Exit.CLEAN
 
@@ -294,7 +295,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
 
 
 def _subject_without_errors(file: Path, definition: Path | None) -> ReceiptSubject:
-    """Return a submission without errors. Raises NothingChecked for one with errors."""
+    """Return the submission in `file` with its receipt. Raises NothingChecked if it has errors."""
     from geneb_ci.common.errors import NothingChecked
 
     subject = subject_of(file, definition)

@@ -58,9 +58,9 @@ class NamedReceipt(NamedTuple):
 
 
 def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
-    """Return the submission and receipt folder that a word names.
+    """Return the receipt that an argument names: FILE=DIR, or X.json or X for X.json=X.
 
-    Raises NothingChecked for a submission without a receipt, and UsageProblem without its folder.
+    Raises NothingChecked for a submission without a receipt, and UsageProblem without DIR.
     """
     file_name, _, folder_name = word.partition("=")
     file, folder = Path(file_name), Path(folder_name)
@@ -76,13 +76,13 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
 
 
 def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
-    """Return two receipts.
+    """Return the two receipts that the arguments name.
 
     Raises UsageProblem unless there are two different ones, of the same benchmark.
     """
     if len(arguments) != RECEIPT_COUNT:
         raise UsageProblem(
-            f"found {plural(len(arguments), 'name')}, expected those of two receipts",
+            f"found {plural(len(arguments), 'name')}, expected the names of two receipts",
             "name the submissions of both: one.json two.json",
         )
     first, second = (_named_receipt(word, definition) for word in arguments)

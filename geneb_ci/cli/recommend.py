@@ -147,7 +147,7 @@ def figures_command(
     parsed_files = (
         read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS)
         if folder is not None and is_built(folder)
-        else _values_by_rows(folder)
+        else _computed_files(folder)
     )
     if isinstance(parsed_files, Exit):
         return parsed_files
@@ -202,7 +202,11 @@ def _parameters(
     return parameters
 
 
-def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
+def _computed_files(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
+    """Return the parsed files of the board of a folder of submissions, by file name.
+
+    If a submission has an error, print the report and return the exit code instead.
+    """
     from geneb_ci.board.rows import figure_values
     from geneb_ci.cli.repository import CheckedRows, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of

@@ -83,7 +83,7 @@ def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
 
 
 def announce_over_rows(label: str, seconds_row: float, layout: Layout) -> None:
-    """Print as `announce` does, for work that takes `seconds_row` for each row of a repository."""
+    """Print how long work takes that needs `seconds_row` seconds per row; see `announce`."""
     announce(label, len(files_of([layout.root])) * seconds_row)
 
 

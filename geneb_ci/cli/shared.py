@@ -36,7 +36,7 @@ PARAGRAPH = 88  # columns; longer lines of prose are hard to read
 
 
 class Output(NamedTuple):
-    """One report: its format and its file, "-" for standard output."""
+    """Format in which a report is written, and the file; "-" is standard output."""
 
     format: str
     path: str
@@ -187,7 +187,7 @@ class Seconds(click.ParamType[int]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> int:
-        """Return the number in the smallest unit; fail with a usage error for another text."""
+        """Return the number in the smallest unit; fail with a usage error for any other text."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]?)", str(value))
@@ -218,7 +218,7 @@ class TokenBudget(Seconds):
     def convert(  # type: ignore[override]  # a word beside the numbers
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Return the number, or `auto`; fail with a usage error for another text."""
+        """Return the number, or `auto`; fail with a usage error for any other text."""
         return AUTO if value == AUTO else super().convert(value, param, ctx)
 
 
@@ -230,7 +230,7 @@ class Device(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the name; fail with a usage error for another one."""
+        """Return the name of the device; fail with a usage error for any other text."""
         if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(value), re.ASCII):
             self.fail(f"{value!r} is not a device: pass cpu, cuda, or cuda:1", param, ctx)
         return str(value)
@@ -268,7 +268,7 @@ SCORING_MEMORY = click.option(
 
 
 def machine_options(function: Any) -> Any:
-    """Add the options of a rerun beside `--device`; `machine_of` makes a Machine of all."""
+    """Add the options of a rerun except `--device`; `machine_of` turns all into a Machine."""
     for option in reversed(_MACHINE_OPTIONS):
         function = option(function)
     return function

@@ -223,14 +223,14 @@ def _hybrid(numbers: Sequence[int], width: int) -> bytes:
     if numbers and min(numbers) == max(numbers):
         return _varint(len(numbers) << 1) + int(numbers[0]).to_bytes(size, "little")
     changes = map(operator.ne, numbers, itertools.islice(numbers, 1, None))
-    ends = list(itertools.compress(itertools.count(1), changes))
-    if (len(ends) + 1) * (size + 1) > groups * width:
+    run_ends = list(itertools.compress(itertools.count(1), changes))
+    if (len(run_ends) + 1) * (size + 1) > groups * width:
         return _varint(groups << 1 | 1) + _bit_packed(numbers, width)
-    starts = [0, *ends]
-    lengths = zip(starts, [*ends, len(numbers)], strict=True)
+    run_starts = [0, *run_ends]
+    run_ranges = zip(run_starts, [*run_ends, len(numbers)], strict=True)
     return b"".join(
         _varint((end - start) << 1) + int(numbers[start]).to_bytes(size, "little")
-        for start, end in lengths
+        for start, end in run_ranges
         if end > start
     )
 

@@ -42,10 +42,10 @@ def shipped(folder: str, name: str) -> Path:
 
 
 def shipped_files(folder: str, kind: str = "repository") -> list[str]:
-    """Return the paths of the shipped files below a folder, relative to the parent, sorted.
+    """Return the sorted paths of the shipped files below `folder`.
 
-    `kind` gives the parent: "schemas", "page", "policy" or "repository", as in `shipped`. Raises
-    BrokenInstallation if there is no such folder.
+    They, and `folder`, are relative to the folder of a kind of shipped files: "schemas", "page",
+    "policy" or "repository", as in `shipped`. Raises BrokenInstallation if there is no `folder`.
     """
     for parent in _FOLDERS[kind]:
         if (parent / folder).is_dir():

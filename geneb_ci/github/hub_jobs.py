@@ -74,7 +74,7 @@ class JobFailed(GenebError):  # noqa: N818 (named after what is wrong)
     exit_code = Exit.NOT_CHECKED
 
 
-def api(token: str) -> Any:  # the client is imported late
+def hub_client(token: str) -> Any:  # the client is imported late
     """Return the client of the Hub. Raises UsageProblem without a token."""
     if not token:
         raise UsageProblem(

@@ -63,7 +63,7 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
     yield ""
     yield counts_text(verification)
     if verification.weakness:
-        yield f"weak receipt: {verification.weakness}, so an audit of it raises no trust level"
+        yield f"weak receipt: {verification.weakness}; its audit raises no trust level"
 
 
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
@@ -72,7 +72,7 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
     if step.reason:
         return escape(step.reason)
     if step.name == CELLS and verification.unclaimed:
-        return "every submitted score agrees with the receipt, which also gives cells not submitted"
+        return "every submitted score agrees; some cells were not submitted"
     return _PASSED_TEXTS.get(step.name, "every score agrees with the receipt")
 
 

@@ -261,7 +261,7 @@ class BoardReader:
         models = {
             *_models_with_evidence(checked_rows, evidence, Evidence.CHECKED, Evidence.STALE)
         } - started_models
-        rows = [r for r in checked_rows if r.document.path.stem in models and not r.official]
+        rows = [r for r in checked_rows if r.document.path.stem in models and not r.is_official]
         ordered = sorted(rows, key=lambda r: (-weight_of(r.findings), r.document.path.stem))
         tested_count, has_auditable_row = 0, False
         for checked_row in ordered:

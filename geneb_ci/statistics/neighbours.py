@@ -193,9 +193,9 @@ def affine_copy(
     if own_row is None:
         return None
     best_fit: AffineFit | None = None
-    size = regime.stop - regime.start
-    residual_limit = residual_max * math.sqrt(size) / own_row.norm
-    first, last, head = (
+    cell_count = regime.stop - regime.start
+    residual_limit = residual_max * math.sqrt(cell_count) / own_row.norm
+    first, last, first_cells = (
         own_row.unit_deviations[0],
         own_row.unit_deviations[-1],
         own_row.unit_deviations[:_FIRST_CELLS],
@@ -207,7 +207,7 @@ def affine_copy(
     )
     dist = math.dist
     rows = _complete_rows(view.table, regime.start, regime.stop)
-    for number, _, other_row in [row for row in rows if dist(head, row[1]) <= distance_max]:
+    for number, _, other_row in [row for row in rows if dist(first_cells, row[1]) <= distance_max]:
         if number == view.own_index:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
@@ -215,7 +215,7 @@ def affine_copy(
         if abs(first - scores[0]) > residual_limit or abs(last - scores[-1]) > residual_limit:
             continue
         correlation = dot(own_row.unit_deviations, other_row.unit_deviations)
-        residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
+        residual = own_row.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / cell_count)
         if (
             correlation > 0
             and residual < residual_max
@@ -224,7 +224,7 @@ def affine_copy(
             slope = correlation * own_row.norm / other_row.norm
             offset = own_row.mean - slope * other_row.mean
             shift = abs(own_row.mean - other_row.mean)
-            shift += abs(own_row.norm - other_row.norm) / math.sqrt(size)
+            shift += abs(own_row.norm - other_row.norm) / math.sqrt(cell_count)
             if shift <= shift_min:
                 continue
             best_fit = AffineFit(number, slope, offset, residual, shift)

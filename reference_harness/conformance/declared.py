@@ -38,7 +38,7 @@ SHARE_MIN = 0.01
 SUMMED = ("mean", "cls", "last", "mean 1:-1")
 """Poolings that are searched in sums over two modules."""
 MODULES_MAX = 100
-"""Number of last modules whose sums are tried: 5,000 pairs."""
+"""Most modules, counted from the last, of which sums of two are tried: 5,000 pairs."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ _Distance = Callable[[np.ndarray, np.ndarray], float]
 def _matches(
     calls: list[_Call], layers: dict[str, int | None], distance_of: _Distance
 ) -> list[_Match]:
-    """Return each module and pooling with its largest distance over the calls."""
+    """Return a match for each module and pooling; its distance is the largest over the calls."""
     distances_by_match: dict[tuple[str, str], list[float]] = {}
     for call_index, layer_call in enumerate(calls):
         for path, module_states in layer_call.recorder.states.items():
@@ -283,7 +283,7 @@ def _pairs(
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Yield pairs of poolings of one module, and of the same pooling of two modules.
 
-    Each of the pair, and of `sources`, is the path of a module and the variant of a pooling.
+    A pooling is given as (path of the module, variant).
     """
     sources_by_path: dict[str, list[tuple[str, str]]] = {}
     sources_by_variant: dict[str, list[tuple[str, str]]] = {}

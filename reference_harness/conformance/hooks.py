@@ -42,7 +42,7 @@ class Recorder:
         self.states: dict[str, ModuleStates] = {}
         """Hidden states by path of the module."""
         self.dtype_counts: Counter[str] = Counter()
-        """Number of outputs of modules with a weight matrix by type, such as "bfloat16"."""
+        """Number of outputs by type, such as "bfloat16", of modules with a weight matrix."""
         self.modules: dict[str, Any] = {}
         """Hooked modules by path."""
         self._extractor = extractor
@@ -188,7 +188,7 @@ def _hidden_states(tensor: Any, width: int) -> Iterable[Any]:
 def _pooled(hidden: Any) -> dict[str, np.ndarray]:
     """Return every pooling of (t, d) hidden states, also without the tokens at either end.
 
-    The name of a variant is its pooling and its tokens as a slice.
+    The key of a pooling is its name and, unless all are pooled, the slice of tokens: "mean 1:".
     """
     tokens = hidden.detach().float().cpu().numpy()
     poolings = {"cls": tokens[0], "last": tokens[-1], "last -2": tokens[-2]}

@@ -218,7 +218,7 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
 def _compare_row(
     subject: Subject, sequences: list[str], row: int, unbatched: np.ndarray, neighbours_text: str
 ) -> float:
-    """Return the distance of a row of a batch from the embedding of the sequence alone."""
+    """Return the distance between a sequence's embedding in a batch and its embedding alone."""
     return subject.checked_distance(
         subject.embed(sequences, len(sequences))[row],
         unbatched,

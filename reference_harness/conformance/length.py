@@ -109,7 +109,7 @@ def _compare(
 def _check_last_letter(
     subject: Subject, limit: object, truncation: str, make: SequenceMaker
 ) -> str:
-    """Check that a long sequence is read up to its last letter, without a limit or with windows."""
+    """Check that a long sequence is read to its end, if no limit or windows are declared."""
     letters = min(UNLIMITED_LETTERS, subject.letters)
     if truncation == "windows" and isinstance(limit, int):
         letters = min(subject.letters, 3 * limit)
@@ -198,14 +198,14 @@ def _longer_than_limit(
 
 
 def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
-    """Return which letters of a sequence change its embedding."""
+    """Return the span of the letters of a sequence that change its embedding."""
     return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).read_span()
 
 
 def counter(subject: Subject) -> Callable[[str], int] | None:
-    """Return a counter of a sequence's tokens without truncation; None if the extractor has none.
+    """Return a function that counts the tokens of a sequence without truncation.
 
-    It is the extractor's `count_tokens`, else made of its `tokenizer`.
+    It calls the extractor's `count_tokens`, else its `tokenizer`. Return None if it has neither.
     """
     own_counter: Callable[[Sequence[str]], list[int]] | None
     own_counter = getattr(subject.extractor, "count_tokens", None)

@@ -44,7 +44,7 @@ class PropertyResult:
         return self.outcome is Outcome.FAILS or not self.ran
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result in its stable JSON shape."""
+        """Return the result as a JSON object, whose members are the same in every version."""
         return {
             "property": self.property,
             "outcome": str(self.outcome),

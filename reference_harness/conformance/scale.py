@@ -252,7 +252,7 @@ def longest(subject: Subject) -> int:
 
 
 def _position_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
-    """Return in words the class of a sequence's position in its batch."""
+    """Return a phrase for a sequence's position in its batch, such as "the first sequence"."""
     if is_last_batch:
         return "a sequence of the last batch"
     if index == 0:

@@ -28,7 +28,7 @@ class Subject:
     folder: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     letters: int = 8192
-    """Length of the longest sequence to try."""
+    """Length of the longest sequence to try, in letters."""
     plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
     """Mode, token budget and `batch_size` of the run's batches, which the full check repeats."""
 
@@ -72,7 +72,7 @@ class Subject:
         return TOLERANCES.get(dtype, TOLERANCES["float32"])
 
     def output(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
-        """Return the output of the extractor, or of `on`, for a copy of the list."""
+        """Return what the extractor, or the extractor `on`, returns for a copy of the list."""
         extractor = self.extractor if on is None else on
         return extractor.extract_embeddings(list(sequences), batch_size=batch_size)
 

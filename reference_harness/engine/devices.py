@@ -73,31 +73,31 @@ class InProcess:
         """Load the extractor. Raise EmbeddingError if that fails."""
         self._embedder = spec.load()
         self.facts = self._embedder.facts
-        self._embedded: list[EmbedResult] = []
+        self._results: list[EmbedResult] = []
 
     @property
     def has_room(self) -> bool:
         """Whether `results` has yielded every result."""
-        return not self._embedded
+        return not self._results
 
     @property
     def open_jobs(self) -> int:
         """Number of results that `results` has not yielded yet."""
-        return len(self._embedded)
+        return len(self._results)
 
     def embed(self, job: EmbedJob, progress: Progress) -> None:
         """Embed a task at once."""
         with closing(self._embedder.embed(job)) as steps:  # Ctrl-C saves what was computed
             for step in steps:
                 if isinstance(step, EmbedResult):
-                    self._embedded.append(step)
+                    self._results.append(step)
                 else:
                     progress(*step)
 
     def results(self) -> Iterator[EmbedResult | Notice]:
         """Yield the results of the tasks embedded since the last call."""
-        while self._embedded:
-            yield self._embedded.pop()
+        while self._results:
+            yield self._results.pop()
 
     def close(self, kind: object) -> None:
         """Do nothing, as there is no process to end."""
@@ -179,6 +179,7 @@ class OnDevices:
         ]
         self._queue: deque[_Task] = deque()
         self._faults: Counter[str] = Counter()
+        """Id of a task -> number of processes that could not continue after it."""
         try:
             first_device, *other_devices = self._devices
             self._start(first_device)

@@ -93,16 +93,22 @@ class RayEngine:
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._size_time = size, time.monotonic()
         self._starting: dict[Any, Any] = {}
+        """Reference of the call `load` -> embedder that runs it, a Ray actor."""
         self._idle: list[Any] = []
+        """Embedders without a job."""
         self._parked: list[Any] = []
         """Embedders whose extractor failed or differs from the first one's: kept alive, so that no
         other is started in their place."""
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
+        """Stream of the progress of a job -> its task."""
         self._probe_queue: list[tuple[int, int, Job]] = []
+        """Heap of (minus the number of training rows, number of the job, job)."""
         self._job_numbers = itertools.count()
         self._probing: dict[Any, Job] = {}
+        """Reference of a running probe -> its job."""
         self._deaths: Counter[str] = Counter()
+        """Id of a task -> number of its processes that died."""
         self._notices: deque[Notice] = deque()
         self._last_run_time = time.monotonic()
         """Monotonic time, in seconds, at which embedding or probing was last seen running."""

@@ -39,6 +39,7 @@ class LocalEngine:
         self._jobs: dict[str, Job] = {}
         """Id of a task -> its job that workers have not finished, in order of submission."""
         self._deaths: Counter[str] = Counter()
+        """Id of a task -> number of times that the only worker died in it."""
         self._death: WorkerDiedError | None = None
         """Error that `probe` met because a worker had died; `results` handles it."""
 

@@ -160,11 +160,11 @@ def pad_id(model: Any, tokens: Tokens) -> int:
 
     Ids for which the model has no embedding are skipped.
     """
-    declared = getattr(getattr(model, "config", None), "pad_token_id", None)
+    model_id = getattr(getattr(model, "config", None), "pad_token_id", None)
     tokenizer_id = None if tokens.is_own else tokens.inner.pad_token_id
     rows = embedding_rows(model)
     candidates = [
-        token_id for token_id in (tokenizer_id, declared, tokens.pad_id, 0) if token_id is not None
+        token_id for token_id in (tokenizer_id, model_id, tokens.pad_id, 0) if token_id is not None
     ]
     return next(
         int(token_id)

@@ -172,7 +172,7 @@ no limit of depth, and can crash Python 3.11."""
 
 
 def read_json(raw: bytes, *, values_max: int | None = None, is_own: bool = False) -> Any:
-    """Return the value of a JSON text, equal to that of `pydantic_core.from_json`.
+    """Return the value of a JSON text, the same as `pydantic_core.from_json` returns.
 
     The standard library parses it if both parsers agree, as importing pydantic takes 20 ms. They
     differ in escapes, which can be lone surrogates, and in deep values. With `is_own`, for texts
@@ -304,7 +304,7 @@ def file_line_ends_clause(path: Path, digest: str) -> str:
 
 
 TEXT_MAX = 20_000_000
-"""Limit in bytes: a tokenizer.json has some MB at most, weights have more."""
+"""Bytes from which a file counts as weights, not as text: a tokenizer.json has some MB at most."""
 NO_TRANSLATION = (
     "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
     "again, or write it with those line ends"

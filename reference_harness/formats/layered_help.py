@@ -29,7 +29,7 @@ class LayeredHelp:
     """A mixin of commands: `--help` lists the common options, and `--help-all` every one."""
 
     OPTION: ClassVar[Any]
-    """The class of options."""
+    """The class of the command's options."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
         """Store the names of the common options, such as "--key"; the command gets the rest."""

@@ -192,7 +192,7 @@ _RESOLVE = (
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
-    """Return the recognised kind of file of these bytes, such as a web page; None if unrecognised.
+    """Return what these bytes are recognised as, such as a web page; None if unrecognised.
 
     A byte order mark alone does not count, as some readers accept it. `markup` is for Markdown and
     code, in which lines of equals signs and code blocks are usual.

@@ -70,7 +70,7 @@ def digest() -> str:
 
 
 def of_record() -> ScorerRef:
-    """Return the scorer of record as it is named in files."""
+    """Return the scorer of record as it is written into files."""
     return ScorerRef(
         digest=digest(), kernel=KERNEL, threads=THREADS, packages=PACKAGES, openblas=OPENBLAS
     )

@@ -10,8 +10,9 @@ from reference_harness.formats.text import plural
 from .kinds import HIDDEN_UNITS, epochs, is_seeded
 
 PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
-"""Time per multiplication of `_multiplications` on one core, measured on 3,000 to 8,000 embeddings
-of 256 to 768 columns; it may differ by a factor of three with the processor and the features."""
+"""Time on one core per multiplication that `_multiplications` counts, by kind of probe. Measured on
+3,000 to 8,000 embeddings of 256 to 768 columns; it may differ by a factor of three with the
+processor and the features."""
 FEATURE_BYTES = 4 * 2
 """Bytes of memory per number of a task: the embeddings as float32, and one copy."""
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600

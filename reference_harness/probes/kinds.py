@@ -35,7 +35,7 @@ Rows = npt.NDArray[np.float32]
 class TrainingData(NamedTuple):
     """Training data of a probe: (n, d) embeddings, (n,) labels."""
 
-    train: WidenedEmbeddings
+    embeddings: WidenedEmbeddings
     labels: Labels
 
 

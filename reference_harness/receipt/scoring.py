@@ -42,11 +42,11 @@ from .rounding import RoundedEmbeddings
 from .strata import FittedRegime, write_labels, write_strata
 
 DIGESTS = ".digests"
-"""Ending of a task's file of digests of each sequence and its embedding, 16 bytes each."""
+"""Ending of the file of a task's digests: of each sequence and of its embedding, 16 bytes each."""
 
 
 class DigestPairs(NamedTuple):
-    """Digests of sequences and of embeddings, (n, 16) each, to compare those of equal sequences."""
+    """Digests of n sequences, and of their embeddings as float16 bytes, as (n, 16) bytes each."""
 
     sequences: npt.NDArray[np.uint8]
     embeddings: npt.NDArray[np.uint8]
@@ -247,7 +247,7 @@ def write_digests(folder: Path, task_id: str, digests: DigestPairs) -> None:
 
 
 def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmbeddings:
-    """Compare the embeddings of equal sequences over all tasks with digests in a folder.
+    """Compare the embeddings of equal sequences in all tasks, by the digests in a folder.
 
     Raise DataError if a task has no digests, or another number than the receipt has embeddings.
     """

@@ -11,7 +11,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event, withdrawal_of
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, heads_here, write_record
+from geneb_ci.audit.record.signing import Signing, heads_for_statement, write_record
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, record_of
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan
@@ -95,7 +95,7 @@ def signed(
 def withdrawn(path: Path, of: Ed25519PrivateKey | None = None) -> Path:
     """Withdraw a record."""
     root = path.parents[3]
-    heads = heads_here(read(root), name_of(path))
+    heads = heads_for_statement(read(root), name_of(path))
     now = "2026-11-20T08:30:00Z"
     raw = withdrawal_of(
         path.parent.name, path.read_bytes(), "wrong weights", now, of or key(), heads
@@ -138,7 +138,7 @@ def abort_of(plan: TaskPlan, message: str = "CUDA out of memory", at: int = 0) -
 
 def aborted(root: Path, plan: TaskPlan, at: int = 0, of: Ed25519PrivateKey | None = None) -> Path:
     """Sign the abort of a run of a plan."""
-    return signed(root, abort_of(plan, at=at), heads_here(read(root)), of)
+    return signed(root, abort_of(plan, at=at), heads_for_statement(read(root)), of)
 
 
 def step(verification: Verification, name: str = "links") -> tuple[StepState, str]:

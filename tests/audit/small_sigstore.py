@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from geneb_ci.audit.record.envelope import PAYLOAD_TYPE, pae
+from geneb_ci.audit.record.envelope import PAYLOAD_TYPE, pre_authentication_encoding
 from reference_harness.formats.merkle import inclusion_proof, root_of
 
 ISSUER = "https://token.actions.githubusercontent.com"
@@ -89,7 +89,7 @@ class SmallSigstore:
         """Return a bundle as JSON; `late` after the certificate was issued."""
         key = new()
         der = self._certificate(key, **names).public_bytes(Encoding.DER)
-        signature = key.sign(pae(PAYLOAD_TYPE, payload), _SHA256)
+        signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload), _SHA256)
         signed = {"signature": b64(signature), "verifier": b64(_pem(der))}
         body = rfc8785.dumps(
             {

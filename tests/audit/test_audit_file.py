@@ -16,7 +16,7 @@ from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work_folder
 from geneb_ci.audit.sampling.plan import read_commitment
-from geneb_ci.cli.audit_queue import QueuedAudit, entries_of, queue_command
+from geneb_ci.cli.audit_queue import QueuedAudit, listed_audits, queue_command
 from geneb_ci.cli.main import main
 from geneb_ci.cli.shared import device_option, machine_of, machine_options
 from geneb_ci.common.errors import LeftOver
@@ -239,7 +239,7 @@ def test_a_list_may_have_times_of_toml(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     words = ("--committed-at", "2026-11-20T08:30:00Z", "--unsigned")
-    assert entries_of(file) == [
+    assert listed_audits(file) == [
         QueuedAudit("a.json", (*words, "--relay", "https://a", "--relay", "https://b"))
     ]
 

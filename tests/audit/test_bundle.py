@@ -15,7 +15,7 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart, signed_event
 from geneb_ci.audit.record.keys import signer_of, trusted_keys
-from geneb_ci.audit.record.signing import heads_after
+from geneb_ci.audit.record.signing import heads_for_record
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.sampling.plan import commitment_text, encoded
 from geneb_ci.audit.sampling.task_draw import draw_tasks
@@ -79,7 +79,7 @@ def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp
     root = repository(tmp_path)
     policy(root)
     plan = begun(root, plan_for(RAW))
-    own = record_of(outcome_of(plan, RAW), key(), heads_after(plan, read(root)))
+    own = record_of(outcome_of(plan, RAW), key(), heads_for_record(plan, read(root)))
     path = root / "leaderboard/audits" / own.path
     bundle = PUBLIC.sign(parse_envelope(own.content).payload)
     path.write_text(json.dumps(bundle, indent=1), encoding="utf-8")

@@ -386,7 +386,7 @@ TRIED: dict[str, Any] = {
         (lambda result: own_fresh(result)["fresh"].update(right=201), "are right than were made"),
         (
             lambda result: result.update(schema_version="2.1", bounds=[]),
-            "fresh set, unlike version 2.1",
+            "fresh set, unlike records of version 2.1",
         ),
     ],
 )
@@ -487,13 +487,13 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
         (
             refitted(schema_version=WITH_COLUMN_TOLERANCES, tasks=varied().model_dump()["tasks"]),
-            "the record has probes fitted on variants, unlike version",
+            "the record has probes fitted on variants, unlike records of version",
         ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
             "probes of record, whose scores were compared, did not decide",
         ),
-        (refitted(variants=None), "the record has no variants, unlike version 2.1"),
+        (refitted(variants=None), "the record has no variants, unlike records of version 2.1"),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
@@ -797,7 +797,10 @@ def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) ->
         (put("tasks", 0, "failed", []), "the failed embeddings do not follow"),
         (put("tasks", 0, "deviation", "2 400 0"), "the failed embeddings do not follow"),
         (put("tasks", 0, "deviation", "0 0"), "3 embeddings are drawn, 2 compared"),
-        (put("tasks", 0, "rows", {"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
+        (
+            put("tasks", 0, "rows", {"training": "1 4 30"}),
+            "embedding 30 was drawn, but there are 20",
+        ),
         (
             put("tasks", 0, "failed", 0, "again", None),
             "some failed embeddings were not computed again",

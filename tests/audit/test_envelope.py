@@ -11,8 +11,8 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     PAYLOAD_TYPE,
     is_signed_by,
-    pae,
     parse_envelope,
+    pre_authentication_encoding,
     sign_payload,
 )
 from geneb_ci.audit.record.keys import TrustedKey, signer_of
@@ -36,7 +36,7 @@ def rewritten(**changes: object) -> bytes:
 
 def test_the_signed_bytes_are_those_of_the_specification():
     # The example of DSSE's protocol.md.
-    assert pae("http://example.com/HelloWorld", b"hello world") == (
+    assert pre_authentication_encoding("http://example.com/HelloWorld", b"hello world") == (
         b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
     )
 

@@ -14,8 +14,8 @@ from geneb_ci.audit.record.envelope import (
     PAYLOAD_TYPE,
     is_signed_by,
     key_id,
-    pae,
     parse_envelope,
+    pre_authentication_encoding,
     sign_payload,
 )
 from tests.audit import recorded
@@ -34,7 +34,10 @@ def theirs(raw: bytes) -> Envelope:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_the_signed_bytes_are_the_same(payload):
-    assert pae(PAYLOAD_TYPE, payload) == Envelope(payload, PAYLOAD_TYPE, {}).pae()
+    assert (
+        pre_authentication_encoding(PAYLOAD_TYPE, payload)
+        == Envelope(payload, PAYLOAD_TYPE, {}).pae()
+    )
 
 
 @pytest.mark.parametrize("payload", PAYLOADS[1:])

@@ -12,7 +12,7 @@ from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart
 from geneb_ci.audit.record.history import NO_SERVER_NAMED
 from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file, statements_in
-from geneb_ci.audit.record.signing import heads_here
+from geneb_ci.audit.record.signing import heads_for_statement
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.beacon import time_of
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
@@ -264,4 +264,4 @@ def test_more_heads_than_a_statement_may_name_cannot_be_written(tmp_path):
     heads = {f"m/{number:016x}.json": "0" * 64 for number in range(HEADS_MAX + 1)}
     with pytest.raises(ValueError, match="heads"):
         signed(root, commitment(RAW), heads)
-    assert heads_here(read(root)) == {}
+    assert heads_for_statement(read(root)) == {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.check import folder_context
-from geneb_ci.check.folder_context import FILE, ComparisonRows, shipped_rows
+from geneb_ci.check.folder_context import SHIPPED_ROWS_FILE, ComparisonRows, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -23,7 +23,7 @@ from tools.shipped_rows import row_of, shipped_rows_text
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)
 SHIPPED = ComparisonRows(shipped=True)
-STORED = json.loads((ROOT / "schemas" / FILE).read_bytes())["rows"]
+STORED = json.loads((ROOT / "schemas" / SHIPPED_ROWS_FILE).read_bytes())["rows"]
 
 
 def unchanged() -> list[str]:
@@ -38,7 +38,7 @@ def unchanged() -> list[str]:
 
 def test_a_known_file_is_compared_as_if_it_were_parsed():
     benchmark = shipped_benchmark()
-    known = folder_context.rows_known_to(benchmark)
+    known = folder_context.shipped_rows_of(benchmark)
     assert len(known) == len(STORED)
     for model in unchanged():
         path = SUBMISSIONS / f"{model}.json"
@@ -49,7 +49,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
         assert parsed.row is not None
         vectors = [table_of([row], benchmark).vectors for row in (stored.row, parsed.row)]
         assert repr(vectors[0]) == repr(vectors[1])  # NaN differs from itself
-    assert folder_context.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
+    assert folder_context.shipped_rows_of(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 
 
 def check(path: Path, against: ComparisonRows | None, rules=RULES) -> FileResult:
@@ -74,7 +74,7 @@ def test_the_shipped_rows_are_the_numbers_of_their_submissions():
         raw = (SUBMISSIONS / f"{model}.json").read_bytes()
         assert STORED[model] == row_of(raw, shipped_benchmark())._asdict()
     assert len(STORED) == 41
-    assert (ROOT / "schemas" / FILE).stat().st_size < folder_context.BYTES_MAX
+    assert (ROOT / "schemas" / SHIPPED_ROWS_FILE).stat().st_size < folder_context.BYTES_MAX
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
@@ -200,7 +200,7 @@ def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
 
 
 def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
-    text = (ROOT / "schemas" / FILE).read_text(encoding="utf-8")
+    text = (ROOT / "schemas" / SHIPPED_ROWS_FILE).read_text(encoding="utf-8")
     for model in STORED:
         if model in unchanged():
             shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)

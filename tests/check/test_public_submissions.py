@@ -42,7 +42,7 @@ def test_all_that_is_said_of_the_public_submissions():
 
 def test_forty_are_official_by_their_bytes_and_each_is_typed():
     results = [r for r in Checker(RULES).run(files_of([SUBMISSIONS])) if isinstance(r, FileResult)]
-    assert [r.model_id for r in results if not r.official] == [CONTRIBUTED]
+    assert [r.model_id for r in results if not r.is_official] == [CONTRIBUTED]
     assert all(r.submission is not None for r in results)
     assert sorted(r.model_id for r in results) == sorted(p.stem for p in SUBMISSIONS.glob("*.json"))
 

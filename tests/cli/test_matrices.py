@@ -86,7 +86,11 @@ def test_rounded_scores_leave_several(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--regime", "1shot"], 3, '"1shot" has no scores of single fits on two-class tasks'),
+        (
+            ["--regime", "1shot"],
+            3,
+            '"1shot" has no two-class task with the scores of one trained probe',
+        ),
         (["--regime", "5shot"], 2, '"5shot" is not a regime of GENEB'),
         (["--output", "no/such/folder"], 2, "no/such/folder: cannot be written"),
     ],

@@ -354,7 +354,7 @@ def test_an_audit_by_receipt_has_a_table_of_rows():
     [
         (lambda: geneb_ci.check("x.json", select=["no-such"]), "is not a rule or a family"),
         (lambda: geneb_ci.check("x.json", against="nowhere"), "no such folder"),
-        (lambda: geneb_ci.check(b"{}", "x.json"), "1 other files, expected none"),
+        (lambda: geneb_ci.check(b"{}", "x.json"), "1 other file, expected none"),
         (lambda: geneb_ci.check().text(format_="xml"), "'xml' is not a format"),
         (lambda: geneb_ci.recommend(max_params="many"), "is not a number of parameters"),
         (lambda: geneb_ci.recommend(max_params=-1), "max_params is -1"),

@@ -240,7 +240,7 @@ def test_rows_of_the_repository_are_named_by_their_ids(monkeypatch, capsys) -> N
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("3-mer",), 2, "found 1 name, expected those of two models"),
+        (("3-mer",), 2, "found 1 name, expected the names of two models"),
         (("3-mer", "3-mer"), 2, "both models are 3-mer, expected two different models"),
         (("3-mer", "bare=3-mer"), 2, "bare.json does not refer to a predictions.bin"),
         (("3-mer", "elsewhere"), 3, "elsewhere.json has scores for the benchmark definition 0000"),

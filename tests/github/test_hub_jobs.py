@@ -37,7 +37,7 @@ def ended(script: str, seconds: int = 60) -> EndedJob:
     """Run a Job, and return how it ended; what is said is printed."""
     machine = MachineOffer("cpu-basic", "", seconds, 0.0)
     request = JobRequest("geneb-test", script, {})
-    return run_job(hub_jobs.api(WRITER), request, machine, "x", "geneb", print, bool, POLL)
+    return run_job(hub_jobs.hub_client(WRITER), request, machine, "x", "geneb", print, bool, POLL)
 
 
 def test_a_stage_that_nobody_knows_is_waited_out(jobs):

@@ -224,7 +224,10 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert command_output("verify").endswith("2 models: 0 wrong, 1 ready for an audit\n")
     output = command_output("verify", "ready", "--weights", "weights", code=11)
     assert f", expected sha256 {digest}\n" in output
-    assert output.endswith("ready: 0 of 1 file as pinned\n1 model: 1 wrong, 0 ready for an audit\n")
+    assert output.endswith(
+        "ready: 0 of 1 file with the digest that the entry states\n"
+        "1 model: 1 wrong, 0 ready for an audit\n"
+    )
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "mine.py:Model"\n'
         f'[run.environment]\nlock = "absent.txt"\nsha256 = "{SHA}"\n'

@@ -72,7 +72,7 @@ def test_every_public_row_has_the_findings_that_it_had() -> None:
         ]
         assert rules[1] == rules[0], path.stem
         assert not {Severity.ERROR} & {severity for _, severity in rules[1]}
-        assert check_results[1].official == check_results[0].official
+        assert check_results[1].is_official == check_results[0].is_official
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_an_entry_that_changes_is_said_and_refused(
     entry = entry_of(board)
     entry.write_text(entry.read_text() + "# later\n")
     assert main(["check", str(path), "--select", "provenance"]) == 0
-    assert 'the entry of "GROVER" has another digest now' in capsys.readouterr().out
+    assert 'the model registry now has another entry for "GROVER"' in capsys.readouterr().out
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 11
     error_output = capsys.readouterr().err
     assert "the submission names the entry " in error_output
@@ -144,7 +144,7 @@ def test_an_entry_that_changes_is_said_and_refused(
     entry.unlink()
     capsys.readouterr()
     assert main(["check", str(path), "--select", "provenance"]) == 0
-    assert 'the entry of "GROVER" is not in the model registry' in capsys.readouterr().out
+    assert 'the model registry has no entry for "GROVER"' in capsys.readouterr().out
 
 
 def test_undo_and_the_streams_give_the_same_bytes(

@@ -71,7 +71,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     assert errors == f"5 files of 5, 404 embeddings in all; {SENT} to send: 1 s at 100 Mbit/s\n"
     assert output.splitlines() == [
         f"{RESOURCE}: pushed",
-        f"four-mers.json: location written, {repo.head.oid}",
+        f"four-mers.json: location written, commit {repo.head.oid}",
         "next: geneb-ci receipt verify four-mers.json",
     ]
     assert repo.head.tree == {"README.md": b"theirs"} | files_of(written.receipt)
@@ -85,7 +85,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     assert (code, errors) == (0, "0 files of 5, 404 embeddings in all; 0 bytes to send\n")
     assert output.splitlines() == [
         f"{RESOURCE}: nothing changed",
-        f"four-mers.json: location unchanged, {repo.head.oid}",
+        f"four-mers.json: location unchanged, commit {repo.head.oid}",
         "next: geneb-ci receipt verify four-mers.json",
     ]
     assert (len(repo.commits), written.file.read_text()) == (2, after)

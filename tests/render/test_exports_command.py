@@ -186,7 +186,7 @@ def test_results_of_mteb_1_12_and_of_part_of_the_tasks_are_imported(
     (results_folder / "splice_sites.json").unlink()
     assert main(["pack", "results", "--params", "5", "--output", "part.json"]) == 11
     error_output = capsys.readouterr().err
-    assert "full: 2 missing: promoter_notata, splice_sites\n" in error_output
+    assert "full: 2 missing cells: promoter_notata, splice_sites\n" in error_output
     imported = json.loads((board / "part.json").read_bytes())
     assert imported["results"]["full"] == {"promoter_tata": cells["promoter_tata"]}
 

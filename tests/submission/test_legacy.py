@@ -76,11 +76,11 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
         done.stdout == "wrote dnabert.json: 297 of 300 cells\nnext: geneb-ci check dnabert.json\n"
     )
     assert done.stderr.splitlines() == [
-        "10shot: 1 missing: iDHS-EL_DNase_I",
-        f"1shot: 1 missing: {task}",
+        "10shot: 1 missing cell: iDHS-EL_DNase_I",
+        f"1shot: 1 missing cell: {task}",
         (
-            f'full: {task} has 2 logs: "results_dna_bert_{task}_MyExtractor.json", '
-            f'"results_other_{task}_MyExtractor.json"'
+            f"full: {task} has 2 result files, expected one: "
+            f'"results_dna_bert_{task}_MyExtractor.json", "results_other_{task}_MyExtractor.json"'
         ),
         (
             '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: '

@@ -69,9 +69,8 @@ class Environments:
     def restore(self, digest: str, folders: list[Path]) -> str | None:
         """Restore what an install step created in folders; return the name of its job.
 
-        Return None if no job ran such a step.
-
-        Raises RuntimeError if a job has changed one of its files since.
+        Return None if no job ran such a step. Raises RuntimeError if a job has changed one of the
+        files since.
         """
         if digest not in self.jobs:
             return None

@@ -83,7 +83,7 @@ class GitForge(GitHubServer):
         self.tokens = set()
         self.known_labels = set()
         self.pinned: dict[str, Any] | None = None
-        """The only account whose status allows a merge; None if anybody's does."""
+        """The only account whose status allows a merge; None if every account's does."""
         self.identities: dict[str, dict[str, str]] = {}
         """Claims of each job, by the token with which it requests its identity."""
 

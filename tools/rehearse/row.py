@@ -42,7 +42,7 @@ def sound(root: Path, model: str = MODEL) -> Files:
 
 
 def impossible(root: Path, model: str) -> Files:
-    """Return the same files, with one accuracy above 1."""
+    """Return the files of `sound`, with one accuracy above 1."""
     files = sound(root, model)
     path = f"submissions/{model}.json"
     document = json.loads(files[path])

@@ -58,9 +58,9 @@ def run(
 
 
 def values(file: Path) -> dict[str, str]:
-    """Return what a step wrote to GITHUB_OUTPUT or GITHUB_ENV: `name=value` or here-documents.
+    """Return the values by name that a step wrote to GITHUB_OUTPUT or GITHUB_ENV.
 
-    Raises Unsound if a runner would reject it.
+    They are lines `name=value`, or here-documents. Raises Unsound if a runner would reject one.
     """
     outputs: dict[str, str] = {}
     lines = iter(file.read_text(encoding="utf-8").splitlines())

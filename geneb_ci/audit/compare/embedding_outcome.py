@@ -353,8 +353,8 @@ class EmbeddingOutcome(StrictModel):
     @property
     def is_decided(self) -> bool:
         """Whether the audit differs in any case, so that no more embeddings are computed again."""
-        altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
-        return altered or (
+        has_altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
+        return has_altered or (
             self.schema_version != WITH_ROW_TOLERANCES
             and self.rescued_count > rescued_limit(self.embedded)
         )

@@ -203,15 +203,15 @@ def drawn_task(
     file: Path,
     files: TaskFiles,
     drawn: DrawnEmbeddings,
-    recorded: Sequence[int] | None = None,
+    recorded_rows: Sequence[int] | None = None,
     *,
     as_before: bool = False,
 ) -> DrawnTask:
     """Return the drawn embeddings of the verified file of a task, with their proofs.
 
-    The strongest training embeddings are added: those that this function computes, or `recorded`.
-    `as_before` uses the rules of records before version 2.2. Raises AuditRefused when the file was
-    changed, or when float16 represents its embeddings badly.
+    The strongest training embeddings are added: those that this function computes, or
+    `recorded_rows`. `as_before` uses the rules of records before version 2.2. Raises AuditRefused
+    when the file was changed, or when float16 represents its embeddings badly.
     """
     import numpy as np
 
@@ -238,7 +238,7 @@ def drawn_task(
     strongest = strongest_embeddings(
         embeddings[: receipt_task.train], scale, files.train_labels, influence, probe
     )
-    strongest_rows = strongest.rows if recorded is None else list(recorded)
+    strongest_rows = strongest.rows if recorded_rows is None else list(recorded_rows)
     with_strongest = drawn
     if strongest_rows:
         with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
@@ -450,13 +450,13 @@ def direction_of(
 def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
     import numpy as np  # slow to import, and only needed here
 
-    rows = task.is_outside_supports
-    committed = task.committed[rows].astype(np.float64)
-    rounded = receipt_values(rerun[rows], task.entry.scale_log2).astype(np.float64)
+    is_compared = task.is_outside_supports
+    committed = task.committed[is_compared].astype(np.float64)
+    rounded = receipt_values(rerun[is_compared], task.entry.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(committed, task.entry.scale_log2)
-    return label_strata(task.task, difference, features, task.labels[rows], task.full_probe)
+    return label_strata(task.task, difference, features, task.labels[is_compared], task.full_probe)
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
@@ -488,17 +488,19 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     is_training = np.array(task.rows) < task.entry.train
     # Each drawn embedding represents many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
-    total = 0.0
-    for split, in_part, row_count in (
+    loss_reduction = 0.0
+    for split, is_in_part, row_count in (
         (TRAINING, is_training & is_drawn, task.entry.train),
         (TEST, ~is_training & is_drawn, task.entry.test),
     ):
-        part = DrawnPart(split, task.committed[in_part], rounded[in_part], task.labels[in_part])
-        slopes = gradients(part, scale, task.influence, probe)
-        total += largest_loss_reduction(
-            part, scaled(rerun[in_part], scale), tolerances[in_part], slopes, scale, row_count
+        part = DrawnPart(
+            split, task.committed[is_in_part], rounded[is_in_part], task.labels[is_in_part]
         )
-    return float(rounded_for_record(np.array([total]))[0])
+        slopes = gradients(part, scale, task.influence, probe)
+        loss_reduction += largest_loss_reduction(
+            part, scaled(rerun[is_in_part], scale), tolerances[is_in_part], slopes, scale, row_count
+        )
+    return float(rounded_for_record(np.array([loss_reduction]))[0])
 
 
 def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
@@ -674,7 +676,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
             unclaimed.append(cell)
         else:
             differing_parts.setdefault(cell, []).append(difference.part_name)
-    total = sum(1 for _ in cells_in(cells))
+    cell_count = sum(1 for _ in cells_in(cells))
     claim_of_record_count = None
     if compares_record(submission, cells):
         claim_of_record_count = sum(
@@ -684,8 +686,8 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
         )
     return ComparedCells(
         of_record=claim_of_record_count,
-        equal=total - len(differing_parts) - len(unclaimed),
-        of=total,
+        equal=cell_count - len(differing_parts) - len(unclaimed),
+        of=cell_count,
         differing=[f"{cell}: {', '.join(parts)}" for cell, parts in differing_parts.items()],
         unclaimed=unclaimed,
         unequal=list(cells.unequal),

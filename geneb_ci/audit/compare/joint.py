@@ -108,13 +108,13 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
     """Return the joint test of at least one cell, at the level `ALARM` divided by `tests`."""
     level = ALARM / tests
     count = len(cells)
-    total = math.fsum(cell.value for cell in cells)
+    difference_sum = math.fsum(cell.value for cell in cells)
     centre = math.fsum(cell.centre or 0.0 for cell in cells)
     limit = sum_limit(cells, level) / count
     spread = math.hypot(*(cell.deviation for cell in cells)) / count
     return MeanBias(
         cells=count,
-        difference=distance_outside(total, centre) / count,
+        difference=distance_outside(difference_sum, centre) / count,
         limit=limit,
         hidden_raise=limit + abs(centre) / count + LUCKY_DEVIATIONS * spread,
         far_cells=sum(

@@ -64,12 +64,14 @@ def device_table() -> tuple[Mapping[str, Any], ...]:
         ) from error
 
 
-def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
+def device_difference(
+    claimed_device: str | None, rerun_device: str, dtype: str
+) -> DeviceDifference:
     """Return how much runs on two types of device differ; `claimed` is None if unknown.
 
     Raises BrokenInstallation where the shipped table cannot be read.
     """
-    pair = {claimed, rerun}
+    pair = {claimed_device, rerun_device}
     of_same_dtype = [entry for entry in device_table() if entry["dtype"] == dtype]
     matches = [entry for entry in of_same_dtype if {entry["claimed"], entry["rerun"]} == pair]
     factor = 1.0 if matches else UNMEASURED_FACTOR
@@ -83,14 +85,14 @@ def device_difference(claimed: str | None, rerun: str, dtype: str) -> DeviceDiff
     return DeviceDifference(factor * max(distances), min(factor * max(scores), 2.0), bool(matches))
 
 
-def device_note(claimed: str | None, rerun: str, dtype: str) -> str:
+def device_note(claimed_device: str | None, rerun_device: str, dtype: str) -> str:
     """Return a note on the devices for readers of the record, in one sentence."""
-    difference = device_difference(claimed, rerun, dtype)
+    difference = device_difference(claimed_device, rerun_device, dtype)
     sizes = (
         f"embeddings by up to {difference.embedding_distance:.1e} of their length and a task's MCC "
         f"by {difference.mcc_difference:.4f}"
     )
-    pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
+    pair = f"{claimed_device or 'an unknown device'} and {rerun_device} in {dtype}"
     if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
     return (
@@ -115,7 +117,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     """
     scores, evidence = document.get("results", {}), document.get("evidence", {})
     claimed_scores = {
-        (claim.regime, claim.task.id): claim.reading
+        (claim.regime, claim.task.id): claim.reported
         for claim in claims_of(scores, {}, benchmark)
         if claim.regime in regimes
     }
@@ -137,25 +139,27 @@ def compare(
     benchmark, has other noise or lacks a task, or if a task has no claim.
     """
     _require_measured(rescored, benchmark)
-    cells = {
+    regimes_by_task = {
         choice.task: list(_claimed_regimes(choice.task, claimed, rescored, benchmark))
         for choice in chosen
     }
-    if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
+    if not regimes_by_task or (
+        empty := [task for task, regimes in regimes_by_task.items() if not regimes]
+    ):
         objection = (
             f"the submission claims no score on task {empty[0]}"
-            if cells
+            if regimes_by_task
             else "the plan has no task"
         )
         raise NothingChecked(
             f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
-    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, cells.values())))
+    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, regimes_by_task.values())))
     tasks = []
     for choice in chosen:
         regimes = {
             name: _cell_comparison(rescored, choice.task, name, claimed, alarm_rate)
-            for name in cells[choice.task]
+            for name in regimes_by_task[choice.task]
         }
         verdict = task_verdict(regimes.values())
         tasks.append(

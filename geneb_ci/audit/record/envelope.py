@@ -179,7 +179,7 @@ def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
     from sigstore.verify import policy
 
     workflow = bundle_parts.workflow
-    expected = policy.AllOf(
+    expected_identity = policy.AllOf(
         [
             policy.Identity(identity=workflow.workflow, issuer=None),
             policy.OIDCIssuerV2(workflow.issuer),
@@ -187,7 +187,7 @@ def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
         ]
     )
     try:
-        _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected)
+        _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected_identity)
     except Error as error:
         raise InvalidBundle(_message_of(error)) from error
     except Exception as error:  # the library parses untrusted bytes
@@ -273,7 +273,7 @@ def key_id(public_key: bytes) -> str:
     return hashlib.sha256(public_key).hexdigest()
 
 
-def pae(payload_type: str, payload: bytes) -> bytes:
+def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
     """Return the bytes to sign: the pre-authentication encoding of DSSE."""
     type_bytes = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(type_bytes), type_bytes, len(payload), payload)
@@ -282,7 +282,7 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
     """Return the signed envelope of a payload; the same arguments give the same bytes."""
     public = key.public_key().public_bytes_raw()
-    signature = key.sign(pae(PAYLOAD_TYPE, payload))
+    signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
     return _encoded(payload, key_id(public), signature)
 
 
@@ -357,7 +357,9 @@ def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
 
     Raises BrokenInstallation when cryptography is not installed.
     """
-    return is_valid_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
+    return is_valid_ed25519(
+        envelope.signature, pre_authentication_encoding(PAYLOAD_TYPE, envelope.payload), public_key
+    )
 
 
 def is_valid_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:

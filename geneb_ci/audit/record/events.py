@@ -222,9 +222,9 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
     statement_id = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
-    expected = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
-    if path != expected:
-        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
+    expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    if path != expected_path:
+        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE)
     if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,

@@ -117,11 +117,11 @@ class History:
             return True
         if self.log is not None:
             return self.log.index_of(kind.value, file.statement_sha256) is not None
-        return not self._is_linked or name in self._older_names
+        return not self._has_links or name in self._older_names
 
     @functools.cached_property
-    def _is_linked(self) -> bool:
-        """Whether a statement with a valid signature names others."""
+    def _has_links(self) -> bool:
+        """Whether any statement with a valid signature names others."""
         return any(
             file.heads is not None and self.is_valid(name, file)
             for name, file in self.files.items()

@@ -34,7 +34,7 @@ LINKS = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
 RESTORE = "restore leaderboard/audits from the main branch: what was signed is never removed"
 NOTE_BYTES_MAX = 200_000
-"""Largest size of a checkpoint: sixteen post-quantum signatures have 80 kB."""
+"""Largest size of a checkpoint, in bytes: with sixteen post-quantum signatures it has 80 kB."""
 BUNDLE_WIDTH = 256
 """Number of entries in a full bundle."""
 FILES_MAX = 100_000
@@ -95,7 +95,7 @@ def log_key_id(origin: str, raw: bytes) -> bytes:
 
 
 class Checkpoint(NamedTuple):
-    """The number of entries of a log, and their Merkle root."""
+    """The name of a log, the number of its entries, and their Merkle root."""
 
     origin: str
     size: int

@@ -114,9 +114,9 @@ def _with_files(
         return verification
     receipt = audited_receipt(outcome, inputs)
     if receipt is None:
-        missing = "the audited submission was not found"
+        message = "the audited submission was not found"
         steps = [
-            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION_FIX)
+            VerificationStep(name, StepState.UNKNOWN, message, _SUBMISSION_FIX)
             for name in EMBEDDING_STEPS
         ]
     else:
@@ -193,10 +193,16 @@ def _receipt_step(
                 by_record=outcome.schema_version not in WITHOUT_REFITS,
             )
             task_draw = drawn_embeddings(seeds, task_files.strata, shares[task])
-            recorded = rows_by_part[task].get(STRONGEST_PART, [])
+            recorded_rows = rows_by_part[task].get(STRONGEST_PART, [])
             is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
             drawn_tasks[task] = drawn_task(
-                task, receipt, file, task_files, task_draw, recorded, as_before=is_before_bounds
+                task,
+                receipt,
+                file,
+                task_files,
+                task_draw,
+                recorded_rows,
+                as_before=is_before_bounds,
             )
             training_variants = variants.training.get(task)
             support_variants = variants.support.get(task, TaskVariants())
@@ -355,15 +361,17 @@ def _belong_to_variants(
     embeddings: VariantEmbeddings | None, task_ids: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether recorded embeddings are those of the variants, task by task."""
-    expected = [
+    expected_rows = [
         (number, row)
         for number, name in enumerate(task_ids)
         if name in variants
         for row in variants[name].rows
     ]
     if embeddings is None:
-        return not expected
-    return list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected
+        return not expected_rows
+    return (
+        list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) == expected_rows
+    )
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
@@ -381,16 +389,16 @@ def _is_same_effect(
     reruns: "Sequence[npt.NDArray[np.float32]]",
 ) -> bool:
     """Whether the effect is as recorded, up to differences between machines."""
-    recorded = outcome.effect
-    if outcome.schema_version == WITH_ROW_TOLERANCES or recorded is None:
-        return outcome.schema_version == WITH_ROW_TOLERANCES and recorded is None
+    recorded_effect = outcome.effect
+    if outcome.schema_version == WITH_ROW_TOLERANCES or recorded_effect is None:
+        return outcome.schema_version == WITH_ROW_TOLERANCES and recorded_effect is None
     effect = effect_of(map(influences, tasks, reruns))
     return all(
         part.rows == recorded_part.rows
         and abs(part.statistic - recorded_part.statistic) <= EFFECT_SLACK
         for part, recorded_part in (
-            (effect.training, recorded.training),
-            (effect.test, recorded.test),
+            (effect.training, recorded_effect.training),
+            (effect.test, recorded_effect.test),
         )
     )
 

@@ -318,11 +318,11 @@ def earlier_plans(
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):
-            drawn, expected = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
+            drawn_units, expected_units = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
             raise UsageProblem(
-                f"{file}: this plan drew {drawn} of {plan.commitment.model_id!r}, expected a plan "
-                f"that drew {expected} of {commitment.model_id!r}",
-                f"pass to --earlier only plans that drew {expected} of {commitment.model_id}",
+                f"{file}: this plan drew {drawn_units} of {plan.commitment.model_id!r}, expected a "
+                f"plan that drew {expected_units} of {commitment.model_id!r}",
+                f"pass to --earlier only plans that drew {expected_units} of {commitment.model_id}",
             )
         candidates.append(plan)
     require_one_draw(plan_class, candidates, commitment, committed_at)

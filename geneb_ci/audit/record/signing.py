@@ -104,7 +104,7 @@ def read_any_commitment(path: Path, layout: Layout) -> Commitment:
     return event.commitment
 
 
-def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
+def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, str]:
     """Return the statements that a new one names: the heads, and those of `names` that exist.
 
     The result maps the name of each statement to its digest.
@@ -115,7 +115,7 @@ def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
     }
 
 
-def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
+def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
     """Return the statements that a record or abort of a plan names: its starts, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
@@ -124,7 +124,7 @@ def heads_after(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> 
         and event.kind is StatementKind.START
         and event.plan == plan
     )
-    return heads_here(repository, *starts)
+    return heads_for_statement(repository, *starts)
 
 
 def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
@@ -151,7 +151,7 @@ class Signing:
         name = f"{commitment.sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
         path = self.audits / commitment.model_id / name
         if not path.exists():
-            heads = heads_here(AuditRepository(self.layout))
+            heads = heads_for_statement(AuditRepository(self.layout))
             self._write(signed_event(commitment, self.key, heads))
         return path
 
@@ -168,11 +168,11 @@ class Signing:
             if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
                 continue
             name = f"{path.parent.name}/{path.name}"
-            counts = repository.history.is_valid(name, repository.history.files[name])
-            if counts and event.plan == plan and shown_on in {None, event.shown_on}:
+            is_counted = repository.history.is_valid(name, repository.history.files[name])
+            if is_counted and event.plan == plan and shown_on in {None, event.shown_on}:
                 return path
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
-        heads = heads_here(repository, committed_name(plan))
+        heads = heads_for_statement(repository, committed_name(plan))
         return self._write(signed_event(start, self.key, heads))
 
     def sign_abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
@@ -194,7 +194,7 @@ class Signing:
                 **run_facts._asdict(),
             }
         )
-        heads = heads_after(plan, AuditRepository(self.layout))
+        heads = heads_for_record(plan, AuditRepository(self.layout))
         path = self._write(signed_event(aborted, self.key, heads))
         error.fix += (
             f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main "
@@ -249,7 +249,7 @@ def write_record(
             continue
         if (earlier.outcome, earlier.signer.keyid) == (rerun.outcome, signer_id):
             return path
-    heads = heads_after(plan, repository)
+    heads = heads_for_record(plan, repository)
     record = record_of(rerun.outcome, key, heads)
     path = audits / record.path
     files = {path.name: record.content}

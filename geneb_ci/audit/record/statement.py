@@ -263,12 +263,12 @@ def read_record(path: Path) -> bytes:
 def check_path(path: Path, record: Record) -> None:
     """Raise StepMismatch for a record of the repository under the wrong path."""
     record_path = f"{path.parent.name}/{path.name}"
-    expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
-    if record_path != expected:
+    expected_path = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
+    if record_path != expected_path:
         raise StepMismatch(
             STATEMENT,
-            f"the record is at {record_path}, expected {expected}",
-            f"move it to {expected}",
+            f"the record is at {record_path}, expected {expected_path}",
+            f"move it to {expected_path}",
         )
 
 

@@ -56,17 +56,17 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         _refuse("the tasks compared are not those of the plan, in its order")
     submission = inputs.audited_submission(outcome)
     for audited in outcome.tasks:
-        expected = [
+        expected_regimes = [
             regime
             for regime in plan.commitment.regimes
             if submission is None or audited.task in submission.results.get(regime, {})
         ]
-        if not set(audited.regimes) <= set(expected) or (
-            submission is not None and len(audited.regimes) < len(expected)
+        if not set(audited.regimes) <= set(expected_regimes) or (
+            submission is not None and len(audited.regimes) < len(expected_regimes)
         ):
             _refuse(
                 f"{audited.task} is compared in {sorted(audited.regimes)}, expected "
-                f"{sorted(expected)}"
+                f"{sorted(expected_regimes)}"
             )
         for regime, comparison in audited.regimes.items():
             cell_name = f"{audited.task}, {regime}"

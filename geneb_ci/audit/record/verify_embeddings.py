@@ -112,7 +112,7 @@ def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
         _refuse(
             "variants: expected decisions of each task of the record, or of none before version 2.3"
         )
-    most = sum(min(varied_count, task.test) for task in outcome.tasks)
+    varied_max = sum(min(varied_count, task.test) for task in outcome.tasks)
     fits_and_kinds = [
         (1, variants.kinds),
         *((probe.fits, probe.kinds) for probe in variants.others.values()),
@@ -120,12 +120,12 @@ def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
     if any(set(kinds) != {VARIANT_KIND} for _, kinds in fits_and_kinds):
         _refuse(f"variants: expected only the kind {VARIANT_KIND!r} of variants of test sequences")
     rows = variants.kinds[VARIANT_KIND].rows
-    if rows > most or any(
+    if rows > varied_max or any(
         kinds[VARIANT_KIND].rows != fit_count * rows for fit_count, kinds in fits_and_kinds
     ):
         _refuse(
-            f"variants: {rows} test sequences were varied, expected at most {most}, and decisions "
-            "of every probe on each"
+            f"variants: {rows} test sequences were varied, expected at most {varied_max}, and "
+            "decisions of every probe on each"
         )
 
 
@@ -134,27 +134,28 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
     if outcome.schema_version in WITHOUT_REFITS:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse(
-                f"the record has probes fitted on variants, unlike version {outcome.schema_version}"
+                "the record has probes fitted on variants, unlike records of version "
+                f"{outcome.schema_version}"
             )
         return
     if outcome.variants is None:
-        _refuse(f"the record has no variants, unlike version {outcome.schema_version}")
+        _refuse(f"the record has no variants, unlike records of version {outcome.schema_version}")
         return
-    expected = refit_tasks(outcome.plan, task_ids)
-    if [refitted.task for refitted in outcome.refits] != expected:
+    expected_tasks = refit_tasks(outcome.plan, task_ids)
+    if [refitted.task for refitted in outcome.refits] != expected_tasks:
         _refuse(
             "variants: probes of "
             f"{', '.join(refitted.task for refitted in outcome.refits) or 'no task'} were fitted, "
-            f"expected {', '.join(expected)}"
+            f"expected {', '.join(expected_tasks)}"
         )
     task_by_name = {task.task: task for task in outcome.tasks}
     for refitted in outcome.refits:
         task = task_by_name[refitted.task]
-        most = min(varied_sequence_count(len(expected)), task.train)
-        if refitted.rows > most:
+        varied_max = min(varied_sequence_count(len(expected_tasks)), task.train)
+        if refitted.rows > varied_max:
             _refuse(
                 f"variants: {refitted.rows} training sequences of {task.task} were varied, "
-                f"expected at most {most}"
+                f"expected at most {varied_max}"
             )
         if refitted.training is not None and refitted.training.rows != task.test:
             _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
@@ -189,8 +190,8 @@ def _check_few_shot(outcome: EmbeddingOutcome, task_ids: list[str], benchmark: B
         return
     if few_shot is None:
         _refuse(
-            "the record has no few-shot probes fitted on other sequences, unlike version "
-            f"{outcome.schema_version}"
+            "the record has no few-shot probes fitted on other sequences, unlike records of "
+            f"version {outcome.schema_version}"
         )
         return
     varied_tasks = [refitted.task for refitted in outcome.refits]
@@ -213,7 +214,7 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     if fresh is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
-        _refuse(f"the record has a fresh set, unlike version {outcome.schema_version}")
+        _refuse(f"the record has a fresh set, unlike records of version {outcome.schema_version}")
         return
     test_counts = {task.task: task.test for task in outcome.tasks}
     if set(fresh.others) != set(outcome.variants.others):
@@ -239,9 +240,11 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
     """Refuse bounds whose regimes or numbers of draws contradict the version or the draw."""
-    drawn = _test_draws(outcome)
+    draws_by_regime = _test_draws(outcome)
     has_bounds = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
-    if {bound.regime: bound.draws for bound in outcome.bounds} != (drawn if has_bounds else {}):
+    if {bound.regime: bound.draws for bound in outcome.bounds} != (
+        draws_by_regime if has_bounds else {}
+    ):
         _refuse("the bounds are not those of the regimes that were drawn from and compared")
     for bound in outcome.bounds:
         if bound.flipped > bound.draws:
@@ -290,11 +293,11 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
     Which test embeddings the seed gives depends on the strata, which are not known here.
     """
     training = task.rows.get("training", [])
-    expected = [
+    expected_rows = [
         drawn_number(seed, f"{task.task} training", j, task.train) for j in range(share.training)
     ]
     is_whole = len(training) == task.train and training == list(range(task.train))
-    if training != expected and not is_whole:
+    if training != expected_rows and not is_whole:
         _refuse(f"{task.task}: the training embeddings do not follow from the seed")
     for part, rows in task.rows.items():
         if part.startswith(TEST_PART) and len(rows) not in {share.test, 0}:
@@ -302,13 +305,13 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
 
 
 def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
-    distinct, total = task.distinct_rows, task.train + task.test
-    if not len(distinct) == len(task.deviation) == len(task.mismatch):
+    drawn_rows, row_count = task.distinct_rows, task.train + task.test
+    if not len(drawn_rows) == len(task.deviation) == len(task.mismatch):
         _refuse(
-            f"{task.task}: {len(distinct)} embeddings are drawn, {len(task.deviation)} compared"
+            f"{task.task}: {len(drawn_rows)} embeddings are drawn, {len(task.deviation)} compared"
         )
-    if distinct and distinct[-1] >= total:
-        _refuse(f"{task.task}: embedding {distinct[-1]} of {total} was drawn")
+    if drawn_rows and drawn_rows[-1] >= row_count:
+        _refuse(f"{task.task}: embedding {drawn_rows[-1]} was drawn, but there are {row_count}")
     if [failed.row for failed in task.failed] != outcome.failing_rows(task):
         _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
@@ -366,9 +369,9 @@ class RerunEmbeddings(NamedTuple):
     support: "VariantEmbeddings | None" = None
     """Embeddings of variants of the sequences of few-shot probes; None in earlier files."""
 
-    def by_task(self, tasks: int) -> "list[npt.NDArray[np.float32]]":
+    def by_task(self, task_count: int) -> "list[npt.NDArray[np.float32]]":
         """Return the rerun embeddings of each of the record's tasks."""
-        return [self.rerun[self.task == number] for number in range(tasks)]
+        return [self.rerun[self.task == number] for number in range(task_count)]
 
 
 class VariantEmbeddings(NamedTuple):
@@ -394,15 +397,17 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             "the file of rerun embeddings beside the record is not the one that the record names",
             RERUN,
         )
-    expected = [
+    expected_positions = [
         (number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct_rows
     ]
-    count, dim = len(expected), outcome.receipt.dim
+    count, dim = len(expected_positions), outcome.receipt.dim
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             lengths = _array_in(archive, "length", "<i8", (count,)).tolist()
-            if fault := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
-                raise ValueError(f"a proof has {fault[0]} hashes, expected 0 to {PROOF_MAX}")
+            if wrong_lengths := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
+                raise ValueError(
+                    f"a proof has {wrong_lengths[0]} hashes, expected 0 to {PROOF_MAX}"
+                )
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
             hashes = _array_in(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [
@@ -422,7 +427,10 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
         raise StepMismatch(
             RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
         ) from error
-    if list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)) != expected:
+    if (
+        list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True))
+        != expected_positions
+    ):
         _refuse("the file of rerun embeddings has other embeddings than the record", RERUN)
     return embeddings
 
@@ -552,10 +560,10 @@ def _compared_by_column(
 
     if why := unfit_reason(committed):
         _refuse(f"{task.task}: {why}", EMBEDDINGS)
-    drawn = (
+    is_unforeseen = (
         None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )
-    limits = tolerances(rerun, scale, drawn)
+    limits = tolerances(rerun, scale, is_unforeseen)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, repeated in zip(repeats, again, strict=True):
         index = task.distinct_rows.index(failed.row)

@@ -26,7 +26,7 @@ def accuracy_off_grid(context: Context) -> Iterator[Fault]:
     for claim in context.claims:
         if claim.path in context.off_grid_paths:
             prediction_count = (claim.task.n_test or 0) * claim.fit_count
-            acc = claim.reading.value.acc
+            acc = claim.reported.value.acc
             correct_below = int(acc * prediction_count)
             sizes = f"{claim.task.n_test} sequences" + (
                 f" times {claim.fit_count} seeds" if claim.fit_count > 1 else ""
@@ -66,20 +66,20 @@ METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
 
 
 def impossible_scores(context: Context) -> Iterator[Fault]:
-    """Report each cell of one trained probe on two classes that no confusion matrix gives."""
+    """Report each cell of a two-class task and one probe whose scores no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
             continue
         if not has_table(classes, _widened(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            wrong_metric_found = wrong_metric(classes, claim.reading)
-            if wrong_metric_found is None:
-                message, actual, expected = nearest_text(classes, claim.reading)
+            contradiction = wrong_metric(classes, claim.reported)
+            if contradiction is None:
+                message, actual, expected = nearest_text(classes, claim.reported)
                 fix = ""
             else:
-                message, actual, expected = _misfit_text(classes, claim.reading, wrong_metric_found)
-                fix = f"Compute {wrong_metric_found.name} again from the same predictions."
+                message, actual, expected = _misfit_text(classes, claim.reported, contradiction)
+                fix = f"Compute {contradiction.name} again from the same predictions."
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
@@ -99,9 +99,10 @@ rounding, to two decimals at worst; only scores wrong by more than this are repo
 def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
     """Return the scores of a claim, taken as rounded if its accuracy is impossible."""
     if claim.path not in context.off_grid_paths:
-        return claim.reading
-    value, width = claim.reading
-    return ReportedTriple(value, Triple._make(max(half, ROUNDED_ACC) for half in width))
+        return claim.reported
+    scores, half_widths = claim.reported
+    widened = Triple._make(max(half_width, ROUNDED_ACC) for half_width in half_widths)
+    return ReportedTriple(scores, widened)
 
 
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
@@ -131,14 +132,14 @@ class WrongMetric(NamedTuple):
 
 
 def _misfit_text(
-    classes: Classes, reported: ReportedTriple, wrong_metric_found: WrongMetric
+    classes: Classes, reported: ReportedTriple, contradiction: WrongMetric
 ) -> tuple[str, str, str]:
     """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
     return _no_matrix_text(
         classes,
         reported,
-        wrong_metric_found.scores,
-        f"the one that {wrong_metric_found.other_metrics} fit",
+        contradiction.scores,
+        f"the one that {contradiction.other_metrics} fit",
     )
 
 
@@ -176,23 +177,23 @@ IMPOSSIBLE_SCORES = Rule(
 
 
 def impossible_mean(context: Context) -> Iterator[Fault]:
-    """Report each mean over seeds, on two classes, that no set of confusion matrices can have."""
+    """Report each cell of a two-class task whose means over seeds no confusion matrices give."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fit_count == 1:
             continue
-        verdict = impossible_metric(hull_of(classes), _widened(context, claim))
-        if verdict is not None:
-            yield _mean_fault(claim, classes, verdict)
+        impossible = impossible_metric(hull_of(classes), _widened(context, claim))
+        if impossible is not None:
+            yield _mean_fault(claim, classes, impossible)
 
 
-def _mean_fault(claim: ScoreClaim, classes: Classes, verdict: ImpossibleMetric) -> Fault:
-    value = claim.reading.value
-    if verdict.metric == "mcc":
+def _mean_fault(claim: ScoreClaim, classes: Classes, impossible: ImpossibleMetric) -> Fault:
+    value = claim.reported.value
+    if impossible.metric == "mcc":
         actual, condition, metric = value.mcc, "this mean accuracy and F1", "MCC"
     else:
         actual, condition, metric = value.f1, "this mean accuracy", "F1"
-    expected = interval(verdict.low, verdict.high)
+    expected = interval(impossible.low, impossible.high)
     return Fault(
         IMPOSSIBLE_MEAN.id,
         (*claim.path, metric),
@@ -239,13 +240,13 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None:
-            reading = _widened(context, claim)
-            for metric, actual, low, high in metrics_out_of_bounds(n, reading, claim.fit_count):
+            reported = _widened(context, claim)
+            for metric, actual, low, high in metrics_out_of_bounds(n, reported, claim.fit_count):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
                     (*claim.path, metric),
                     f'{quoted(claim.task.id)} in "{claim.regime}": with accuracy '
-                    f"{claim.reading.value.acc:.6g} on {n} sequences, {metric} must be between "
+                    f"{claim.reported.value.acc:.6g} on {n} sequences, {metric} must be between "
                     f"{low:.6g} and {high:.6g} for any class sizes; it is {actual:.6g}",
                     f"{actual:.6g}",
                     f"{low:.6g} to {high:.6g}",
@@ -304,15 +305,17 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
     """Report, once per cell, the first seed whose metrics no confusion matrix gives."""
     seeds = context.benchmark.protocol.seeds
     for claim in context.seed_claims:
-        is_possible_by_reading: dict[ReportedTriple, bool] = {}
-        for reading in claim.readings:
-            if reading not in is_possible_by_reading:
-                is_possible_by_reading[reading] = matrix_may_exist(claim.task, reading)
+        is_possible_by_triple: dict[ReportedTriple, bool] = {}
+        for reported in claim.seed_triples:
+            if reported not in is_possible_by_triple:
+                is_possible_by_triple[reported] = matrix_may_exist(claim.task, reported)
         impossible_indices = [
-            i for i, reading in enumerate(claim.readings) if not is_possible_by_reading[reading]
+            i
+            for i, reported in enumerate(claim.seed_triples)
+            if not is_possible_by_triple[reported]
         ]
         if impossible_indices:
-            first_reading = claim.readings[impossible_indices[0]]
+            first_impossible = claim.seed_triples[impossible_indices[0]]
             suffix = (
                 f" (the same problem in {len(impossible_indices)} of {len(seeds)} seeds)"
                 if len(impossible_indices) > 1
@@ -323,8 +326,8 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
                 claim.path,
                 f"seed {seeds[impossible_indices[0]]} of {quoted(claim.task.id)} in "
                 f'"{claim.regime}": '
-                f"{_why_no_matrix(claim.task, first_reading)}{suffix}",
-                str(first_reading.value),
+                f"{_why_no_matrix(claim.task, first_impossible)}{suffix}",
+                str(first_impossible.value),
                 "metrics of one confusion matrix",
                 on_key=True,
             )

@@ -24,16 +24,16 @@ SEED_METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 
 def wrong_seed_mean(context: Context) -> Iterator[Fault]:
     """Report each metric that differs from the mean of its seeds by more than rounding."""
-    reading_by_path = {claim.path: claim.reading for claim in context.claims}
+    reported_by_path = {claim.path: claim.reported for claim in context.claims}
     for claim in context.seed_claims:
-        reading = reading_by_path.get(("results", claim.regime, claim.task.id))
-        if reading is None:
+        reported = reported_by_path.get(("results", claim.regime, claim.task.id))
+        if reported is None:
             continue
         for name, metric in SEED_METRICS.items():
-            seeds = [getattr(seed.value, name) for seed in claim.readings]
-            width = max(getattr(seed.width, name) for seed in claim.readings)
-            mean, claimed = math.fsum(seeds) / len(seeds), getattr(reading.value, name)
-            if abs(mean - claimed) > width + getattr(reading.width, name):
+            seeds = [getattr(seed.value, name) for seed in claim.seed_triples]
+            width = max(getattr(seed.width, name) for seed in claim.seed_triples)
+            mean, claimed = math.fsum(seeds) / len(seeds), getattr(reported.value, name)
+            if abs(mean - claimed) > width + getattr(reported.width, name):
                 yield Fault(
                     WRONG_SEED_MEAN.id,
                     ("results", claim.regime, claim.task.id, metric),
@@ -62,7 +62,7 @@ def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
     for claim in context.seed_claims:
         if fit_count_of(context.benchmark, claim.regime) > 1:
             continue
-        columns = zip(*(reading.value for reading in claim.readings), strict=True)
+        columns = zip(*(reported.value for reported in claim.seed_triples), strict=True)
         metric_names = ("MCC", "accuracy", "F1")
         for name, column in zip(metric_names, columns, strict=True):
             if max(column) - min(column) <= EXACT:
@@ -200,10 +200,10 @@ WRONG_MATRIX_SIZE = Rule(
 def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
     """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
-        for number, reading, expected in _seed_comparisons(claim):
-            if reading.agrees_with(expected, EXACT):
+        for number, reported, expected in _seed_comparisons(claim):
+            if reported.agrees_with(expected, EXACT):
                 continue
-            claimed, computed = distinct_text(reading.value, expected)
+            claimed, computed = distinct_text(reported.value, expected)
             source = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
             yield Fault(
                 WRONG_MATRIX_SCORES.id,
@@ -223,8 +223,8 @@ def _seed_comparisons(claim: MatrixClaims) -> Iterator[tuple[int | None, Reporte
     if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
         yield from zip(range(1, len(computed) + 1), claim.scores, computed, strict=True)
     else:
-        for reading in claim.scores[:1]:
-            yield None, reading, mean_of(computed)
+        for reported in claim.scores[:1]:
+            yield None, reported, mean_of(computed)
 
 
 def mean_of(triples: Sequence[Triple]) -> Triple:
@@ -246,12 +246,12 @@ WRONG_MATRIX_SCORES = Rule(
 
 
 def repeated_digest(context: Context) -> Iterator[Fault]:
-    """Report each digest that another cell has for different sequences or different scores.
+    """Report each digest of predictions that an earlier cell has too, with another size or scores.
 
     Two tasks of the same size may share a digest if all predictions are constant.
     """
     triples_by_cell = {
-        claim.path[:3]: [reading.value for reading in claim.readings]
+        claim.path[:3]: [reported.value for reported in claim.seed_triples]
         for claim in context.seed_claims
     }
     first_cell_by_digest: dict[str, tuple[str, str]] = {}
@@ -275,7 +275,7 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
             yield Fault(
                 REPEATED_DIGEST.id,
                 ("evidence", regime, task, "predictions_sha256"),
-                f'the predictions of {quoted(task)} in "{regime}" have the digest of those of '
+                f'the predictions of {quoted(task)} in "{regime}" have the same digest as those of '
                 f'{quoted(first_task)} in "{first_regime}", but the '
                 f"{'scores' if has_same_size else 'sizes of the test sets'} differ",
                 quoted(digest),
@@ -302,7 +302,7 @@ MATRICES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
-    """Report, once per single-fit regime, how many confusion matrices fit its rounded scores.
+    """Report each regime with one fit per cell whose rounded scores fit several matrices.
 
     Scores with two decimals are reported by `round-numbers` instead.
     """
@@ -334,10 +334,13 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
 
 
 def _matrix_count(claim: ScoreClaim) -> int:
-    """Return the number of matrices that fit a rounded single-fit cell; 0 if it was not rounded."""
-    if claim.classes is None or claim.fit_count > 1 or max(claim.reading.width) <= SINGLE:
+    """Return the number of matrices that fit a rounded cell.
+
+    Return 0 if the cell was not rounded, is a mean over seeds, or has more than two classes.
+    """
+    if claim.classes is None or claim.fit_count > 1 or max(claim.reported.width) <= SINGLE:
         return 0
-    return table_count(claim.classes, claim.reading, MATRICES_MAX)
+    return table_count(claim.classes, claim.reported, MATRICES_MAX)
 
 
 ROUNDED_SCORES = Rule(

@@ -87,8 +87,12 @@ def incomplete_card(context: Context) -> Iterator[Fault]:
         )
 
 
-def _has_field(card: Card, field: str, words: tuple[str, ...]) -> bool:
-    card_field = card.field_named(*words)
+def _has_field(card: Card, field: str, headings: tuple[str, ...]) -> bool:
+    """Whether a card has text under one of the headings that a required field may have.
+
+    The layer may also be stated under the heading of the pooling.
+    """
+    card_field = card.field_named(*headings)
     if card_field is not None and card_field.value:
         return True
     pooling = card.field_named("pooling") if field == "Layer" else None
@@ -115,13 +119,13 @@ INCOMPLETE_CARD = Rule(
 
 
 def placeholder_in_card(context: Context) -> Iterator[Fault]:
-    """Report each placeholder of a template, in the entries of the card and in its other text."""
+    """Report each placeholder of a template, in the fields of the card and in its other text."""
     if context.card is not None:
         yield from placeholders_of(context.card)
 
 
 def placeholders_of(card: Card) -> Iterator[Fault]:
-    """Yield a fault for each placeholder in the entries of a card and in its other text."""
+    """Yield a fault for each placeholder in the fields of a card and in its other text."""
     named_fields: set[str] = set()
     for card_field in card.fields:
         placeholder = placeholder_in(card_field.value)
@@ -259,7 +263,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
     if card is None or card.fault is not None or not context.model_id or context.is_official:
         return
     facts, row = facts_of(card), row_facts(context.root)
-    title = _title_of_another(context, facts.title)
+    title = _row_with_title(context, facts.title)
     if title:
         message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"
         yield _copied_fault(message, facts.title, title_line(card))
@@ -281,8 +285,8 @@ def copied_card(context: Context) -> Iterator[Fault]:
 WEIGHTS, TRAINING = "the weights", "the training data"
 
 
-def _title_of_another(context: Context, title: str) -> str:
-    """Return the file of another row whose id or display name is the card's title; "" if none."""
+def _row_with_title(context: Context, title: str) -> str:
+    """Return the file name of another row whose id or display name is `title`; "" if none is."""
     own_names = {context.model_id.casefold(), context.text("meta", "display").casefold()}
     if not title or title.casefold() in own_names:
         return ""
@@ -312,7 +316,7 @@ def _shared_topics(facts: CardFacts, other_facts: CardFacts, row: RowFacts) -> l
 
 
 def _is_explained(topic: str, facts: CardFacts, row: RowFacts, other_row: RowFacts) -> bool:
-    """Whether the two rows themselves have in common what their cards state about a topic."""
+    """Whether two rows agree about a topic, so that equal text in their cards is no copy."""
     if topic == TRAINING:
         return row.training == other_row.training
     confirmed_links = facts.links & row.links or facts.repositories & row.repositories
@@ -339,7 +343,7 @@ COPIED_CARD = Rule(
 )
 
 
-_NONE_KNOWN = ("none", "no ", "no.", "not ", "unknown", "n/a")
+_DENIALS = ("none", "no ", "no.", "not ", "unknown", "n/a")
 
 
 def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
@@ -347,7 +351,7 @@ def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
     field = context.card.field_named("overlap", "contamination")
-    if field and field.value and not f"{field.value.casefold()} ".startswith(_NONE_KNOWN):
+    if field and field.value and not f"{field.value.casefold()} ".startswith(_DENIALS):
         yield Fault(
             OVERLAP_DESPITE_ZERO_SHOT.id,
             (),

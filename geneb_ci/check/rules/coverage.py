@@ -76,7 +76,10 @@ UNKNOWN_REGIME = Rule(
 
 
 def missing_task(context: Context) -> Iterator[Fault]:
-    """Report the tasks without scores or a declared gap, once for regimes that lack the same."""
+    """Report the tasks that have neither scores nor a reason in `gaps`.
+
+    Regimes that lack the same tasks are reported together.
+    """
     task_ids = context.benchmark.task_ids
     regimes_by_missing: dict[tuple[str, ...], list[str]] = {}
     for regime in context.benchmark.regimes:
@@ -313,7 +316,7 @@ EVIDENCE_WITHOUT_SCORES = Rule(
 
 
 def wrong_seed_count(context: Context) -> Iterator[Fault]:
-    """Report each list of values whose length is not the number of seeds."""
+    """Report each list of scores under `per_seed` whose length is not the number of seeds."""
     seeds = len(context.benchmark.protocol.seeds)
     for regime in context.benchmark.regimes:
         for task in context.table("evidence", regime):

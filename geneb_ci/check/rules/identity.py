@@ -1,4 +1,4 @@
-"""Rules on names: the submission names one model, differently from all others."""
+"""Rules on the id and the display name: well-formed, and different from those of other rows."""
 
 import re
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ def bad_url(context: Context) -> Iterator[Fault]:
 
 
 _ADDRESS_KEYS = ((("receipt", "location"), "address"), (("run", "model"), "location"))
-"""Paths of the members that locate files, each with the key of its address."""
+"""Paths of the members that say where files are, each with the key whose value is the address."""
 
 
 def _url_objection(url: str) -> str:
@@ -106,7 +106,7 @@ PARAMETER_COUNT_DISAGREES = Rule(
     severity=Severity.WARNING,
     what="The parameter count differs from that in the model registry.",
     why="The board plots score against parameter count.",
-    fix="Count the parameters of the encoder; if the registry is wrong, open an issue.",
+    fix="Count the parameters of the encoder; if the model registry is wrong, open an issue.",
     check=parameter_count_disagrees,
 )
 

@@ -20,12 +20,14 @@ DRIFT_MAX = 0.04
 
 
 class _PartOfNumber(NamedTuple):
-    """A number of the file that is a part of another number."""
+    """Keys of two numbers measured for a task, of which the first cannot exceed the second."""
 
     table: str
-    """Name of the object that has both numbers: letters or embeddings."""
+    """Key of the object that has both numbers: letters or embeddings."""
     part: str
+    """Key of the smaller number, such as the letters that were read."""
     whole: str
+    """Key of the larger number, such as the letters that were given."""
 
 
 _PARTS = (
@@ -46,19 +48,19 @@ def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
 def impossible_measurement(context: Context) -> Iterator[Fault]:
     """Report each number that exceeds the number it is part of, and tasks without scores."""
     scored = {cell.task for cell in context.cells}
-    for task, facts in _measured_tasks(context):
+    for task, measured in _measured_tasks(context):
         if task not in scored:
             message = f"{quoted(task)} has measurements, but no scores"
             yield Fault(
                 IMPOSSIBLE_MEASUREMENT.id, ("measured", task), message, task, "a task with scores"
             )
-        for fact, part, whole in _PARTS:
-            numbers = facts[fact] or {}
+        for table, part, whole in _PARTS:
+            numbers = measured[table] or {}
             if numbers.get(part, 0) > numbers.get(whole, 0):
                 yield Fault(
                     IMPOSSIBLE_MEASUREMENT.id,
-                    ("measured", task, fact, part),
-                    f"{part} is {numbers[part]:,}, which exceeds {whole}, "
+                    ("measured", task, table, part),
+                    f'"{part}" is {numbers[part]:,}, but "{whole}", which includes it, is only '
                     f"{numbers.get(whole, 0):,}",
                     f"{numbers[part]:,}",
                     f"at most {numbers.get(whole, 0):,}",
@@ -68,7 +70,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
 IMPOSSIBLE_MEASUREMENT = Rule(
     id="impossible-measurement",
     severity=Severity.ERROR,
-    what="A number measured in a run is larger than the one it is part of, or has no scores.",
+    what="A measured number is larger than the one it is part of, or its task has no scores.",
     why=(
         "The harness counts the letters, tokens and embeddings of each task that it scores, and a "
         "part never exceeds its whole. It did not write these numbers."
@@ -80,8 +82,8 @@ IMPOSSIBLE_MEASUREMENT = Rule(
 
 def unread_letters(context: Context) -> Iterator[Fault]:
     """Report each task with more than a hundredth of its letters unread or tokens unknown."""
-    for task, facts in _measured_tasks(context):
-        letters = facts["letters"]
+    for task, measured in _measured_tasks(context):
+        letters = measured["letters"]
         if letters is None:
             continue
         read_share = letters["read"] / letters["given"]
@@ -129,8 +131,8 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
     metric = context.benchmark.primary_metric
     pairs = [
         (context.member("results", unit["regime"], task, metric), unit["scores"][metric])
-        for task, facts in _measured_tasks(context)
-        if (unit := facts.get("unit_scale")) is not None
+        for task, measured in _measured_tasks(context)
+        if (unit := measured.get("unit_scale")) is not None
     ]
     pairs = [pair for pair in pairs if pair[0] is not None]
     if not pairs:
@@ -167,8 +169,8 @@ SCALE_MOVES_SCORES = Rule(
 
 def constant_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose sequences have almost equal embeddings, or few different ones."""
-    for task, facts in _measured_tasks(context):
-        embeddings = facts["embeddings"]
+    for task, measured in _measured_tasks(context):
+        embeddings = measured["embeddings"]
         count, distinct, spread = (embeddings[key] for key in ("count", "distinct", "spread"))
         if count == 1:
             continue
@@ -230,8 +232,8 @@ CONTRADICTED_PROPERTY = Rule(
 
 def drifting_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose first sequences got other embeddings at the end of the run."""
-    for task, facts in _measured_tasks(context):
-        drift = facts.get("drift")
+    for task, measured in _measured_tasks(context):
+        drift = measured.get("drift")
         if drift is not None and drift["difference"] > DRIFT_MAX:
             yield Fault(
                 DRIFTING_EMBEDDINGS.id,

@@ -5,7 +5,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_MAX, decimals
+from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_VALUES_MIN, decimals
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
 from geneb_ci.statistics.neighbours import relations_of, usual_difference_of
@@ -32,22 +32,24 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
             usual_difference = usual_difference_of(
                 view.table, relations, number, columns.start, view.own_index, ROWS_MIN
             )
-            gap = relation.difference(view.row, columns.start)
+            difference = relation.difference(view.row, columns.start)
             if (
                 usual_difference is None
-                or not abs(gap - usual_difference.median) > NESTED_LIMIT * usual_difference.scale
+                or not abs(difference - usual_difference.median)
+                > NESTED_LIMIT * usual_difference.scale
             ):
                 continue
-            deviations = abs(gap - usual_difference.median) / usual_difference.scale
+            deviations = abs(difference - usual_difference.median) / usual_difference.scale
             score = score_of(deviations, NESTED_LIMIT)
             parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
+            verb = "has" if len(relation.parts) == 1 else "have"
             yield Fault(
                 NESTED_TASKS.id,
                 ("results", regime, tasks[relation.task].id, metric),
-                f"{metric} differs by {gap:+.3f} from {parts}, which has the same sequences; in "
-                f"other rows by {usual_difference.median:+.3f}, standard deviation "
+                f"{metric} differs by {difference:+.3f} from {parts}, which {verb} the same "
+                f"sequences; in other rows by {usual_difference.median:+.3f}, standard deviation "
                 f"{usual_difference.scale:.3f}",
-                f"{gap:+.4f}",
+                f"{difference:+.4f}",
                 f"about {usual_difference.median:+.3f}",
                 score=score,
             )
@@ -74,7 +76,10 @@ FEW_SHOT_LIMIT = 3.5
 
 
 def few_shot_above_full(context: Context) -> Iterator[Fault]:
-    """Report each few-shot score above the full score by more than `FEW_SHOT_LIMIT` deviations."""
+    """Report each few-shot score that is significantly above that with all training sequences.
+
+    It is more than `FEW_SHOT_LIMIT` standard deviations above.
+    """
     view, reference = context.view, context.view.reference
     if reference is None or view.prediction is None or float("inf") not in view.shots:
         return
@@ -221,15 +226,15 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
 
 
 @functools.lru_cache(maxsize=4)
-def _constant_rows(table: ScoreTable, maximum: float) -> list[frozenset[int | None]]:
-    """Return by cell the rows that predict one class, without rows that do so too often.
+def _constant_rows(table: ScoreTable, cells_limit: float) -> list[frozenset[int | None]]:
+    """Return, for each cell, the indices of the rows with constant predictions in this cell.
 
-    Rows that predict one class in `maximum` cells or more are left out.
+    Rows with constant predictions in `cells_limit` cells or more are left out.
     """
     rows_by_cell: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
     for index, row in enumerate(table.vectors):
         zeros = [number for number, mcc in enumerate(row) if abs(mcc) <= CONSTANT_MCC]
-        for number in zeros if len(zeros) < maximum else ():
+        for number in zeros if len(zeros) < cells_limit else ():
             rows_by_cell[number].add(index)
     return [frozenset(rows) for rows in rows_by_cell]
 
@@ -257,7 +262,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
     rounding = context.rounding
     if rounding is None:
         return
-    scores, lengths = rounding
+    scores, decimal_counts = rounding
     usual_decimals = rounding.usual_decimals
     if rounding.is_coarse:
         yield _decimals_fault(
@@ -267,13 +272,13 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             1.0,
         )
     elif usual_decimals > FULL_DECIMALS:
-        round_count = sum(n <= SHORT_DECIMALS for n in lengths)
-        if round_count >= SHORT_MAX:
+        round_count = sum(n <= SHORT_DECIMALS for n in decimal_counts)
+        if round_count >= SHORT_VALUES_MIN:
             message = (
                 f"{round_count} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
                 f"most have {usual_decimals}"
             )
-            score = score_of(round_count, SHORT_MAX)
+            score = score_of(round_count, SHORT_VALUES_MIN)
             yield _decimals_fault(
                 message, f"{round_count} round values", "digits as computed", score
             )
@@ -284,15 +289,15 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             for v in scores
             if (n := decimals(v))
         )
-        excess = (round_ends - 0.2 * len(lengths)) / (0.16 * len(lengths)) ** 0.5
+        excess = (round_ends - 0.2 * len(decimal_counts)) / (0.16 * len(decimal_counts)) ** 0.5
         if excess > DEVIATIONS:
             message = (
-                f"{round_ends} of {len(lengths)} values of MCC and F1 end in 0 or 5 at decimal "
-                f"{usual_decimals}"
+                f"{round_ends} of {len(decimal_counts)} values of MCC and F1 end in 0 or 5 at "
+                f"decimal {usual_decimals}"
             )
             score = score_of(excess, DEVIATIONS)
             yield _decimals_fault(
-                message, f"{round_ends} of {len(lengths)}", "about one in five", score
+                message, f"{round_ends} of {len(decimal_counts)}", "about one in five", score
             )
 
 
@@ -321,7 +326,10 @@ PARAMETERS_MOST = 10_000.0
 
 
 def size_against_width(context: Context) -> Iterator[Fault]:
-    """Report a parameter count that is impossible for the embedding width of run or registry."""
+    """Report a parameter count that does not fit the embedding width in `run`.
+
+    Without `run`, the width in the model registry is used.
+    """
     params = context.member("meta", "params")
     width = context.member("run", "embedding", "dim")
     if type(width) is not int:

@@ -32,7 +32,7 @@ BELOW = 8.0
 
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
-    """Report each cell that is too many standard deviations from its prediction."""
+    """Report each cell whose score is too many standard deviations from its prediction."""
     view, prediction = context.view, context.view.prediction
     if prediction is None:
         return
@@ -224,7 +224,10 @@ CROWN_LIMIT = 2.7
 
 
 def category_crown(context: Context) -> Iterator[Fault]:
-    """Report each category that the row leads by more than `CROWN_LIMIT` deviations."""
+    """Report each category in which the row is first or second, and far above its prediction.
+
+    It is more than `CROWN_LIMIT` standard deviations above.
+    """
     view = context.view
     for lead in led_categories(view):
         if lead.size <= CROWN_LIMIT:

@@ -39,7 +39,7 @@ SELF_CLAIMED_LEVEL = Rule(
 
 
 def changed_official_file(context: Context) -> Iterator[Fault]:
-    """Report a file with the id of an official row whose digest differs."""
+    """Report a file that has the id of an official row, but another digest."""
     expected = context.policy.official.get(context.model_id)
     digest = context.document.origin
     if expected is not None and digest and digest != expected:
@@ -76,7 +76,7 @@ CHANGED_OFFICIAL_FILE = Rule(
 
 
 def wrong_upgrade(context: Context) -> Iterator[Fault]:
-    """Report an upgraded file that `geneb-ci upgrade` would not write from its format 1.0."""
+    """Report an upgraded file that differs from what `geneb-ci upgrade` writes."""
     entry, document = context.table(ENTRY_MEMBER), context.document
     if not entry or document.faults:
         return
@@ -97,7 +97,7 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
     for member in sorted({*current_entry, *entry} - {path[1]}):
         if current_entry.get(member) != entry.get(member):
             stated_text, current_text = quoted(entry.get(member)), quoted(current_entry.get(member))
-            text = f"the entry of the model registry has another {quoted(member)}"
+            text = f"{quoted(member)} differs from the model's entry in the model registry"
             yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, member), text, stated_text, current_text)
 
 
@@ -118,17 +118,17 @@ WRONG_UPGRADE = Rule(
 
 
 def changed_entry(context: Context) -> Iterator[Fault]:
-    """Report an upgraded file whose model now has another entry in the registry, or none."""
+    """Report an upgraded file whose model now has another entry in the model registry, or none."""
     claimed, current_digest = (
         context.text(ENTRY_MEMBER, "sha256"),
         context.upgraded_entry.get("sha256"),
     )
     if claimed and claimed != current_digest:
-        difference = "has another digest now" if current_digest else "is not in the model registry"
+        verb = "now has another" if current_digest else "has no"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
-            f"the entry of {quoted(context.model_id)} {difference}",
+            f"the model registry {verb} entry for {quoted(context.model_id)}",
             quoted(claimed),
             quoted(current_digest) if current_digest else "an entry",
         )
@@ -137,7 +137,7 @@ def changed_entry(context: Context) -> Iterator[Fault]:
 CHANGED_ENTRY = Rule(
     id="changed-entry",
     severity=Severity.WARNING,
-    what="The model's entry in the registry has changed since the file was upgraded.",
+    what="The model's entry in the model registry has changed since the file was upgraded.",
     why="An audit would rerun the model by the current entry, which the file contradicts.",
     fix=(
         "Upgrade the file again: `geneb-ci upgrade FILE --output FILE`. The scores stay; audits of "
@@ -218,7 +218,7 @@ PRACTICE_RUN = Rule(
 
 
 def wrong_dataset_revision(context: Context) -> Iterator[Fault]:
-    """Report a revision that is not the pinned one."""
+    """Report a run whose task data have another revision than the pinned one."""
     revision = context.text("run", "dataset", "revision")
     pinned = context.benchmark.dataset.revision
     if revision and revision != pinned and not context.is_reported("run", "dataset", "revision"):
@@ -264,7 +264,7 @@ MODIFIED_HARNESS = Rule(
 
 
 def no_run_details(context: Context) -> Iterator[Fault]:
-    """Report a contributed file of format 1.0, also one that was upgraded by an entry."""
+    """Report a contributed file of format 1.0, or one upgraded from it by the model registry."""
     is_upgraded = ENTRY_MEMBER in context.root
     if (context.text("schema_version") == "1.0" or is_upgraded) and not context.is_official:
         yield Fault(

@@ -55,15 +55,15 @@ def _task_faults(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Faul
         elif task_facts.n_test is not None and task_facts.n_test != receipt_task.test:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "test"),
-                f"the receipt has {receipt_task.test} test rows of {quoted(task)}, but the test "
-                f"split has {task_facts.n_test}",
+                f"the receipt has {receipt_task.test} test embeddings of {quoted(task)}, but the "
+                f"test split has {task_facts.n_test} sequences",
                 str(receipt_task.test), str(task_facts.n_test),
             )  # fmt: skip
         if receipt_task.bytes != size:
             yield Fault(
                 WRONG_RECEIPT.id, (*path, "bytes"),
                 f"the file of {quoted(task)} has {receipt_task.bytes} bytes, but "
-                f"{receipt_task.train + receipt_task.test} rows "
+                f"{receipt_task.train + receipt_task.test} embeddings "
                 f"of {receipt.dim} numbers take {size}",
                 str(receipt_task.bytes), str(size),
             )  # fmt: skip
@@ -77,7 +77,7 @@ def _number_faults(context: Context, receipt: "EmbeddingReceipt", width: int) ->
     facts: dict[str, tuple[object, object, str]] = {
         "rows": (receipt.rows, rows, "the rows of its tasks add up to"),
         "dim": (receipt.dim, width, "the width of the run's embeddings is"),
-        "root": (receipt.root, root, "the root over its tasks is"),
+        "root": (receipt.root, root, "the root computed from its tasks is"),
     }
     for member, (claimed, expected, meaning) in facts.items():
         if claimed != expected:
@@ -168,7 +168,9 @@ UNPINNED_MODEL = Rule(
 
 def impossible_dates(context: Context) -> Iterator[Fault]:
     """Report invalid dates and dates in the wrong order; the current time plays no part."""
-    start, end = (_moment(context.text("run", member)) for member in ("started_at", "finished_at"))
+    start, end = (
+        _timestamp(context.text("run", member)) for member in ("started_at", "finished_at")
+    )
     for member, moment in (("started_at", start), ("finished_at", end)):
         date_text = context.text("run", member)
         if date_text and moment is None and not context.is_reported("run", member):
@@ -189,8 +191,8 @@ def impossible_dates(context: Context) -> Iterator[Fault]:
         )
 
 
-def _moment(date_text: str) -> datetime | None:
-    """Return a time that has a time zone; None if the text is invalid or names no zone."""
+def _timestamp(date_text: str) -> datetime | None:
+    """Return the time that a text states; None if the text is invalid or has no time zone."""
     try:
         moment = datetime.fromisoformat(date_text)
     except ValueError:
@@ -250,7 +252,7 @@ EXTRACTOR_MISMATCH = Rule(
 
 
 def unusable_lock(context: Context) -> Iterator[Fault]:
-    """Report a lock file beside the extractor from which an audit would not install packages."""
+    """Report a lock file next to the extractor from which an audit refuses to install packages."""
     lock = context.lock
     if lock is None:
         return

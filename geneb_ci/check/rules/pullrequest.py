@@ -240,7 +240,10 @@ COLLIDING_PATHS = ChangeRule(
 def _mode_faults(
     change: Change, rule: str, objection_to: Callable[[str], str | None]
 ) -> Iterator[ChangeFault]:
-    """Yield a fault for each path whose new file mode `objection_to` objects to."""
+    """Yield a fault for each path whose new file mode is not allowed.
+
+    `objection_to` returns why a mode is not allowed, or None.
+    """
     for file in change.files:
         if file.after is not None and (objection := objection_to(file.after.mode)) is not None:
             message, mode_text = (

@@ -28,10 +28,10 @@ def _percent_metrics(context: Context) -> dict[str, list[str]]:
     }
 
 
-def _is_percent(sizes: list[float]) -> bool:
-    """Whether these absolute values of one metric and regime are percentages."""
-    above_one = sum(size > 1 for size in sizes)
-    return above_one >= max(OVER_MIN, SHARE_MIN * len(sizes)) and max(sizes) <= PERCENT_MAX
+def _is_percent(scores: list[float]) -> bool:
+    """Whether the scores of one metric and regime, without their signs, are percentages."""
+    above_one = sum(score > 1 for score in scores)
+    return above_one >= max(OVER_MIN, SHARE_MIN * len(scores)) and max(scores) <= PERCENT_MAX
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:
@@ -77,7 +77,7 @@ PERCENT_SCORES = Rule(
 
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
-    """Report each score out of range, except where the whole metric is in percent."""
+    """Report each score out of range, unless its metric is in percent in the whole regime."""
     faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
     percent_metrics = _percent_metrics(context) if faults else {}
     for fault in faults:

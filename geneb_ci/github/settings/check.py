@@ -202,9 +202,7 @@ def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
     for rule in _required_verdict(client):
         actors = bypassers(client, rule["ruleset_id"])
         if not actors:
-            return (
-                "nobody may merge a change without a verdict, such as one that is not a submission"
-            )
+            return "nobody may merge without a verdict, so only submissions can ever be merged"
         if any(actor["bypass_mode"] != "pull_request" for actor in actors):
             return "the rule can be bypassed by a push, not only on a pull request"
     return None

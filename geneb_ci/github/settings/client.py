@@ -50,7 +50,7 @@ class SettingsClient:
         )
 
     def entries(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
-        """Return a list of GitHub, of all pages. Raises UnreadableSetting if it is forbidden."""
+        """Return all entries of a list. Raises UnreadableSetting if the token may not read it."""
         pages = self.wire.pages(path, PAGES_MAX)
         return list(
             self._read_once(

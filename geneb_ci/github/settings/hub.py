@@ -16,7 +16,7 @@ _NO_SPACE_STATUSES = (UNAUTHORISED, 404)
 _WRITE_FIX = "make a token that may write: https://huggingface.co/settings/tokens"
 
 
-def _api(token: str | None = None) -> Any:  # the client is imported late
+def _hub_client(token: str | None = None) -> Any:  # the client is imported late
     """Return the Hub's client. Raises UnreadableSetting if it is not installed."""
     try:
         from huggingface_hub import HfApi  # a second to import
@@ -48,7 +48,7 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
     space_id = named_space(client)
     if space_id is None:
         return "no Space is named"
-    api = _api()
+    api = _hub_client()
     try:
         info = api.space_info(space_id)
     except _hub_errors() as error:
@@ -63,7 +63,7 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
 def require_writing_token(token: str) -> None:
     """Raise UsageProblem if the Hub rejects the token, or the token may only read."""
     try:
-        account = _api(token).whoami()
+        account = _hub_client(token).whoami()
     except UnreadableSetting:
         return  # the report at the end says so
     except _hub_errors() as error:
@@ -78,4 +78,4 @@ def require_writing_token(token: str) -> None:
 
 def create_space(space: str, token: str) -> None:
     """Create the Space, unless it exists. Raises OSError, the base of the Hub's errors."""
-    _api(token).create_repo(space, repo_type="space", space_sdk="static", exist_ok=True)
+    _hub_client(token).create_repo(space, repo_type="space", space_sdk="static", exist_ok=True)

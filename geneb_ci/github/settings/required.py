@@ -22,7 +22,7 @@ class Setting:
     against: str
     """The attack or mistake that the setting prevents."""
     hand: str
-    """How a person makes the setting by hand."""
+    """Instructions to make the setting by hand."""
     read: str
     """Requests that read the setting."""
     needs: str

@@ -166,7 +166,7 @@ def failed_rules(rule_counts: Mapping[str, int]) -> list[str]:
 
 
 def outcome_of(rule_counts: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
-    """Return the outcome; `is_checked` is whether a row was read."""
+    """Return the outcome of a verdict; `is_checked` is whether a row or a record was checked."""
     counts = counts_of(rule_counts)
     if FOR_MAINTAINERS & rule_counts.keys():
         return PullOutcome.NEEDS_MAINTAINER

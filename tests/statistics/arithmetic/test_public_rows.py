@@ -62,12 +62,12 @@ def test_every_cell_of_the_public_rows_is_read_and_fits_one_matrix():
     triples = points = 0
     for row in ROWS:
         for claim in context(row["results"]).claims:
-            low, high = acc_limits(claim.task.n_test or 0, claim.reading, claim.fit_count)
+            low, high = acc_limits(claim.task.n_test or 0, claim.reported, claim.fit_count)
             assert low == high
             points += 1
-            assert set(claim.reading.width) == {EXACT}
+            assert set(claim.reported.width) == {EXACT}
             if claim.fit_count == 1 and claim.classes is not None:
-                assert table_count(claim.classes, claim.reading, 10) == 1
+                assert table_count(claim.classes, claim.reported, 10) == 1
                 triples += 1
     assert (triples, points) == (3731, 12_300)
 
