@@ -216,7 +216,11 @@ def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
 
 
 def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
-    """Return the regimes shown for a requested number of labelled examples, fewest first."""
+    """Return the regimes whose scores answer a request, the one with fewest examples first.
+
+    `regime` answers itself. `HUNDREDS` lies between two regimes: it returns the first few-shot
+    regime and the full one.
+    """
     if regime != HUNDREDS:
         return [regime]
     few_shot_regimes = [name for name, variance in facts.draw_variances.items() if variance > 0]

@@ -175,7 +175,7 @@ def must_keep_statements(
 
     All generations in the Space's history are compared, so that resetting the Space hides nothing.
     If the generation has statements, a Space that never had a board is refused unless `is_new`. A
-    rollback may have fewer statements, but no statement that was never published.
+    rollback may lack some of them, if each statement that it has was published before.
     """
     new_statements = (
         statements_in(generation.files[STATEMENTS_PATH])

@@ -85,7 +85,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         header += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"
         )
-    header += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped_rules(report))
+    header += "".join(f"\n{prose(skipped.message)}.\n" for skipped in skipped_rules(report))
     footer = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(header) - len(footer) - _CUT_MAX
     body, omitted = fitting_blocks(_blocks(report, groups), room)

@@ -56,7 +56,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields after the name of a process; [] if it has ended."""
+    """Return the fields of /proc/PID/stat after the process name, state first; [] if it ended."""
     try:
         # Not by pathlib, which takes three times as long: all processes are read 20 times a second.
         with open(f"{PROC}/{pid}/stat", "rb", buffering=0) as stream:  # noqa: PTH123

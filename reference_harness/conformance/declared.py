@@ -307,10 +307,13 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
     listed_layers = {
         path: int(path.rpartition("[")[2][:-1]) for path in recorder.states if path[-1] == "]"
     }
-    container = _container(recorder)
-    if container is None:
+    block_list_path = _block_list_path(recorder)
+    if block_list_path is None:
         return dict(listed_layers), max(listed_layers.values(), default=None)
-    blocks = [f"{container}.{name}" for name, _ in recorder.modules[container].named_children()]
+    blocks = [
+        f"{block_list_path}.{name}"
+        for name, _ in recorder.modules[block_list_path].named_children()
+    ]
     first_order, last_order = recorder.states[blocks[0]].order, recorder.states[blocks[-1]].order
     use_count = min(len(state.poolings_by_sequence) for state in recorder.states.values())
     layers: dict[str, int | None] = {}
@@ -331,17 +334,17 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
     return layers, len(blocks)
 
 
-def _container(recorder: Recorder) -> str | None:
+def _block_list_path(recorder: Recorder) -> str | None:
     """Return the path of the outermost list of blocks, or of the longest one; None without one."""
-    containers: list[tuple[int, int, str]] = []
+    block_lists: list[tuple[int, int, str]] = []
     for path, module in recorder.modules.items():
         children = dict(module.named_children())
         has_one_class = len({type(child) for child in children.values()}) == 1
         is_recorded = all(f"{path}.{name}" in recorder.states for name in children)
         is_list = type(module).__name__ in {"ModuleList", "Sequential"}
         if len(children) > 1 and has_one_class and is_recorded and is_list:
-            containers.append((path.count("."), -len(children), path))
-    return min(containers, default=(0, 0, None))[2]
+            block_lists.append((path.count("."), -len(children), path))
+    return min(block_lists, default=(0, 0, None))[2]
 
 
 def _index(declared: str, blocks: int | None) -> int | None:

@@ -174,19 +174,20 @@ def _largest_deviation(measured: MeasuredScore, metric: str, seeds: Sequence[int
 def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
     """Return the allowance for the stopping points of each fit, divided by the number of fits.
 
-    The allowance is max(0, STOP_MARGIN |stop| - |copy|), with the largest effect of a stop and of a
-    copy on the score. Only fits are included that a copy changed, or that end elsewhere in float64.
+    The allowance is max(0, STOP_MARGIN s - c): s is the largest change of the score at a stopping
+    point of the fit, c that by a copy. Only fits are included that a copy changed, or that end
+    elsewhere in float64.
     """
     base: list[float] = getattr(measured.base, metric)
     copies = [*measured.plain, *measured.stressed]
     allowances = []
-    for seed, stops in enumerate(measured.stops):
+    for seed, scores in enumerate(measured.stops):
         is_moved = any(copy.flips[seed] for copy in copies)
-        if stops and (is_moved or getattr(stops[0], metric) != base[seed]):
+        if scores and (is_moved or getattr(scores[0], metric) != base[seed]):
             largest_of_copies = max(
                 abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies
             )
-            largest_of_stops = max(abs(getattr(stop, metric) - base[seed]) for stop in stops)
+            largest_of_stops = max(abs(getattr(score, metric) - base[seed]) for score in scores)
             allowances.append(
                 max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies) / len(measured.stops)
             )

@@ -273,9 +273,9 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
     """
     if not has_published(client, setting):
         raise UnreadableSetting(
-            "nothing shows that the trusted publisher is set: the Hub does not show it, and no run "
-            "of publish.yml has succeeded; until it is set every run fails, including the one that "
-            "the first push starts",
+            "cannot tell whether the trusted publisher is set: the Hub shows it to no program, and "
+            "no run of publish.yml has succeeded; without it every run fails, including the one "
+            "that the first push starts",
             f"{setting.hand}; then: gh workflow run publish.yml",
         )
     return None
