@@ -165,7 +165,9 @@ def test_words_that_are_no_file_get_a_suggestion(
 
 
 @pytest.mark.nightly
-def test_a_queue_carries_what_it_can_and_continues(installed: Installed) -> None:
+def test_a_queue_carries_what_it_can_and_continues(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    installed = made(tmp_path / "audit", tmp_path / "scratch")
     folder = installed.root / "submissions" / "extractors"
     folder.mkdir(exist_ok=True)
     (folder / "slow.py").write_text(SLOW, encoding="utf-8")
