@@ -2,25 +2,24 @@
 
 import ast
 import inspect
+import itertools
 import json
 import sys
+import textwrap
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from geneb_ci.audit import commitment, defences
+from geneb_ci.audit import defences
 from geneb_ci.audit.compare import embedding_outcome as row_outcome
 from geneb_ci.audit.compare import outcome
 from geneb_ci.audit.record import envelope, events, keys
 from geneb_ci.audit.record import published as statements
-from geneb_ci.audit.sampling import plan
-from geneb_ci.board import columns, marks
 from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import document as diagnostics_document
 from geneb_ci.check import folder_context
-from geneb_ci.common import shipped, types
+from geneb_ci.common import shipped
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.github.settings import required
@@ -28,11 +27,9 @@ from geneb_ci.github.verdict import model as verdict
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
-from geneb_ci.sandbox import launch
 from geneb_ci.statistics import reference
 from reference_harness import generate as harness
-from reference_harness.formats import base, receipt_cells, rescored, run_record, submission
-from reference_harness.formats import benchmark as benchmark_format
+from reference_harness.formats import submission
 from reference_harness.formats.benchmark import Benchmark, BenchmarkFile, parse
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from tools.generated_pages import (
@@ -55,33 +52,46 @@ from tools.shipped_rows import shipped_rows_text
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "urn:geneb-ci:schema"
-FORMATS = (base, run_record, rescored, receipt_cells)
-"""Modules that define the types which both programs share."""
+PACKAGES = ("geneb_ci", "reference_harness")
 
 
-def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """Return docstrings by class and attribute. Pydantic could read them, but at every start."""
-    docstrings: dict[str, dict[str, str]] = {}
-    for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
-        if isinstance(node, ast.ClassDef):
-            docs = docstrings.setdefault(node.name, {})
-            for attribute, docstring in zip(node.body, node.body[1:], strict=False):
-                if (
-                    isinstance(attribute, ast.AnnAssign)
-                    and isinstance(attribute.target, ast.Name)
-                    and isinstance(docstring, ast.Expr)
-                    and isinstance(docstring.value, ast.Constant)
-                ):
-                    docs[attribute.target.id] = inspect.cleandoc(str(docstring.value.value))
-    return docstrings
+def own_classes(model: type[Any]) -> dict[str, type[Any]]:
+    """Return the classes of this repository that a model consists of, by name."""
+    classes: dict[str, type[Any]] = {}
+    pending: list[Any] = list(model.__mro__)
+    while pending:
+        annotation = pending.pop()
+        pending += get_args(annotation)
+        if not inspect.isclass(annotation) or annotation.__name__ in classes:
+            continue
+        if annotation.__module__.partition(".")[0] in PACKAGES:
+            classes[annotation.__name__] = annotation
+            pending += get_type_hints(annotation).values()
+    return classes
 
 
-def model_schema(
-    name: str, model: type[Any], modules: tuple[ModuleType, ...], title: str
-) -> dict[str, Any]:
+def attribute_docs(class_: type[Any]) -> dict[str, str]:
+    """Return docstrings by attribute. Pydantic could read them, but at every start."""
+    try:
+        source = inspect.getsource(class_)
+    except OSError:  # made by pydantic, with the descriptions in its fields
+        return {}
+    nodes = ast.walk(ast.parse(textwrap.dedent(source)))
+    body = next(node.body for node in nodes if isinstance(node, ast.ClassDef))
+    return {
+        attribute.target.id: inspect.cleandoc(str(docstring.value.value))
+        for attribute, docstring in itertools.pairwise(body)
+        if isinstance(attribute, ast.AnnAssign)
+        and isinstance(attribute.target, ast.Name)
+        and isinstance(docstring, ast.Expr)
+        and isinstance(docstring.value, ast.Constant)
+    }
+
+
+def model_schema(name: str, model: type[Any], title: str) -> dict[str, Any]:
     """Return the schema of a model, in which attribute docstrings become descriptions."""
     schema = TypeAdapter(model).json_schema(by_alias=True)
-    docs = attribute_docs(*FORMATS, *modules)
+    docs = {owner: attribute_docs(class_) for owner, class_ in own_classes(model).items()}
     owners = [parent.__name__ for parent in model.__mro__]
     for owner, part in [*schema.get("$defs", {}).items(), *((owner, schema) for owner in owners)]:
         for attribute, text in docs.get(owner, {}).items():
@@ -109,11 +119,11 @@ def _drop_titles(node: Any) -> None:
 
 def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the schema of a submission; names of regimes and tasks allow completion in editors."""
-    schema_name, modules = f"submission-{version}", (submission,)
+    schema_name = f"submission-{version}"
     title = f"Submission, format {version}"
-    schema = model_schema(schema_name, submission.MODELS[version], modules, title)
+    schema = model_schema(schema_name, submission.MODELS[version], title)
     if version == "1.1":
-        _with_entries(schema, model_schema(schema_name, submission.SubmissionByEntry, modules, ""))
+        _with_entries(schema, model_schema(schema_name, submission.SubmissionByEntry, ""))
     is_complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:
@@ -163,66 +173,54 @@ class Described(NamedTuple):
     """A model whose schema is written."""
 
     model: type[Any]
-    modules: tuple[ModuleType, ...]
-    """Modules that define its types; docstrings of attributes are the schema's descriptions."""
     title: str
 
 
 SCHEMAS = {
-    "benchmark": Described(BenchmarkFile, (benchmark_format,), "Benchmark definition"),
+    "benchmark": Described(BenchmarkFile, "Benchmark definition"),
     "audit": Described(
         outcome.Statement,
-        (outcome, plan, commitment, launch, types),
         "Audit record: the signed in-toto statement, payload of a DSSE envelope",
     ),
     "row-audit": Described(
         row_outcome.EmbeddingStatement,
-        (row_outcome, outcome, plan, commitment, launch, types),
         "Record of an audit by receipt: the signed in-toto statement",
     ),
     "withdrawal": Described(
         events.WithdrawalStatement,
-        (events, outcome),
         "Withdrawal of an audit: the signed in-toto statement, payload of a DSSE envelope",
     ),
     "commitment": Described(
         events.CommitmentStatement,
-        (events, commitment, outcome),
         "Commitment to an audit: the signed in-toto statement",
     ),
     "start": Described(
         events.StartStatement,
-        (events, plan, commitment, outcome),
         "Start of an audit, with its draw: the signed in-toto statement",
     ),
     "aborted": Described(
         events.AbortStatement,
-        (events, plan, commitment, launch, outcome),
         "Aborted run of an audit: the signed in-toto statement",
     ),
     "statements": Described(
-        statements.PublishedStatements, (statements,), "audits/statements.json: what was signed"
+        statements.PublishedStatements, "audits/statements.json: what was signed"
     ),
-    "envelope": Described(envelope.Envelope, (envelope,), "DSSE envelope of one signature"),
-    "keys": Described(keys.KeyFile, (keys,), "Keys that may sign audits: keys.json"),
-    "verdict-1.0": Described(
-        verdict.Verdicts, (verdict, types), "Verdicts on pull requests, format 1.0"
-    ),
+    "envelope": Described(envelope.Envelope, "DSSE envelope of one signature"),
+    "keys": Described(keys.KeyFile, "Keys that may sign audits: keys.json"),
+    "verdict-1.0": Described(verdict.Verdicts, "Verdicts on pull requests, format 1.0"),
     "leaderboard": Described(
         board_files.Leaderboard,
-        (board_files, columns, marks, types),
         "leaderboard.json: category scores",
     ),
     "leaderboard-tasks": Described(
-        board_files.TaskLeaderboard, (board_files,), "leaderboard_tasks.json: task scores"
+        board_files.TaskLeaderboard, "leaderboard_tasks.json: task scores"
     ),
     "diagnostics-2.0": Described(
         diagnostics_document.Diagnostics,
-        (diagnostics_document,),
         "diagnostics.json: what the board says beyond one rank",
     ),
-    "ledger": Described(published.Ledger, (published,), "ledger.json: the history of every row"),
-    "manifest": Described(published.Manifest, (published,), "manifest.json: what is published"),
+    "ledger": Described(published.Ledger, "ledger.json: the history of every row"),
+    "manifest": Described(published.Manifest, "manifest.json: what is published"),
 }
 
 
