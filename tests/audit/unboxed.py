@@ -2,8 +2,8 @@
 
 `install` lets the extractor and the harness run in this process, in the place of what
 `geneb_ci.audit.rerun.runner` opens. Where `SCORES` names a folder, the scores of a matrix are
-computed once and kept there: an audit with the same embeddings, task data and harness gets those,
-and its own seed.
+computed once and kept there: an audit with the same embeddings and task data gets those, and its
+own seed and harness.
 So an extractor that is honest on published rows alone needs the real sandbox or no `SCORES`: its
 decisions on variants would be those of an honest one. No escape is attempted, and all count as
 refused. tests/forked.py runs this file before a command, so it imports
@@ -100,6 +100,7 @@ def called(
     elif words[0] == "rescore":
         document = json.loads(queue_of_jobs.read_bytes())
         document["noise"]["seed"] = int(_word(words, "--seed"))
+        document["harness"] = _harness()
         _file(words, "--output").write_text(json.dumps(document), encoding="utf-8")
     return process.ResourceUse(0.0, 0)
 
@@ -149,13 +150,13 @@ def _kept(words: Sequence[str]) -> Path | None:
         folder_of_data = _file(words, "--data")
         files += sorted(path for path in folder_of_data.rglob("*") if path.is_file())
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    key = json.dumps([same, "--unrounded" in words, beside, digests, _harness()])
+    key = json.dumps([same, "--unrounded" in words, beside, digests])
     return Path(folder, f"{hashlib.sha256(key.encode()).hexdigest()}.json")
 
 
 @functools.cache
 def _harness() -> dict[str, object]:
-    """Return the version and commit of the harness, which an audit compares between its tasks."""
+    """Return the version and commit of this harness: an audit compares them between its tasks."""
     from reference_harness.environment import harness
 
     return harness().model_dump()
