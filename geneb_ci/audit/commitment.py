@@ -108,7 +108,7 @@ class Commitment(StrictModel):
         if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
             raise PydanticCustomError("claims", "claims must have one score for each task")
         try:
-            self.sha256  # noqa: B018 (only whether it can be computed)
+            digest(self.model_dump())
         except (TypeError, ValueError) as error:
             raise PydanticCustomError(
                 "canonical_json", "{reason}", {"reason": str(error)}

@@ -81,9 +81,9 @@ class Context:
     other_cards: OtherCards = field(default_factory=OtherCards)
     """The cards in the repository, and its rows."""
     registry_facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the model registry says about the model; empty if it has no entry."""
+    """The facts about the model in the model registry; empty if it has no entry."""
     upgraded_entry: Mapping[str, Any] = field(default_factory=dict)
-    """What an upgrade writes today as the member `entry`; empty if the file was not upgraded."""
+    """The member `entry` that an upgrade writes now; empty if the file was not upgraded."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:

@@ -314,18 +314,17 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
 
 def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     # Default folders are optional; configured ones must be valid.
-    paths = {
+    members: dict[str, Any] = {
         name: root / relative
         for name, relative in _FOLDERS[kind].items()
         if (root / relative).exists()
     }
     if settings is None:
-        return Layout(kind, root, **paths)  # type: ignore[arg-type]  # keys are Layout's own
+        return Layout(kind, root, **members)
     for setting, path in settings.paths.items():
         _require_folder(settings, setting, path)
-    paths |= settings.paths
-    paths_and_settings = paths | settings.lists | settings.links
-    return Layout(kind, root, **paths_and_settings, settings=settings)  # type: ignore[arg-type]
+    members |= settings.paths | settings.lists | settings.links
+    return Layout(kind, root, **members, settings=settings)
 
 
 def _require_folder(settings: Settings, setting: str, path: Path) -> None:

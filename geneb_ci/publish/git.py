@@ -208,17 +208,17 @@ class GitRepository:
 
     def resolve(self, revision: str) -> str:
         """Return the 40-hex id of a revision. Raises WrongRepository if it is no commit."""
-        commit = self._ids(("rev-parse", "--verify", "--quiet"), revision)
-        if len(commit) != 1:
-            raise self._no_commit(revision)
-        return commit[0]
+        match self._ids(("rev-parse", "--verify", "--quiet"), revision):
+            case [commit]:
+                return commit
+        raise self._no_commit(revision)
 
     def commit_and_tree(self, revision: str) -> tuple[str, str]:
         """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
-        ids = self._ids(("show", "--no-patch", "--format=%H %T"), revision)
-        if len(ids) != 2:  # noqa: PLR2004 (commit and tree)
-            raise self._no_commit(revision)
-        return ids[0], ids[1]
+        match self._ids(("show", "--no-patch", "--format=%H %T"), revision):
+            case [commit, tree]:
+                return commit, tree
+        raise self._no_commit(revision)
 
     def _ids(self, command: tuple[str, ...], revision: str) -> list[str]:
         """Return the ids that a git command prints for a commit; empty if the command fails."""

@@ -50,7 +50,7 @@ class PublishOutcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """What publishing did, the commit of the Space with the generation, and its manifest."""
+    """The outcome of a publish, the commit of the Space with the generation, and its manifest."""
 
     outcome: PublishOutcome
     commit: str

@@ -58,20 +58,21 @@ INDEX = "index.html"
 # Texts of controls, headings, links of the head and names in charts that lie on one another.
 OVERLAPS = """
 () => {
-  const wanted = 'h1, h2, h3, .top a, .controls label, .controls button, summary, ' +
+  const selector = 'h1, h2, h3, .top a, .controls label, .controls button, summary, ' +
     '.scores thead th, .chart .name';
-  const boxes = [...document.querySelectorAll(wanted)]
-    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('.skip'))
-    .map((one) => [one, one.getBoundingClientRect()])
+  const boxes = [...document.querySelectorAll(selector)]
+    .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+    .filter((element) => !element.closest('.skip'))
+    .map((element) => [element, element.getBoundingClientRect()])
     .filter(([, box]) => box.width > 1 && box.height > 1);
-  const found = [];
-  boxes.forEach(([a, one], i) => boxes.slice(i + 1).forEach(([b, other]) => {
+  const overlaps = [];
+  boxes.forEach(([a, boxA], i) => boxes.slice(i + 1).forEach(([b, boxB]) => {
     if (a.contains(b) || b.contains(a)) return;
-    const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-    const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (wide > 1 && high > 1) found.push(`${a.textContent} / ${b.textContent}`);
+    const wide = Math.min(boxA.right, boxB.right) - Math.max(boxA.left, boxB.left);
+    const high = Math.min(boxA.bottom, boxB.bottom) - Math.max(boxA.top, boxB.top);
+    if (wide > 1 && high > 1) overlaps.push(`${a.textContent} / ${b.textContent}`);
   }));
-  return found;
+  return overlaps;
 }
 """
 CUT = """
@@ -174,8 +175,8 @@ def test_a_view_looks_as_it_did_and_nothing_overlaps_or_is_cut(
             # The table of tasks may be wider than the window.
             if wide > width and not (view in {"table", "tasks"} and width == 768):
                 wrong.append(f"{where}: {wide} pixels wide")
-            wrong += [f"{where}: overlap: {page_value}" for page_value in page.evaluate(OVERLAPS)]
-            wrong += [f"{where}: cut: {page_value}" for page_value in page.evaluate(CUT)]
+            wrong += [f"{where}: overlap: {texts}" for texts in page.evaluate(OVERLAPS)]
+            wrong += [f"{where}: cut: {text}" for text in page.evaluate(CUT)]
             if width != UNKNOWN:
                 name = f"{view} {width} {scheme}"
                 wrong.append(compared(name, still(page), golden, update=update))

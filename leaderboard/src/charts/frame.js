@@ -19,7 +19,7 @@ const LETTER = 6.6; // units a letter at the size of names
 const TICK = 60; // units between ticks
 const POINT = "Point at one for its figures, or go from one to the next with the arrow keys; click it, or press Enter, for the model's page.";
 
-/** Measure the window for the charts that are drawn next; false where it is as wide as before. */
+/** Measure the window for the charts that are drawn next; return whether its width changed. */
 export function fitWindow() {
   const width = Math.max(NARROWEST, Math.min(WIDEST, innerWidth - MARGINS));
   const isChanged = width !== area.width || NARROW.matches !== area.isNarrow;
