@@ -19,7 +19,7 @@ from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, he
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
-from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_any_plan
+from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import KEY_OPTION, RECORDS_OPTION, UNSIGNED_OPTION, check_options
@@ -244,7 +244,7 @@ def run_command(
         )
     outcome = result.outcome
     click.echo(
-        encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
+        json_text_of(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
     )
     if record is not None:
         say(next_line(command_after_record(record)))

@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.fresh import (
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
-from geneb_ci.audit.sampling.plan import encoded, read_any_plan, read_commitment
+from geneb_ci.audit.sampling.plan import json_text_of, read_any_plan, read_commitment
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import DATA, STDOUT, Output, write
@@ -149,7 +149,7 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
     commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
-    write(Output("json", output), encoded(commitment))
+    write(Output("json", output), json_text_of(commitment))
     sequence_count = sum(commitment.tasks.values())
     public_count = (
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
@@ -178,7 +178,7 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
     open_set(file, read_fresh_commitment(commitment), benchmark)
-    write(Output("json", output), encoded(fresh_release(file)))
+    write(Output("json", output), json_text_of(fresh_release(file)))
 
 
 @click.command()

@@ -119,7 +119,7 @@ def _order_with_draw(
                 Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
             beacon = BeaconSource(None, relay, None, "", reveal=False)
-            sample = TaskSample(earlier=earlier_plans)
+            sample = TaskSample(earlier_plans=earlier_plans)
             plan = draw_plan(commitment, published_at, submission, sample, head_layout, beacon, say)
         return AuditOrder(
             format_version="1.0",

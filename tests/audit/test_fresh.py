@@ -21,7 +21,7 @@ from geneb_ci.audit.rerun.fresh import (
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import FreshResult, FreshTask
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import json_text_of
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import TaskSource
@@ -67,8 +67,8 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
         commitment.sha256,
         [0, 1, 2],
     )
-    (tmp_path / "f.json").write_text(encoded(commitment), encoding="utf-8")
-    (tmp_path / "r.json").write_text(encoded(fresh_release(path)), encoding="utf-8")
+    (tmp_path / "f.json").write_text(json_text_of(commitment), encoding="utf-8")
+    (tmp_path / "r.json").write_text(json_text_of(fresh_release(path)), encoding="utf-8")
     again = check_release(
         read_release(tmp_path / "r.json"), read_fresh_commitment(tmp_path / "f.json"), MINI, "r"
     )

@@ -44,7 +44,7 @@ NOT_DECIDING = {
     """,
     "what a plan contains": """
         draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
-        commitment.SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
+        commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
         commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COUNT_MIN neighbours.NEAR
     """,
     "levels, by the limits of the day": """

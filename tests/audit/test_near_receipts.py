@@ -99,7 +99,9 @@ def planned(
     document = small_v12("copy") | {"receipt": receipt.model_dump()}
     raw = json.dumps(document).encode()
     submission = SubmissionFile(raw, parse_document(raw, folder / "copy.json", "copy.json"))
-    sample = EmbeddingSample(size=str(SAMPLE.test), receipt=folder / "copy", others=others)
+    sample = EmbeddingSample(
+        size=str(SAMPLE.test), receipt_folder=folder / "copy", other_receipts=others
+    )
     return draw_plan(
         committed, committed_at(SECOND), submission, sample, find_layout(folder),
         BeaconSource(folder / "round.json", (), None, "", reveal=False), message.append,
@@ -125,7 +127,9 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
     )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
     (line,) = (note for note in message if note.startswith("this receipt is near "))
-    assert line.startswith(f"this receipt is near that of {MODEL}: ")
+    assert line.startswith(
+        f"this receipt nearly equals another, whose draws are repeated here: {MODEL}: "
+    )
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(repository_folder / "copy", ROWS), BENCHMARK)[TASK]

@@ -17,7 +17,7 @@ from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
 from geneb_ci.audit.record.old_log import CHECKPOINT, FOLDER, LINKS, RESTORE, AuditLog, LogBroken
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, DrandBeacon
 from geneb_ci.common.config import is_practice
 
@@ -363,7 +363,7 @@ def _check_not_dated_back(plan: BasePlan, name: str, event: AuditEvent, history:
         earlier = history.files[path].plan
         if earlier is None or not isinstance(earlier.beacon, DrandBeacon):
             continue
-        round_time = time_of(earlier.beacon.round)
+        round_time = time_of_round(earlier.beacon.round)
         if committed_at < round_time:
             raise StepMismatch(
                 LINKS,

@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError, model_validator
 from geneb_ci.audit.canonical import canonical, moment_of
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import is_valid_ed25519
-from geneb_ci.audit.sampling.beacon import time_of
+from geneb_ci.audit.sampling.beacon import time_of_round
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import leaf_hash, root_of
@@ -180,7 +180,7 @@ class LogEntry(StrictModel):
     @property
     def not_before(self) -> str:
         """The time of its round, before which the entry was not made."""
-        return moment_of(time_of(self.round))
+        return moment_of(time_of_round(self.round))
 
 
 @dataclass(frozen=True)

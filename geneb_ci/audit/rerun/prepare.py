@@ -153,7 +153,7 @@ class PreparedRerun:
             seed=self.settings.seed,
             copies=self.settings.copies,
             jobs=self.machine.jobs,
-            is_rounded=self.subject.is_rounded,
+            has_rounded_embeddings=self.subject.has_rounded_embeddings,
             limits=self.machine.scoring,
         )
 

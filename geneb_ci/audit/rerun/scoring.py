@@ -87,7 +87,7 @@ class Scoring:
     """Number of worker processes; None: one for each processor."""
     regimes: tuple[str, ...]
     """The regimes that are compared."""
-    is_rounded: bool = True
+    has_rounded_embeddings: bool = True
     """Whether the claims are of embeddings rounded to float16."""
     limits: ScoringOptions = COMPUTED_LIMITS
     further_files: tuple[Path, Path] | None = None
@@ -131,7 +131,7 @@ def rescored(
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
         *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
-        "--rounded" if scoring.is_rounded else "--unrounded",
+        "--rounded" if scoring.has_rounded_embeddings else "--unrounded",
         *(["--further", str(files[0]), "--further-embeddings", str(files[1])] if files else []),
         *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
         "--output", str(output), "--quiet",

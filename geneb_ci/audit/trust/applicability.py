@@ -19,7 +19,7 @@ from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import (
     STRATUM_TASKS_MIN,
     AuditPolicy,
-    drawable_cells,
+    drawable_regimes_and_tasks,
     strata_of,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
@@ -116,7 +116,9 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"run `geneb-ci check {current.path}`, which shows them",
         )
     try:
-        regimes, tasks = drawable_cells(submission, inputs.benchmark, commitment.regimes)
+        regimes, tasks = drawable_regimes_and_tasks(
+            submission, inputs.benchmark, commitment.regimes
+        )
     except AuditRefused as error:
         raise StepMismatch(
             SUBMISSION,
