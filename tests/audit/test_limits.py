@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.compare.limits import are_current, limits_digest
+from geneb_ci.audit.compare.limits import are_current_limits, limits_digest
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.defences import DEFENCES, DefenceUse
 
@@ -40,7 +40,7 @@ NOT_DECIDING = {
         receipt_variants.UNDECIDED alteration_power.BINARY
     """,
     "arithmetic": """
-        joint.SERIES regime_bounds.BOUND_SCALE
+        joint.SERIES_ARGUMENT_MAX regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
         draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
@@ -112,6 +112,6 @@ def test_the_digest_of_published_commitments_stays(digest, expected):
 
 
 def test_limits_of_now_and_the_tolerance_alone_of_before_are_current():
-    assert are_current(limits_digest())
-    assert are_current(tolerance_digest())
-    assert not are_current("0" * 64)
+    assert are_current_limits(limits_digest())
+    assert are_current_limits(tolerance_digest())
+    assert not are_current_limits("0" * 64)

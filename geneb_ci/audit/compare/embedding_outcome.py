@@ -258,7 +258,9 @@ class ReceiptFacts(StrictModel):
     """Number of columns of an embedding."""
     compute_dtype: Name
     tf32: bool
+    """Whether the embeddings may have been computed with TF32."""
     tasks: Positive
+    """Number of tasks with embeddings."""
 
 
 class EmbeddingOutcome(StrictModel):
@@ -373,13 +375,13 @@ def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions |
 
 def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
     """Return a sentence for each claim that an audit by receipt of `tasks` tasks does not prove."""
-    memory, *further_sentences, unnamed = NOT_PROVED
+    memory_sentence, *further_sentences, scorer_sentence = NOT_PROVED
     if fresh is not None:
-        memory = (
+        memory_sentence = (
             f"that no label is known: the fresh set is of {len(fresh.tasks)} of {tasks} tasks, and "
             f"shows what is worth more than {FRESH_MARGIN:g} of their accuracy"
         )
-    return [memory, *further_sentences, *([] if cells.of_record else [unnamed])]
+    return [memory_sentence, *further_sentences, *([] if cells.of_record else [scorer_sentence])]
 
 
 AnyOutcome = AuditOutcome | EmbeddingOutcome
@@ -409,14 +411,14 @@ def deviation_limit(version: EmbeddingVersion) -> float:
 
 
 def is_rescued(
-    again: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
+    repeat: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
 ) -> bool:
     """Whether a failed embedding passes when it is computed again.
 
     It does not pass if it lies far from the first rerun, whatever the committed embedding is.
     """
-    is_near = version == WITH_ROW_TOLERANCES or (again.distance or 0.0) <= NEAR
-    return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
+    is_near = version == WITH_ROW_TOLERANCES or (repeat.distance or 0.0) <= NEAR
+    return is_near and is_within(repeat.deviation, repeat.mismatch, width, deviation_limit(version))
 
 
 def reasons_of(outcome: EmbeddingOutcome) -> list[str]:

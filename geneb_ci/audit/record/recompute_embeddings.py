@@ -21,7 +21,7 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
-    read_task,
+    read_task_files,
     room_of,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
@@ -186,7 +186,7 @@ def _receipt_step(
     ):
 
         def compare_task(task: str, file: Path) -> None:
-            task_files = read_task(
+            task_files = read_task_files(
                 Path(folder),
                 task,
                 benchmark,
@@ -202,7 +202,7 @@ def _receipt_step(
                 task_files,
                 task_draw,
                 recorded_rows,
-                as_before=is_before_bounds,
+                by_old_rules=is_before_bounds,
             )
             training_variants = variants.training.get(task)
             support_variants = variants.support.get(task, TaskVariants())
@@ -329,7 +329,7 @@ def _variants(
         changes_by_probe = decision_changes(
             task.strata.labels,
             task.probe_sets,
-            task.entry.scale_log2,
+            task.receipt_task.scale_log2,
             variants.test[task_id].rows,
             embeddings.variants.values[embeddings.variants.task == number],
         )

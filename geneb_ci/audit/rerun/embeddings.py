@@ -40,8 +40,8 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
-    own_noise,
-    read_task,
+    own_noise_clause,
+    read_task_files,
     rerun_file,
     room_of,
 )
@@ -196,11 +196,11 @@ class _EmbeddingRun:
                 self._embeddings_of(embedding_by_sequence, task.sequences) for task in drawn_tasks
             ]
             comparisons = [
-                judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
+                judge(task.committed, rerun, task.tolerances(rerun), task.receipt_task.scale_log2)
                 for task, rerun in zip(drawn_tasks, reruns, strict=True)
             ]
             repeats_by_task = self._repeat_failed(drawn_tasks, reruns, comparisons)
-            if noise := own_noise(
+            if noise := own_noise_clause(
                 drawn_tasks, reruns, comparisons, repeats_by_task, self.embedder.repeats
             ):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
@@ -224,7 +224,11 @@ class _EmbeddingRun:
         )
         changes = {
             task.task: decision_changes(
-                task.strata.labels, task.probe_sets, task.entry.scale_log2, varied_rows, matrix
+                task.strata.labels,
+                task.probe_sets,
+                task.receipt_task.scale_log2,
+                varied_rows,
+                matrix,
             )
             for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
         }
@@ -271,7 +275,7 @@ class _EmbeddingRun:
         drawn_tasks: list[DrawnTask] = []
 
         def add_task(task: str, file: Path) -> None:
-            task_receipt = read_task(folder, task, benchmark)
+            task_receipt = read_task_files(folder, task, benchmark)
             drawn = drawn_embeddings(seeds, task_receipt.strata, self.shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
 
@@ -327,7 +331,7 @@ class _EmbeddingRun:
             task.task: fresh_decisions(
                 task.strata.labels,
                 task.probe_sets,
-                task.entry.scale_log2,
+                task.receipt_task.scale_log2,
                 fresh[task.task],
                 self._embeddings_of(
                     embedding_by_sequence, [row.sequence for row in fresh[task.task]]
@@ -417,7 +421,7 @@ class _EmbeddingRun:
             rescued_before = rescued_count
             for (*_, number, index), embedding in zip(batch, embeddings, strict=True):
                 task, rerun = drawn_tasks[number], reruns[number]
-                scale = task.entry.scale_log2
+                scale = task.receipt_task.scale_log2
                 tolerance = task.tolerances(rerun)[index]
                 repeat = judge_again(
                     task.committed[index], rerun[index], embedding, tolerance, scale

@@ -207,7 +207,7 @@ def _task_comparisons(
     plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
 ) -> list[AuditedTask]:
     """Return the comparison of each task of a plan with its claims."""
-    claims = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
+    claims = compare.audited_claims(subject.document, subject.benchmark, plan.commitment.regimes)
     return compare.compare(claims, rescoring, plan.chosen, subject.benchmark)
 
 

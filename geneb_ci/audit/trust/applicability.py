@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     AnyOutcome,
     EmbeddingOutcome,
 )
-from geneb_ci.audit.compare.limits import are_current
+from geneb_ci.audit.compare.limits import are_current_limits
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
@@ -240,7 +240,7 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_limits(outcome: AnyOutcome) -> None:
-    if not are_current(outcome.plan.commitment.policy.tolerance):
+    if not are_current_limits(outcome.plan.commitment.policy.tolerance):
         raise StepMismatch(POLICY, "the audit was judged by earlier limits", "audit again")
 
 
