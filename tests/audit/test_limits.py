@@ -34,7 +34,7 @@ NOT_DECIDING = {
     "the format of a receipt": """
         submission_terms.ITEM submission_terms.LARGEST submission_terms.SMALL
         submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
-        honesty.SIGNIFICAND
+        honesty.SIGNIFICAND_BITS
     """,
     "names for a value": """
         receipt_variants.UNDECIDED alteration_power.BINARY

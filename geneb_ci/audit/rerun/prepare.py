@@ -102,7 +102,7 @@ class PreparedRerun:
     settings: WorkSettings
     work: WorkFolder
     runner: Runner
-    digests: dict[str, str]
+    weight_digests: dict[str, str]
     """SHA-256 of each file of the weights, by its name."""
     spec: ExtractorSpec
     packages: InstalledPackages | None = None

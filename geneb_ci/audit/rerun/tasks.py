@@ -89,7 +89,7 @@ def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcom
         *([fresh_text(fresh)] if fresh is not None else []),
         *([few_shot_text(few_shot)] if few_shot is not None else []),
         *([precision_text(precision)] if precision is not None else []),
-        *weight_notes(prepared.digests),
+        *weight_notes(prepared.weight_digests),
         *_environment_notes(prepared.packages, rescoring.packages),
         *attempt_notes(embedded.values()),
         usage_note(embedded.values(), sum(task.computed for task in embedded.values())),
@@ -190,15 +190,15 @@ def memorisation_results(
     if not decisions:
         return MemorisationResults(None, None, None)
     variants = variant_result(
-        {name: task_decisions(decided) for name, decided in decisions.items()},
+        {name: task_decisions(task_scores) for name, task_scores in decisions.items()},
         settings.nonce,
         varied_sequence_count(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
     fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None
     few_shot = few_shot_result(
-        {name: decided.few_shot for name, decided in decisions.items()},
-        {name: decided.varied for name, decided in decisions.items()},
+        {name: task_scores.few_shot for name, task_scores in decisions.items()},
+        {name: task_scores.varied for name, task_scores in decisions.items()},
     )
     return MemorisationResults(variants, fresh, few_shot)
 
@@ -217,18 +217,18 @@ def _environment_notes(
     """Return a note on the lock, with its packages that the scorer has in other versions."""
     if packages is None:
         return []
-    lock = f"environment: lock with sha256 {packages.lock_sha256}"
+    lock_note = f"environment: lock with sha256 {packages.lock_sha256}"
     differing_versions = {
         name: version
         for name, version in packages.versions().items()
         if scorer_packages.get(name, version) != version
     }
     if not differing_versions:
-        return [lock]
+        return [lock_note]
     package_list = ", ".join(
         f"{name} {version}" for name, version in sorted(differing_versions.items())
     )
-    return [f"{lock}; it embedded with {package_list}; `packages` are those that scored"]
+    return [f"{lock_note}; it embedded with {package_list}; `packages` are those that scored"]
 
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
