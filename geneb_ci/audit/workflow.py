@@ -44,7 +44,7 @@ from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     Signing,
-    audits_of,
+    audits_folder_of,
     check_committed_at,
 )
 from geneb_ci.audit.record.statement import check_can_record
@@ -226,7 +226,7 @@ def draw_plan(
     """
     repository = AuditRepository(layout)
     repository.history.check_no_losses(commitment.model_id)
-    repository.history.check_undrawn(commitment)
+    repository.history.check_no_undrawn(commitment)
     committed_submission = CommittedSubmission(commitment, submission, repository)
     near_roots = sample.near_roots(committed_submission, say)
     plans = earlier_plans(
@@ -286,7 +286,7 @@ def rerun_drawn(
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
     """Return how and where the record is signed. Raises UsageProblem for an untrusted key."""
-    audits = request.output or audits_of(layout)
+    audits = request.output or audits_folder_of(layout)
     signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
     if signing_key is not None:
         check_can_record(signing_key, layout, audits / commitment.model_id)

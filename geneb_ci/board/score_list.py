@@ -61,13 +61,13 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
 
     A row with `numbers` only has the regimes in which it has every task.
     """
-    standing = row.attestation.standing
+    score_evidence = row.attestation.score_evidence
     if row.numbers is not None:
         for regime, numbers in row.numbers.scores.items():
             count = len(benchmark.tasks)
             columns = [numbers[start : start + count] for start in range(0, len(numbers), count)]
             for task, *task_scores in zip(benchmark.tasks, *columns, strict=True):
-                yield ScoredCell(regime, task, tuple(task_scores), standing(regime, task.id))
+                yield ScoredCell(regime, task, tuple(task_scores), score_evidence(regime, task.id))
         return
     for regime in benchmark.regimes:
         cells = row.submission.results.get(regime, {})
@@ -75,7 +75,7 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
             if task.id in cells:
                 # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
                 scores = [getattr(cells[task.id], metric) + 0.0 for metric in benchmark.metrics]
-                yield ScoredCell(regime, task, tuple(scores), standing(regime, task.id))
+                yield ScoredCell(regime, task, tuple(scores), score_evidence(regime, task.id))
 
 
 def _errors(row: Row, regimes: Iterable[str], benchmark: Benchmark) -> dict[tuple[str, str], float]:

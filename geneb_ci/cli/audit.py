@@ -15,7 +15,12 @@ from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_for_statement
+from geneb_ci.audit.record.signing import (
+    Signing,
+    audits_folder_of,
+    check_shown_on,
+    heads_for_statement,
+)
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
@@ -144,7 +149,7 @@ def commit_command(
     commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
-    signing = Signing(layout, signer, audits_of(layout), say)
+    signing = Signing(layout, signer, audits_folder_of(layout), say)
     write(Output("json", output), commitment_text(commitment))
     commitment_name = "C.json" if output == STDOUT else output
     git_advice = ""
@@ -214,7 +219,7 @@ def run_command(
     """
     check_options(None, key, output, unsigned=unsigned)
     layout = find_layout(Path.cwd())
-    audits = output or audits_of(layout)
+    audits = output or audits_folder_of(layout)
     plan = read_any_plan(plan_file)
     check_shown_on(shown_on, plan.committed_at)
     signer = None

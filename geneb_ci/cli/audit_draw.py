@@ -10,7 +10,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
     Signing,
-    audits_of,
+    audits_folder_of,
     check_committed_at,
     check_shown_on,
     read_any_commitment,
@@ -367,6 +367,6 @@ def plan_command(
         say,
     )
     write(Output("json", output), json_text_of(plan))
-    Signing(layout, signer, audits_of(layout), say, shown_on).sign_start(plan)
+    Signing(layout, signer, audits_folder_of(layout), say, shown_on).sign_start(plan)
     plan_name = "PLAN.json" if output == STDOUT else output
     echo(plan_text(plan, targeted or 0, plan_name).removesuffix("\n"), err=to_stderr)

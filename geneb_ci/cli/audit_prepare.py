@@ -19,7 +19,12 @@ from geneb_ci.audit.record.signing import (
     heads_for_record,
     heads_for_statement,
 )
-from geneb_ci.audit.record.statement import RERUN_SUFFIX, parse_record, read_record, statement_of
+from geneb_ci.audit.record.statement import (
+    RERUN_SUFFIX,
+    parse_record,
+    payload_and_path_of,
+    read_record,
+)
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
 from geneb_ci.audit.rerun.fresh import (
     check_release,
@@ -98,7 +103,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
         )
     else:
         outcome = _outcome(file)
-        payload, path = statement_of(outcome, heads_for_record(outcome.plan, repository))
+        payload, path = payload_and_path_of(outcome, heads_for_record(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(outcome, EmbeddingOutcome):

@@ -314,7 +314,7 @@ class BoardReader:
     @property
     def _ended_draws(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
-        records = (self.audits.parsed(path) for path in self.audits.files)
+        records = (self.audits.record_at(path) for path in self.audits.files)
         plans: list[BasePlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
             plans += [event.plan] if event.plan is not None else []

@@ -401,7 +401,7 @@ def _recorded_samples(root: str, repository: AuditRepository) -> "Iterator[Recei
     from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, ReceiptSample
 
     for path in repository.files:
-        record = repository.parsed(path)
+        record = repository.record_at(path)
         outcome = record.outcome if isinstance(record, Record) else None
         if not isinstance(outcome, EmbeddingOutcome) or outcome.plan.root != root:
             continue

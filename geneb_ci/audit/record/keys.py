@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
-    RESTORE,
+    RESTORE_FIX,
     ROOT_FILE,
     SIGNER,
     BundleParts,
@@ -252,15 +252,19 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER, f"the signature is not that of the {signer.title} over this payload", RESTORE
+            SIGNER,
+            f"the signature is not that of the {signer.title} over this payload",
+            RESTORE_FIX,
         )
     return signer
 
 
-def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
+def _listed_workflow(
+    raw: bytes, bundle_parts: BundleParts, signer: Signer | None, keys: Keys
+) -> Signer:
     """Return the listed workflow that signed a bundle."""
     if not isinstance(signer, TrustedWorkflow):
-        workflow = parts.workflow
+        workflow = bundle_parts.workflow
         raise StepMismatch(
             SIGNER,
             f"the bundle is signed by the workflow {quoted(workflow.workflow)} in "
@@ -269,12 +273,12 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
     try:
-        verify_bundle(raw, parts, signer.root)
+        verify_bundle(raw, bundle_parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
         ) from error
-    check_validity(signer, parts.valid_from, "this bundle was signed")
+    check_validity(signer, bundle_parts.valid_from, "this bundle was signed")
     return signer
 
 
@@ -282,16 +286,16 @@ def _signer_count(keys: Keys, signer_class: type[TrustedSigner]) -> int:
     return sum(isinstance(signer, signer_class) for signer in keys.values())
 
 
-def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
+def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = False) -> None:
     """Refuse a statement by a revoked key or workflow, unless it was signed while the key was safe.
 
-    `index` is the number of the statement's entry in an old log, or None; `is_covered` is whether
-    the statement is among the heads of `revoked_after` and their predecessors. Raises RevokedKey,
-    of the step "signer".
+    `log_index` is the index of the statement's entry in an old log, or None; `is_covered` is
+    whether the statement is among the heads of `revoked_after` and their predecessors. Raises
+    RevokedKey, of the step "signer".
     """
     if signer.revoked_at is None or is_covered:
         return
-    if index is None or signer.revoked_from is None or index >= signer.revoked_from:
+    if log_index is None or signer.revoked_from is None or log_index >= signer.revoked_from:
         log_text = f", from entry {signer.revoked_from} of the log on"
         heads_text = ", and this statement does not precede the heads of revoked_after"
         raise RevokedKey(
@@ -303,16 +307,16 @@ def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False
         )
 
 
-def check_validity(signer: Signer, moment: str, statement: str) -> None:
+def check_validity(signer: Signer, moment: str, event_text: str) -> None:
     """Raise StepMismatch, of the step "signer", unless a signer was valid at a time.
 
-    `statement` is what happened at that time, such as "this audit ended".
+    `event_text` is what happened at that time, such as "this audit ended".
     """
     if not signer.valid_from <= moment <= (signer.valid_until or moment):
         until = signer.valid_until or "now"
         raise StepMismatch(
             SIGNER,
-            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {statement} at "
+            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {event_text} at "
             f"{moment}",
             "sign with a key that was valid then",
         )

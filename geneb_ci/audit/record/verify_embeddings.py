@@ -24,7 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.compare.outcome import verdict_by
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.record.envelope import RESTORE_FIX
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
     VARIANT_KIND,
@@ -222,8 +222,8 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     for tasks in (fresh.tasks, *fresh.others.values()):
         if tasks.keys() != fresh.tasks.keys() or not tasks.keys() <= test_counts.keys():
             _refuse("fresh set: its tasks are not tasks of the receipt, or differ between probes")
-        for task, decided in tasks.items():
-            if decided.public.rows != decided.fits * test_counts[task]:
+        for task, fresh_task in tasks.items():
+            if fresh_task.public.rows != fresh_task.fits * test_counts[task]:
                 _refuse(f"fresh set: a probe did not decide on all test embeddings of {task}")
     if fault := fresh_contradiction(fresh):
         _refuse(f"fresh set: {fault}")
@@ -346,7 +346,7 @@ def _check_repeats(outcome: EmbeddingOutcome) -> None:
 
 
 def _refuse(message: str, step: str = COMPARISON) -> None:
-    raise StepMismatch(step, message, RESTORE)
+    raise StepMismatch(step, message, RESTORE_FIX)
 
 
 class RerunEmbeddings(NamedTuple):
@@ -357,7 +357,9 @@ class RerunEmbeddings(NamedTuple):
     row: "npt.NDArray[np.int64]"
     """(n,) index of the embedding in the file of the task."""
     committed: "npt.NDArray[np.float16]"
+    """(n, d) embeddings of the receipt."""
     rerun: "npt.NDArray[np.float32]"
+    """(n, d) embeddings of the rerun."""
     proofs: list[list[bytes]]
     """Merkle proof of each committed embedding, as hashes."""
     repeats: "npt.NDArray[np.float32]"
@@ -425,7 +427,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             )
     except READ_ERRORS as error:
         raise StepMismatch(
-            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
+            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
         ) from error
     if (
         list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True))
@@ -558,8 +560,8 @@ def _compared_by_column(
 
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
 
-    if why := unfit_reason(committed):
-        _refuse(f"{task.task}: {why}", EMBEDDINGS)
+    if fault := unfit_reason(committed):
+        _refuse(f"{task.task}: {fault}", EMBEDDINGS)
     is_unforeseen = (
         None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )

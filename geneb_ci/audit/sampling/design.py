@@ -467,7 +467,7 @@ def requirements_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequir
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
-        defined=policy.scorer,
+        requires_scorer=policy.scorer,
         regimes=frozenset(policy.regimes),
         every_regime=tuple(benchmark.regimes),
         scorer=scorer.digest(),

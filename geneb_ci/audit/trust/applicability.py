@@ -92,6 +92,7 @@ def _submission(path: Path) -> CurrentSubmission | None:
 
 SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
 HARNESS, SANDBOX = "harness", "sandbox"
+"""Names of the steps that compare a record with what may change after it was signed."""
 
 
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
