@@ -77,7 +77,9 @@ def read_submission(file: Path) -> SubmissionFile:
 def checked_submission(
     submission: SubmissionFile, modules: Mapping[str, bytes] | None = None
 ) -> CheckedSubmission:
-    """Return the findings of every rule on a submission; its file is not opened again.
+    """Return the input of the rules for a submission, and the findings of every rule.
+
+    The file of the submission is not opened again.
 
     `modules` maps the name of each extractor file to its content, if the caller has read them.
     Raises BadConfiguration when the benchmark or policy of the repository cannot be used.

@@ -31,6 +31,7 @@ class Weights(StrictModel):
     location: str
     """A repository on the Hub, an address or a folder, as `kind` says; "" without weights."""
     revision: Hex40 | None
+    """Commit of the repository on the Hub; null for weights from elsewhere."""
     files: dict[str, Hex64]
     """SHA-256 of each weight file, by its name; empty for a method without weights."""
     addresses: dict[str, str] = Field(default={}, exclude_if=operator.not_)
@@ -56,12 +57,15 @@ class ExtractorCode(StrictModel):
 
 
 class BenchmarkPin(StrictModel):
-    """The benchmark definition and its data."""
+    """The benchmark definition and the task data that were committed to."""
 
     name: Name
     sha256: Hex64
+    """Digest of the benchmark definition."""
     dataset: Name
+    """Repository of the task data on the Hub."""
     revision: Hex40
+    """Commit of that repository."""
 
 
 class DrawPolicy(StrictModel):

@@ -400,9 +400,9 @@ def begin_audit(
     check_any_plan(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
         raise AuditRefused(
-            f"{work.folder / PLAN}: drawn for commitment "
-            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... as of {plan.committed_at}, not for "
-            f"{commitment.sha256[:FOLDER_DIGITS]}... as of {committed_at}",
+            f"{work.folder / PLAN}: this plan was drawn for commitment "
+            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... of {plan.committed_at}, expected "
+            f"{commitment.sha256[:FOLDER_DIGITS]}... of {committed_at}",
             "leave out --committed-at: a commitment has one draw",
         )
     return plan
@@ -562,7 +562,7 @@ def draw_and_keep_plan(
 def _other_cached_plans(
     folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
-    """Yield the paths of all other plans for the model in this cache, whether recorded or not.
+    """Yield the files of all other plans for the model in the user's cache, recorded or not.
 
     Their samples are rerun as well, so that a contributor or auditor cannot discard a draw. A plan
     for another benchmark belongs to another repository and is left out.

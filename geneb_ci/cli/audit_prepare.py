@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.record.events import AuditStart, event_statement
+from geneb_ci.audit.record.events import AuditStart, event_payload_and_path
 from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
@@ -30,8 +30,8 @@ from geneb_ci.audit.rerun.fresh import (
     check_release,
     commit_to,
     fresh_release,
-    open_set,
     read_fresh_commitment,
+    read_fresh_set,
     read_release,
     refuse_public,
     require_used_set,
@@ -93,12 +93,14 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     file_bytes = raw if isinstance(raw, bytes) else b""
     outcome = None
     if FileKind.COMMITMENT.fits_text(file_bytes):
-        payload, path = event_statement(read_commitment(file), heads_for_statement(repository))
+        payload, path = event_payload_and_path(
+            read_commitment(file), heads_for_statement(repository)
+        )
     elif FileKind.PLAN.fits_text(file_bytes) or FileKind.EMBEDDING_PLAN.fits_text(file_bytes):
         plan = read_any_plan(file)
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
-        payload, path = event_statement(
+        payload, path = event_payload_and_path(
             start, heads_for_statement(repository, committed_name(plan))
         )
     else:
@@ -182,7 +184,7 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
 def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
-    open_set(file, read_fresh_commitment(commitment), benchmark)
+    read_fresh_set(file, read_fresh_commitment(commitment), benchmark)
     write(Output("json", output), json_text_of(fresh_release(file)))
 
 

@@ -168,8 +168,8 @@ class ComparedTask(StrictModel):
     """For each distinct row: number of coordinates that differ from the rounded rerun."""
     failed: list[FailedEmbedding]
     room: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """By how much the mean test loss can fall within the tolerances, in nats; left out if it cannot
-    fall, and in records of version 1.0."""
+    """By how much embeddings altered within the tolerances can lower the mean test loss, in nats;
+    left out if it is 0, and in records of version 1.0."""
 
     @property
     def distinct_rows(self) -> list[int]:
@@ -196,7 +196,7 @@ class ComparedCells(StrictModel):
 
 
 class Direction(StrictModel):
-    """The test whether committed embeddings deviate from the rerun towards their labels."""
+    """Result of the test whether committed embeddings deviate from reruns towards their labels."""
 
     rows: Count
     """Number of embeddings that deviate."""
@@ -292,6 +292,7 @@ class EmbeddingOutcome(StrictModel):
     reasons: list[str]
     """The reasons why the audit differs, one sentence each; empty if it agrees."""
     not_proved: list[str]
+    """What the audit does not prove, one sentence each."""
     rerun_sha256: Hex64
     """Digest of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts
@@ -300,6 +301,7 @@ class EmbeddingOutcome(StrictModel):
     dataset_revision: Hex40
     packages: dict[str, str]
     notes: list[str]
+    """Remarks for readers of the record, such as the results of the variants."""
     started_at: Moment
     finished_at: Moment
 
@@ -319,7 +321,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def room(self) -> float:
-        """By how much the test loss can fall within the tolerances: mean over tasks, in nats."""
+        """By how much alterations within the tolerances can lower the test loss: mean, in nats."""
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property

@@ -493,7 +493,7 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
 
 
 def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
-    """Return by how much, in nats, the test loss of a task can fall within the tolerances."""
+    """Return how far alterations within the tolerances can lower a task's test loss, in nats."""
     import numpy as np  # slow to import, and only needed here
 
     scale, probe = task.receipt_task.scale_log2, task.full_probe

@@ -318,9 +318,9 @@ def objections(
     ]
     claim_objections = []
     if differing_tasks:
-        rerun_count = plural(len(tasks), "rerun task")
+        rerun_tasks_text = plural(len(tasks), "rerun task")
         claim_objections.append(
-            Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}")
+            Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_tasks_text}")
         )
     claim_objections += [
         Objection(JOINT, f"{test_name}: {bias.text}")

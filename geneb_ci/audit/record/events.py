@@ -75,7 +75,7 @@ class AuditStart(StrictModel):
 
 
 class RunFacts(NamedTuple):
-    """The circumstances in which the extractor ended a run."""
+    """Where and when the extractor ended a run, and the sandbox that it ran in."""
 
     stage: Literal["embedding", "scoring"]
     task: str
@@ -173,12 +173,12 @@ def signed_event(
 
     The same content, key and heads produce the same bytes.
     """
-    payload, path = event_statement(predicate, heads)
+    payload, path = event_payload_and_path(predicate, heads)
     statement_id = path.name.partition(".")[0]
     return SignedRecord(statement_id, sign_payload(payload, key), path)
 
 
-def event_statement(
+def event_payload_and_path(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
     """Return the bytes to sign for a commitment, start or abort, and its path below the audits."""

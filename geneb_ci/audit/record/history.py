@@ -115,10 +115,10 @@ class History:
         return self._names_by_digests[digests]
 
     def is_counted(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement counts: it names others, or precedes all statements that name others.
+        """Whether a statement counts: it has links, or is older than all statements with links.
 
-        The old log lists the statements that precede these. Without such a log, they are those that
-        the first statements with links name: later ones cannot introduce statements without links.
+        The old log lists the older statements. Without such a log, a statement counts as older if
+        the first statements with links name it, so that nobody can add one afterwards.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:

@@ -78,7 +78,7 @@ class TrustedSigner(StrictModel):
     still count, since nobody can add a predecessor."""
 
     @model_validator(mode="after")
-    def _is_in_order(self) -> Self:
+    def _check_times(self) -> Self:
         for moment in (self.valid_from, self.valid_until, self.revoked_at):
             if moment is not None:
                 checked_moment(moment)
@@ -112,7 +112,7 @@ class TrustedKey(TrustedSigner):
         return f"key {self.keyid[:16]}..."
 
     @model_validator(mode="after")
-    def _has_its_keyid(self) -> Self:
+    def _check_keyid(self) -> Self:
         if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
             raise ValueError("public_key is not the base64 of 32 bytes")
         if key_id(self.raw) != self.keyid:
@@ -164,7 +164,7 @@ class KeyFile(StrictModel):
     """An old log of audits, which is no longer extended."""
 
     @model_validator(mode="after")
-    def _each_once(self) -> Self:
+    def _check_no_duplicates(self) -> Self:
         for signer_kind, signers in (("key", self.keys), ("workflow", self.workflows)):
             for keyid, count in Counter(signer.keyid for signer in signers).items():
                 if count > 1:

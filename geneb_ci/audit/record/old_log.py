@@ -69,7 +69,7 @@ class LogKeys(StrictModel):
     """Keys of witnesses in the same form, whose signatures are not verified."""
 
     @model_validator(mode="after")
-    def _can_be_read(self) -> Self:
+    def _check_keys(self) -> Self:
         for text in self.keys:
             _raw_key(self.origin, text)
         return self

@@ -116,7 +116,7 @@ def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, s
 
 
 def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return the statements that a record or abort of a plan names: its starts, and the heads."""
+    """Return the statements that a record or abort names: the starts of its plan, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()

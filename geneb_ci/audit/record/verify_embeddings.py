@@ -83,8 +83,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     _check_repeats(outcome)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
         _refuse(
-            f"the record has {'no' if outcome.effect is None else 'an'} effect on the test "
-            f"embeddings, unlike records of version {outcome.schema_version}"
+            f"the record {'lacks' if outcome.effect is None else 'has'} the effect on the test "
+            f"loss, unlike records of version {outcome.schema_version}"
         )
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
@@ -311,7 +311,7 @@ def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
             f"{task.task}: {len(drawn_rows)} embeddings are drawn, {len(task.deviation)} compared"
         )
     if drawn_rows and drawn_rows[-1] >= row_count:
-        _refuse(f"{task.task}: embedding {drawn_rows[-1]} was drawn, but there are {row_count}")
+        _refuse(f"{task.task}: row {drawn_rows[-1]} was drawn, expected a row below {row_count}")
     if [failed.row for failed in task.failed] != outcome.failing_rows(task):
         _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
@@ -330,8 +330,8 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
         )
     if rows and (not is_expected or max(rows) >= task.train):
         _refuse(
-            f"{task.task}: strongest training embeddings are listed that are test embeddings, or "
-            "that the version of the record does not have"
+            f"{task.task}: the list of strongest training embeddings contains test embeddings, or "
+            "the version of the record has no such list"
         )
 
 

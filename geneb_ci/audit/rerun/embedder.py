@@ -224,11 +224,11 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
         f"at the {cost.letters_per_second:,.0f} letters a second of the contributor's run "
         f"({hardware.device}, {hardware.name}) and {letters_per_sequence} letters a sequence"
     )
-    factor = 1.0
+    slowdown = 1.0
     if (ran_on_cpu := hardware.device == CPU) != (device == CPU):
-        factor = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
+        slowdown = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
         basis += f", with a GPU counted as {GPU_AS_CPUS} CPUs"
-    return Pace(factor * letters_per_sequence / cost.letters_per_second, basis)
+    return Pace(slowdown * letters_per_sequence / cost.letters_per_second, basis)
 
 
 class RerunCost(NamedTuple):

@@ -200,8 +200,8 @@ def fresh_release(path: Path) -> FreshRelease:
     return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
 
 
-def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
-    """Return a set that is not yet released, for an audit.
+def read_fresh_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
+    """Read a set that is not yet released, and compare it with its commitment.
 
     Raises NothingChecked if it cannot be read, AuditRefused if it is not the committed set.
     """

@@ -185,7 +185,7 @@ FRESH_OBJECTION = "fresh sequences are classified far worse than the published o
 
 
 class VariantDecisions(StrictModel):
-    """The decisions of another probe on the same variants, summed over its fits."""
+    """The decisions of one of the other probes on variants, summed over its fits."""
 
     fits: Positive
     """Number of fits of the probe."""

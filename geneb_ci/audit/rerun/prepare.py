@@ -20,7 +20,12 @@ from geneb_ci.audit.rerun.fetching import (
     install_lock,
     require_python,
 )
-from geneb_ci.audit.rerun.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
+from geneb_ci.audit.rerun.fresh import (
+    FreshSet,
+    read_fresh_commitment,
+    read_fresh_set,
+    refuse_public,
+)
 from geneb_ci.audit.rerun.runner import Runner
 from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkFolder, WorkSettings
@@ -269,7 +274,7 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
                 "pass both: --fresh SET.csv --fresh-commitment F.json",
             )
         return None
-    fresh_set = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    fresh_set = read_fresh_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
     refuse_public(fresh_set.sequences, source)
     return fresh_set
 

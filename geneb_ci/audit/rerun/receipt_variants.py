@@ -80,7 +80,7 @@ class TaskVariants(NamedTuple):
 
     @property
     def rows(self) -> list[int]:
-        """Numbers of the sequences in their split, ascending."""
+        """Indices of the varied sequences in their split, ascending."""
         return [variant.row for variant in self.variants]
 
     @property

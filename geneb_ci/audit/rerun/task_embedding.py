@@ -327,12 +327,12 @@ class SandboxRuns:
 
     def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
         """Return the function that reports progress, given the number of embedded letters."""
-        total = sum(map(len, sequences))
-        remaining = RemainingTime(total, PROGRESS_SECONDS)
+        total_letters = sum(map(len, sequences))
+        remaining = RemainingTime(total_letters, PROGRESS_SECONDS)
 
         def report(letters: int) -> None:
-            if letters <= total and remaining.is_due():
-                progress_text = f"{letters:,} of {total:,} letters embedded"
+            if letters <= total_letters and remaining.is_due():
+                progress_text = f"{letters:,} of {total_letters:,} letters embedded"
                 self._say(f"{self._label}: {progress_text}{remaining.text(letters)}")
 
         return report

@@ -76,7 +76,7 @@ def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcom
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
     comparisons = _task_comparisons(plan, prepared.subject, rescoring)
-    decoys = _all_decoys(embedded)
+    decoys = _joint_decoys(embedded)
     memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
     variants, fresh, few_shot = memorisation
     precision = precision_of(prepared.settings.noise, run.repeatabilities)
@@ -139,8 +139,8 @@ def check_outcome(
     ]
     if missing_results:
         raise AuditRefused(
-            f"{path}: this outcome was made from {missing_results[0]}, which is missing or was "
-            "changed since",
+            f"{path}: this outcome was made from {missing_results[0]}, which is missing, or which "
+            "this audit did not write",
             fix,
         )
     rescoring = merged_rescorings(
@@ -149,7 +149,7 @@ def check_outcome(
     embedded = {
         task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
     }
-    decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
+    decoys = _joint_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memorisation = memorisation_results(plan, work, subject, rescoring)
     is_same_by_part = {
         "plan": outcome.plan == plan,
@@ -231,8 +231,8 @@ def _environment_notes(
     return [f"{lock_note}; it embedded with {package_list}; `packages` are those that scored"]
 
 
-def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return the joint result of the decoys of all tasks."""
+def _joint_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
+    """Return one result for the decoys of all tasks, which is flagged if that of any task is."""
     decoys_by_task = {
         task: facts.decoys for task, facts in embedded.items() if facts.decoys is not None
     }

@@ -281,7 +281,7 @@ def _refuse_too_many(count: int, limit: int) -> None:
     """Raise WeightsRefused for more files than a limit."""
     if count > limit:
         raise WeightsRefused(
-            f"there are {count:,} files or more, expected at most {limit:,}",
+            f"the weights have {count:,} files or more, expected at most {limit:,}",
             "ask for a repository with only the files of this model, or download these files by "
             "hand and name their folder: --weights DIR",
         )

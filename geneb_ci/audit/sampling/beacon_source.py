@@ -258,7 +258,10 @@ def _fallback(
     source: BeaconSource,
     policy: AuditPolicy,
 ) -> FallbackBeacon:
-    """Return the fallback value by a key file, once the beacon's round is an hour overdue."""
+    """Return the fallback value that the key in a file gives.
+
+    Raises NothingChecked if the beacon's round is not yet an hour overdue.
+    """
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")

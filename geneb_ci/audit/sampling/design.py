@@ -385,7 +385,7 @@ def needed_sample_size(
 
 
 class PowerLine(NamedTuple):
-    """One row of the table of detection."""
+    """The probabilities of detection by a sample of one size."""
 
     drawn: int
     detection: tuple[Fraction, ...]
@@ -413,7 +413,7 @@ def probability_text(probability: Fraction) -> str:
 
 
 def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Return the population of a draw from these tasks, which has one part for each stratum."""
+    """Return the population of a draw: a part for each stratum, and one for the other tasks."""
     if not strata:
         return Design((len(tasks),))
     return Design(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))

@@ -195,12 +195,14 @@ def check_task_plan(plan: TaskPlan) -> None:
     check_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
-    if plan.tickets != tickets:
-        pairs = zip(plan.tickets, tickets, strict=False)
-        first_wrong_task = next(
-            (listed.task for listed, expected in pairs if listed != expected), "the number of them"
+    for listed, expected in zip(plan.tickets, tickets, strict=False):
+        if listed != expected:
+            _refuse(TICKETS, f"the tickets do not follow from the seed, from {listed.task!r} on")
+    if len(plan.tickets) != len(tickets):
+        _refuse(
+            TICKETS,
+            f"the plan has {len(plan.tickets)} tickets, expected {len(tickets)}: one for each task",
         )
-        _refuse(TICKETS, f"the tickets do not follow from the seed, from {first_wrong_task!r} on")
     # 6. Sample.
     _check_sample(plan, [ticket.task for ticket in tickets])
 
@@ -260,11 +262,12 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
     if drawn_tasks != expected:
-        first_wrong_task = next(
-            (task for task in drawn_tasks if task not in expected), "their order"
-        )
+        wrong_tasks = [task for task in drawn_tasks if task not in expected]
         _refuse(
-            SAMPLE, f"the drawn tasks are not those of the smallest tickets: {first_wrong_task!r}"
+            SAMPLE,
+            f"the drawn tasks are not those of the smallest tickets: {wrong_tasks[0]!r}"
+            if wrong_tasks
+            else "the drawn tasks are not in the order of their tickets",
         )
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]

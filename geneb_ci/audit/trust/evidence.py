@@ -330,9 +330,14 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
                 if comparison is None:
                     continue
                 for metric in differing_metrics(comparison):
-                    numbers = (comparison.claimed, comparison.rescored, comparison.tolerance)
-                    scores = (getattr(number, metric) for number in numbers)
-                    yield DifferingScore(task.task, regime, f"{prefix}{metric}", *scores)
+                    yield DifferingScore(
+                        task.task,
+                        regime,
+                        f"{prefix}{metric}",
+                        claimed=getattr(comparison.claimed, metric),
+                        rerun=getattr(comparison.rescored, metric),
+                        tolerance=getattr(comparison.tolerance, metric),
+                    )
 
 
 def _tasks_with_scorer(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:

@@ -371,9 +371,7 @@ def decide(
             f"{_audits_text(confirming_audits)} agrees on every cell of its receipt; "
             f"{_fresh_set_text(confirming_audits)}"
         )
-    elif outdated_audits := _verifying_in_own_version(
-        agreeing_audits, agreeing_by_receipt, requirements
-    ):
+    elif outdated_audits := _outdated_audits(agreeing_audits, agreeing_by_receipt, requirements):
         evidence, basis = Evidence.STALE, outdated_audits
         reason = (
             f"{_audits_text(outdated_audits)} agrees, but for another version of harness, "
@@ -426,7 +424,7 @@ def _confirming_receipt_audits(
     ]
 
 
-def _verifying_in_own_version(
+def _outdated_audits(
     task_audits: list[Audit], receipt_audits: list[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
     """Return the audits that would confirm the row if their versions were still current."""
@@ -502,11 +500,11 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         return _embedding_shortcoming(audit.by_receipt, requirements) or (
             _NO_VARIANTS if not audit.has_variants else ""
         )
-    too_few_drawn = (
+    drawn_text = (
         f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
     )
     shortcomings = {
-        too_few_drawn: audit.drawn < requirements.minimum_drawn,
+        drawn_text: audit.drawn < requirements.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
             requirements.stratified and not audit.stratified
         ),
