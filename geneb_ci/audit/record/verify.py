@@ -300,9 +300,9 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if beacon.key is None:
         raise MissingInput(
             canonical.SIGNATURE,
-            "the draw used a key of the maintainers instead of the beacon; nobody can verify it "
-            "before they publish that key",
-            "verify again when a later plan has published it (--reveal)",
+            "the draw used a fallback key of the maintainers instead of the beacon, and cannot be "
+            "verified before that key is published",
+            "verify again after a later plan has published the key (--reveal)",
         )
 
 
