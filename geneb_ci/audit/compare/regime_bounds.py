@@ -57,7 +57,7 @@ def bounds_of(
             probe_set = _deciding_probes(task, regime)
             draws += len(test_draws)
             flipped += _flipped_draw_count(task, rerun, regime, test_draws, probe_set)
-            cells += cell_draws_of(
+            cells += probe_draws(
                 task.strata, regime, test_draws, probe_set.predicted, task_weights[task.task]
             )
         if cells:
@@ -100,14 +100,14 @@ def _flipped_draw_count(
     return flipped_count
 
 
-def cell_draws_of(
+def probe_draws(
     strata: TaskStrata,
     regime: str,
     test_draws: Sequence[TestDraw],
     predictions: Labels,
     weight: float,
 ) -> Iterator[CellDraw]:
-    """Yield the confusion matrix of each probe of a task in a regime, and the numbers of its draws.
+    """Yield, for each probe of a task and regime, its confusion matrix and its numbers of draws.
 
     `predictions` are the (s, m) predictions of s probes on m test sequences; `weight` is the weight
     of the task in the mean of the regime.

@@ -150,10 +150,10 @@ def refuse_smaller_sample(
 
     A larger sample only adds embeddings, so a smaller one would leave out drawn ones.
     """
-    digest, count_by_name = commitment.sha256, counts.model_dump()
+    digest, new_counts = commitment.sha256, counts.model_dump()
     for plan in plans:
         earlier_counts = plan.rows.model_dump()
-        is_lower = any(count_by_name[name] < count for name, count in earlier_counts.items())
+        is_lower = any(new_counts[name] < earlier_counts[name] for name in earlier_counts)
         if plan.commitment_sha256 == digest and is_lower:
             drawn_size = FULL_SIZE if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
