@@ -233,7 +233,7 @@ def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_text('{"dim": NaN')
     with pytest.raises(NothingChecked, match="the document: Invalid JSON"):
         read_rescored(path)
-    monkeypatch.setattr(reader, "BYTES_MAX", 5)
+    monkeypatch.setattr(reader, "RESCORED_BYTES_MAX", 5)
     with pytest.raises(NothingChecked, match="bytes; the limit is"):
         read_rescored(path)
 
