@@ -126,7 +126,7 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
         repository_folder, change(ROWS), message, None if embedded else repository_folder / "others"
     )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
-    (line,) = (note for note in message if note.startswith("this receipt is near "))
+    (line,) = (note for note in message if note.startswith("this receipt nearly equals "))
     assert line.startswith(
         f"this receipt nearly equals another, whose draws are repeated here: {MODEL}: "
     )
@@ -143,7 +143,7 @@ def test_rows_of_another_model_inherit_nothing(repository_folder: Path) -> None:
     audited(repository_folder, embedded=True)
     notices = Said()
     assert planned(repository_folder, NOISE, notices).earlier == []
-    assert not [note for note in notices if note.startswith("this receipt is near ")]
+    assert not [note for note in notices if note.startswith("this receipt nearly equals ")]
 
 
 def test_what_cannot_be_compared_is_said(repository_folder: Path) -> None:
