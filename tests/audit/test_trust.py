@@ -311,7 +311,7 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
             "drawn tasks have no claim in 1shot of task-03",
         ),
         (
-            {"undefined": ("full of task-03",)},
+            {"cells_without_scorer": ("full of task-03",)},
             "so that no definition determines the drawn cells: full of task-03",
         ),
         ({"has_variants": False}, "no variants of the sequences were embedded"),
