@@ -224,7 +224,7 @@ class BoardReader:
         if not paths:
             return None
         files = [file for path in paths if (file := self.root / path) in self.audits.files]
-        records = map(self.audits.parsed, files)
+        records = map(self.audits.record_at, files)
         differing_models = (
             record.outcome.plan.commitment.model_id
             for record in records
