@@ -148,7 +148,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     out, err = capsys.readouterr()
     assert "  keep, it differs  tools/audit-job\n" in out
     assert "  keep, it is yours  README.md\n" in out
-    assert "  delete it yourself, not of this version  geneb_ci/old.py\n" in out
+    assert "  delete it yourself, this version has no such file  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
     assert "next: git add --all && git commit\n" in out
     assert (
