@@ -186,7 +186,7 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         (("init", "--repo", 'a/b"\nx'), "write --repo OWNER/NAME"),
         ((*FIRST, "--space", "board"), "write --space OWNER/NAME"),
         ((*FIRST, "--space", "a/b--c"), "write --space OWNER/NAME: letters, digits, '-', '_' and"),
-        (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not a Space"),
+        (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not the name of a Space"),
         (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
         (
             ("init", "--repo", "a/b"),
