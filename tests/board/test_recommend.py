@@ -12,9 +12,9 @@ from geneb_ci.board.advice import (
     Advice,
     AdviceFacts,
     Claim,
-    exact_need,
     model_request,
     parameters,
+    with_board_names,
 )
 from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import bound_text, score_text, size_text
@@ -258,7 +258,7 @@ def refusal(facts: AdviceFacts, **need: str) -> str:
         requests["category"], requests["species"], str(requests["regime"]), None, None, None, 0.03
     )
     with pytest.raises(UsageProblem) as caught:
-        exact_need(request, facts)
+        with_board_names(request, facts)
     return caught.value.message
 
 
@@ -269,7 +269,7 @@ def test_names_that_a_board_does_not_have_are_refused():
     assert refusal(facts, species="plant").startswith('"plant" is not a species or kingdom of the')
     assert refusal(facts, regime="2shot").startswith('"2shot" is not a regime of the benchmark')
     request = model_request("promoters", "HUMAN", "Hundreds", "500M", 16, "audited", 0.03)
-    exact = exact_need(request, facts)
+    exact = with_board_names(request, facts)
     assert (exact.category, exact.species, exact.regime) == ("Promoters", "human", HUNDREDS)
     assert (exact.max_params, exact.evidence) == (500_000_000, "audited")
     only_full = facts._replace(draw_variances={"full": 0.0})

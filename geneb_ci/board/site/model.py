@@ -267,7 +267,7 @@ def rank_words(model: str, site: Site) -> str:
     if standing.rank_low is None or standing.rank_high is None:
         return f"macro {site.benchmark.primary_metric} {score_text(standing.score)}"
     ranks = range_text(standing.rank_low, standing.rank_high)
-    return f"rank {ranks} of {site.ranked(site.benchmark.regimes[0])}"
+    return f"rank {ranks} of {site.ranked_count(site.benchmark.regimes[0])}"
 
 
 def _width(label: str) -> int:
