@@ -169,8 +169,8 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
     say(f"install the App only on {client.wire.repository}: {app.html_url}/installations/new")
     if not _wait_for_installation(client, app, say):
         say(
-            "the App is not installed yet; as soon as it is, make main accept verdicts only from "
-            f"it: {commands}"
+            "the App is not installed yet; as soon as it is, run these commands, so that main "
+            f"accepts verdicts only from the App: {commands}"
         )
         return
     try:

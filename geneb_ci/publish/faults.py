@@ -197,6 +197,7 @@ _STORAGE_FIX = (
 def _status_problem(
     error: Any, resource: str, *, writing: bool
 ) -> Exception:  # the client is imported late
+    """Return the error for a status of the Hub or its storage, from the client's exception."""
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
     hosts = [

@@ -445,8 +445,8 @@ def _create_pull_command(branch: BranchState) -> str:
     words += ["--base", branch.tree.base_name or "main", "--fill-first"]
     if branch.tree.repository:
         words += ["--repo", branch.tree.repository]
-        fork = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
-        owner = fork.partition("/")[0]
+        fork_name = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
+        owner = fork_name.partition("/")[0]
         words += ["--head", f"{owner}:{branch.tree.branch}" if owner else branch.tree.branch]
     return _join(*words)
 

@@ -168,6 +168,7 @@ class BoardState(CloneState):
     lost_statement: LostStatement | None = None
     broken_statement: BrokenStatement | None = None
     pending: PendingStatements | None = None
+    """Signed statements that are not committed; None without any."""
     unmerged: tuple[str, ...] = ()
     """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()

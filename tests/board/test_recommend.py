@@ -11,7 +11,7 @@ from geneb_ci.board.advice import (
     HUNDREDS,
     Advice,
     AdviceFacts,
-    Claim,
+    AdvisedModel,
     model_request,
     parameters,
     with_board_names,
@@ -61,7 +61,7 @@ def highest_of(regime: str, tasks: list[str], models: list[str]) -> str:
     return min(models, key=key)
 
 
-def wins_of(claim: Claim, regime: str, tasks: list[str], models: list[str]) -> int:
+def wins_of(claim: AdvisedModel, regime: str, tasks: list[str], models: list[str]) -> int:
     board = known().boards[regime]
     places = [board.models.index(model) for model in models]
     own = board.models.index(claim.model)
@@ -125,13 +125,13 @@ def is_within(bound: float | None, margin: float) -> bool:
     return bound is not None and bound <= margin
 
 
-def is_claim(text: str, claim: Claim, row_advice: Advice) -> bool:
+def is_claim(text: str, claim: AdvisedModel, row_advice: Advice) -> bool:
     if claim is row_advice.smallest:
         return "the smallest is" in text
     return text.startswith("Highest on") and f"with {next(iter(claim.wins))}" in text
 
 
-def rest(claim: Claim, count: int) -> str:
+def rest(claim: AdvisedModel, count: int) -> str:
     """Return how a sentence on a claim has to end."""
     if count == 1:
         return "This rests on one task alone."

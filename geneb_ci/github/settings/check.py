@@ -245,8 +245,8 @@ def named_space(client: SettingsClient) -> str | None:
     """
     if client.space:
         return client.space
-    variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
+    settings = [setting for setting in SETTINGS if setting.check == "variable"]
+    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(settings))
     return next((space for space in spaces if space), None)
 
 

@@ -331,7 +331,7 @@ class PullVerdict(StrictModel):
     weight: Annotated[float, Field(ge=0, le=10**6)]
     """Sum of the scores of all warnings, each at least 1."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
-    """At most `LISTED_PER_RULE_MAX` per rule: the first of each rule by severity, then the next."""
+    """At most five of each rule: the first of every rule by severity, then the second of each."""
     comparison: RowComparison | None
     standings: Annotated[list[RowStanding], Field(max_length=10)]
     neighbour: Neighbour | None
