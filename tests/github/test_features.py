@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "audits",
         CHOICE,
         "main has no .github/workflows/audit.yml",
-        "geneb-ci init writes it",
+        "run geneb-ci init, which writes it",
     ),
     "stopped by GitHub": (
         put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
