@@ -181,13 +181,13 @@ def _integer_counts(
     is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT_DIFFERENCE_MAX
     is_exact &= np.abs((small + large) / n - means.acc) <= EXACT_DIFFERENCE_MAX
     if not is_exact.all():
-        widths = reported_triples(
+        reported_by_task = reported_triples(
             {task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1
         )
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
             task = benchmark.task_ids[int(sizes.two_class[index])]
-            confusion_matrix = recovered_table(classes, widths[task])
+            confusion_matrix = recovered_table(classes, reported_by_task[task])
             small[index], large[index] = (
                 confusion_matrix.small_correct,
                 confusion_matrix.large_correct,

@@ -352,10 +352,10 @@ class _Reader:
         if self.report is not None:
             return NO_PROBLEMS
         try:
-            judged = judge_branch(self.layout.root)
+            branch_verdict = judge_branch(self.layout.root)
         except NoBranch:
             return NO_PROBLEMS
-        findings = judged.decision.findings
+        findings = branch_verdict.decision.findings
         return problems(f for f in findings if f.severity is Severity.ERROR)
 
 

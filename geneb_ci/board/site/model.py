@@ -59,14 +59,12 @@ def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
         baselines = ", ".join(
             f"{name} {score:.3f}" for name, score in comparison.baseline_means.items()
         )
-        tasks = (
+        tasks_text = (
             "every task"
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        means = (
-            f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
-        )
+        means = f"mean MCC of {tasks_text} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
         yield ModelFact("Beside baselines", means, Author.BOARD)
 
 

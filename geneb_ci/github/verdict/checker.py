@@ -114,7 +114,7 @@ def _board_mismatch(
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
-    It need not link to statements that were added to main meanwhile, because audits may run at the
+    The statement need not link to those that were added to main meanwhile, because audits may run at the
     same time. `changed_paths` are those of the pull request.
     """
     history, audits = repository.history, repository_folders(repository.layout).audits
