@@ -64,7 +64,8 @@ def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        means = f"mean MCC of {tasks_text} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
+        mean_text = f"{comparison.row_mean:.3f}; {baselines}"
+        means = f"mean MCC of {tasks_text} in {benchmark.regimes[0]}: {mean_text}"
         yield ModelFact("Beside baselines", means, Author.BOARD)
 
 

@@ -114,8 +114,8 @@ def _board_mismatch(
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
-    The statement need not link to those that were added to main meanwhile, because audits may run at the
-    same time. `changed_paths` are those of the pull request.
+    The statement need not link to those that were added to main meanwhile, because audits may run
+    at the same time. `changed_paths` are those of the pull request.
     """
     history, audits = repository.history, repository_folders(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
@@ -367,10 +367,10 @@ class PullChecker:
 
     def _read(self, change: Change, merged_files: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Return the bytes or the fault of each file of the model, by path; also of its row."""
-        return {
-            path: read_blob(self.reader, merged_files[path])
-            for path in self._paths_to_read(change, merged_files)
-        }
+        paths = self._paths_to_read(change, merged_files)
+        if isinstance(self.reader, Clone):
+            self.reader.prefetch(merged_files[path] for path in paths)
+        return {path: read_blob(self.reader, merged_files[path]) for path in paths}
 
     def _paths_to_read(self, change: Change, merged_files: Mapping[str, Blob]) -> list[str]:
         row = f"{self.folders.submissions}/{change.model}.json"
