@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, rows_of
+from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, scores_with_regime
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.table import Table, wrapped_text
 from reference_harness.formats.text import plural
@@ -119,7 +119,7 @@ def compared_csv(
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
-    for regime, over, score in rows_of(comparisons):
+    for regime, over, score in scores_with_regime(comparisons):
         interval = score.interval or ("", "", "")
         numbers = (score.tasks, score.a, score.b, score.difference)
         writer.writerow((regime, score.name, *numbers, *interval, over))
