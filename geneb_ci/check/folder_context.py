@@ -16,9 +16,9 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import name_hint
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.statistics.reference import cell_names
+from geneb_ci.statistics.reference import primary_score_names
 from geneb_ci.submission.other_cards import OtherCards
-from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of
+from geneb_ci.submission.peers import Peers, RowWithoutFile, peers_of, score_name
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
@@ -46,14 +46,14 @@ def shipped_rows_of(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
 
     The mapping is empty if the benchmark has other regimes, tasks or another primary metric.
     """
-    known_cells = tuple(cell_names(benchmark))
-    return {name: row for name, row in _shipped().items() if row.cells == known_cells}
+    known_names = tuple(primary_score_names(benchmark))
+    return {name: row for name, row in _shipped().items() if row.score_names == known_names}
 
 
 def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:
     """Return the rows in the parsed `SHIPPED_ROWS_FILE`, by the SHA-256 of their files."""
     cells = tuple(
-        cell_name(regime, task, document["metric"])
+        score_name(regime, task, document["metric"])
         for regime in document["regimes"]
         for task in document["tasks"]
     )

@@ -18,7 +18,7 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.submission.result_files import BYTES_MAX, PackedResults, pack_results
-from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta, results_in
+from geneb_ci.submission.result_folders import MODEL_META, model_meta, options_from, results_in
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.recognition import disguise_of
 from reference_harness.formats.text import next_line, plural, quoted
@@ -70,7 +70,7 @@ def pack_command(
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
     meta_members = model_meta(results_folder)
-    facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
+    facts = options_from(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_members.get("experiment_kwargs")
     packed_results = pack_results(

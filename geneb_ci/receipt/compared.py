@@ -237,16 +237,16 @@ def _over_sequences(
     paired: PairedRegime,
     resamples: int,
 ) -> ComparedRegime:
-    generator, draws = np.random.default_rng(SEED), {}
+    generator, differences = np.random.default_rng(SEED), {}
     for task in paired.cells:
         first, second = (model.predictions.tasks[task] for model in (a, b) if model.predictions)
-        draws[task] = resampled_task(
+        differences[task] = resampled_task(
             first.truth, first.fits[OF_RECORD][regime], second.fits[OF_RECORD][regime],
             len(first.labels), resamples, generator,
         )  # fmt: skip
 
     def interval(score_tasks: _Categories) -> Interval:
-        return interval_of(weighted_sum(draws, macro_weights(score_tasks)))
+        return interval_of(weighted_sum(differences, macro_weights(score_tasks)))
 
     return _compared(SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired)
 
