@@ -286,7 +286,7 @@ def _shipped_fit(
     """Return the fit that ships with the package for these rows; None where it ships none."""
     height, width = len(clipped), len(clipped[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
-    arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
+    arrays = shipped.shipped_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
         return None
     (fit_scales,), inverted, products, (leverage,), sizes, (pooled_scales,) = arrays
