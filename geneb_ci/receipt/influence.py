@@ -143,7 +143,7 @@ def centred_features(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDA
 
 
 def centre_of(embeddings: Half, scale_log2: int) -> Wide:
-    """Return the (d,) mean of the features of (n, d) embeddings of a receipt."""
+    """Return the (d,) mean of the (n, d) embeddings of a receipt, times 2**`scale_log2`."""
     total = np.zeros(embeddings.shape[1])
     for start in range(0, len(embeddings), BLOCK):
         total += embeddings[start : start + BLOCK].astype(np.float64).sum(axis=0)

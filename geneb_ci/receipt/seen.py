@@ -197,10 +197,10 @@ def write_notes(path: Path, notes: ReceiptNotes | SharedErrors) -> None:
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return the covariances of rows' errors, from pairs.json.
+    """Return the covariances of the errors of rows, from pairs.json.
 
-    None without that file, or if it is for another benchmark definition. Raises BadConfiguration
-    for a malformed file.
+    Return None if there is no such file, or if it is of another version of the benchmark. Raises
+    BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
     if path is None or not path_exists(path):

@@ -51,7 +51,7 @@ def record_in(folder: Path, name: str = "record.json") -> Any:
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
-def alterations_of_regime(written: Written, *more: str) -> Any:
+def cells_of(written: Written, *more: str) -> Any:
     done = Harness(written.folder)(
         *("receipt-cells", "--submission", written.file, "--receipt", written.receipt),
         *("--tasks", ",".join(TASKS), "--output", "cells.json", "--quiet", *more),
@@ -61,7 +61,7 @@ def alterations_of_regime(written: Written, *more: str) -> Any:
 
 
 def test_a_receipt_gives_every_stock_field_of_the_run_that_wrote_it(of_mini: Written) -> None:
-    record, cells = record_in(of_mini.folder), alterations_of_regime(of_mini)
+    record, cells = record_in(of_mini.folder), cells_of(of_mini)
     assert record["scorer"] == cells["scorer"] == SCORER.ref.model_dump()
     assert of_mini.document["run"]["scorer"] == SCORER.ref.model_dump(exclude_none=True)
     for task in TASKS:
