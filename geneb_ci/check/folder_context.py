@@ -32,22 +32,24 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 
     Raises BrokenInstallation if the file cannot be read.
     """
-    return tuple(_shipped().values())
+    return tuple(_shipped_rows_by_file().values())
 
 
 @functools.cache
-def _shipped() -> dict[str, RowWithoutFile]:
+def _shipped_rows_by_file() -> dict[str, RowWithoutFile]:
     """Return the shipped rows by the SHA-256 of their files."""
     return read_shipped(SHIPPED_ROWS_FILE, BYTES_MAX, rows_by_file)
 
 
 def shipped_rows_of(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
-    """Return the shipped rows by the SHA-256 of their files: a file with it need not be read.
+    """Return the shipped rows by the SHA-256 of their files, which then need not be parsed.
 
     The mapping is empty if the benchmark has other regimes, tasks or another primary metric.
     """
     known_names = tuple(primary_score_names(benchmark))
-    return {name: row for name, row in _shipped().items() if row.score_names == known_names}
+    return {
+        name: row for name, row in _shipped_rows_by_file().items() if row.score_names == known_names
+    }
 
 
 def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:

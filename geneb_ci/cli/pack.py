@@ -108,8 +108,8 @@ def pack_command(
     raw = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_files(path.parent, {path.name: raw.encode()})
     _print_missing(packed_results)
-    cells = sum(len(tasks) for tasks in packed_results.results.values())
-    echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
+    cell_count = sum(len(tasks) for tasks in packed_results.results.values())
+    echo(f"wrote {path}: {cell_count} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     echo(next_line(shlex.join(["geneb-ci", "check", str(path)])))
     return Exit.CLEAN if packed_results.is_complete else Exit.ERRORS
 
@@ -139,7 +139,7 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
             raise UsageProblem(
                 f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
                 "this fact",
-                f"geneb-ci pack {folder} --model-id ID --display NAME --params N",
+                f"pass it: geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 
 
