@@ -8,7 +8,7 @@ probability
 
 and N draws miss all of them with probability at most exp(-N mean r). The mean is weighted by v, the
 weights of the cells in the macro MCC, by which the draws are divided among cells. An alteration
-that raises the macro MCC by more than R has a mean r of at cell_minima
+that raises the macro MCC by more than R has a mean r of at least
 
     max over m >= 0 of  m R + sum over cells of v min over a, b of (r - m gain)
 

@@ -198,9 +198,9 @@ def recomputed_cells(
     which embeddings are drawn, `labels_folder` the labels of the sequences. `other_draws` is a text
     from which other few-shot samples follow, whose probes are scored, too. After the cells of a
     task, `on_file` is called with its id and its file; then the file is released, except for tasks
-    in `kept_files`. Raises
-    what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
-    scored within the limits; NothingChecked, with the message of the harness, for other failures.
+    in `kept_files`. Raises what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for
+    embeddings that cannot be scored within the limits; NothingChecked, with the message of the
+    harness, for other failures.
     """
     task_cells: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:

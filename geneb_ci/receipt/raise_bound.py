@@ -171,7 +171,10 @@ def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
         for altered, right in zip(altered_min, cell.correct, strict=True)
     ]
     return HiddenAlterations(
-        _expected_hits(cell, altered_min[0] + altered_min[1], sum(altered_shares)), gain
+        _expected_hits(
+            cell, altered_min[0] + altered_min[1], altered_shares[0] + altered_shares[1]
+        ),
+        gain,
     )
 
 

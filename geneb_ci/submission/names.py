@@ -27,9 +27,8 @@ _ASCII_PROTOTYPES = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
 """The ASCII part of the table, so that the table need not be read for ASCII names."""
-_DIRECTION_MARK = (
-    "\u200e"  # the package's table has it around letters that are written from right to left
-)
+# The package's table has it around letters that are written from right to left.
+_DIRECTION_MARK = "\u200e"
 _COMMON = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 _PACKAGE = "confusable_homoglyphs"

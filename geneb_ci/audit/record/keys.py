@@ -126,8 +126,7 @@ class TrustedWorkflow(TrustedSigner):
     issuer: Address
     """Address of the issuer of the identity: https://token.actions.githubusercontent.com."""
     workflow: Address
-    """File and branch of the workflow:
-    https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
+    """File and branch of the workflow: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
     repository: Address
     """The repository that it has to run in: https://github.com/O/R."""
     _root: Path = PrivateAttr(Path(ROOT_FILE))
