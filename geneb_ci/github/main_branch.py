@@ -34,22 +34,27 @@ class Clone:
         self.repository = repository
         self._trees: dict[str, Tree] = {}
         self._commits: dict[str, Commit] = {}
+        self._merge_bases: dict[tuple[str, str], Commit] = {}
         self._blobs: dict[str, bytes] = {}
         """Bytes of files, by git object id."""
 
     def commit(self, revision: str) -> Commit:
-        """Return a commit by its name. Raises WrongRepository if there is none."""
+        """Return a commit by its name; read once. Raises WrongRepository if there is none."""
         if revision not in self._commits:
             sha, tree = self.repository.commit_and_tree(revision)
-            self._commits[sha] = Commit(sha=sha, tree=tree)
-            return self._commits[sha]
+            self._commits[revision] = self._commits[sha] = Commit(sha=sha, tree=tree)
         return self._commits[revision]
 
     def merge_base(self, base: str, head: str) -> Commit:
-        """Return the merge base of two commits. Raises UnexpectedReply if there is none.
+        """Return the merge base of two commits; read once. Raises UnexpectedReply without one.
 
         Raises BadRepository if a shallow clone does not have it.
         """
+        if (base, head) not in self._merge_bases:
+            self._merge_bases[base, head] = self._merge_base(base, head)
+        return self._merge_bases[base, head]
+
+    def _merge_base(self, base: str, head: str) -> Commit:
         merge_base = self.repository.run(
             "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
         )
@@ -68,14 +73,18 @@ class Clone:
             self._trees[sha] = tree_of(map(_listed_file, listing.split(b"\0")[:-1]))
         return self._trees[sha]
 
-    def prefetch(self, shas: Iterable[str]) -> None:
-        """Read files in one process of git; `blob` returns each of these and forgets it."""
+    def prefetch(self, blobs: Iterable[Blob]) -> None:
+        """Read files in one process of git, but no link and no file that is too large.
+
+        `blob` returns each of them and forgets it.
+        """
+        shas = (blob.sha for blob in blobs if _is_readable(blob))
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
         """Return the bytes of a file."""
         if sha not in self._blobs:
-            self.prefetch([sha])
+            self._blobs.update(self.repository.blobs([sha]))
         return self._blobs.pop(sha)
 
 
@@ -122,8 +131,7 @@ def layout_of_main(
         yield find_layout(root)
         return
     if isinstance(reader, Clone):
-        blobs = (main.files[path] for path in differing_paths if not path.startswith(_CODE))
-        reader.prefetch(blob.sha for blob in blobs if _is_readable(blob))
+        reader.prefetch(main.files[path] for path in differing_paths if not path.startswith(_CODE))
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as folder_name:
         folder = Path(os.path.realpath(folder_name))
         for path, raw in bytes_by_path.items():

@@ -40,7 +40,7 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.github.verdict.decide import weight_of
-from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository
 from geneb_ci.situation.maintainer import (
     EXPIRED,
     NOT_LISTED,
@@ -55,7 +55,7 @@ from geneb_ci.situation.maintainer import (
     PendingStatements,
 )
 from geneb_ci.situation.table import repository_named
-from geneb_ci.situation.work_tree import WorkTree, read_work_tree
+from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
 COMMITS_MAX = 50
@@ -64,18 +64,16 @@ TRIED_MAX = 3
 """Maximum number of rows for which it is tested whether they can be audited."""
 
 
-def read_board(layout: Layout, now: dt.datetime) -> BoardState:
+def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None) -> BoardState:
     """Return the state of a board's repository at a time; no server is asked.
 
+    `clone` is the repository if it has been read.
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return BoardState(is_board=False, repository=repository_named())
     try:
-        repository = repository_at(layout)
-        return BoardReader(
-            layout, repository, read_work_tree(repository, repository_folders(layout)), now
-        ).state()
+        return BoardReader(layout, *(clone or open_clone(layout)), now).state()
     except BadRepository as error:
         return BoardState(refusal=error.message, refusal_fix=error.fix)
 

@@ -28,7 +28,7 @@ from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
-from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch
 from geneb_ci.receipt.seen import published_receipt
 from geneb_ci.situation.contributor import (
     MISSING_CARD,
@@ -40,7 +40,7 @@ from geneb_ci.situation.contributor import (
     ResultsFolder,
 )
 from geneb_ci.situation.table import board_address, repository_named
-from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
+from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_here, open_clone
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
@@ -60,10 +60,13 @@ SUBMISSIONS_LOOKED_AT = 20
 _LOG = re.compile(r"results_.*\.json")
 
 
-def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
+def read_branch(
+    layout: Layout, checked: Report | None = None, clone: OpenClone | None = None
+) -> BranchState:
     """Return the state of a contributor's clone; no server is asked.
 
-    `checked` is a report on the row or on the branch, which is then not checked again.
+    `checked` is a report on the row or on the branch, which is then not checked again; `clone` is
+    the clone if it has been read.
     Raises BadConfiguration if the settings or the policy of the board are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
@@ -73,9 +76,7 @@ def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
             submission_file=_submission_in(layout.root),
         )
     try:
-        repository = repository_at(layout)
-        tree = read_work_tree(repository, repository_folders(layout))
-        return _Reader(layout, repository, tree, checked).state()
+        return _Reader(layout, *(clone or open_clone(layout)), checked).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)
 
@@ -351,7 +352,7 @@ class _Reader:
         if self.checked is not None:
             return NO_PROBLEMS
         try:
-            judged = judge_branch(self.layout.root)
+            judged = judge_branch(self.layout.root, clone=self.clone)
         except NoBranch:
             return NO_PROBLEMS
         findings = judged.decision.findings

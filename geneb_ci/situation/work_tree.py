@@ -6,9 +6,12 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SUFFIXES, SYMLINK, Blob, RepositoryFolders
-from geneb_ci.publish.git import GitRepository, NoBranch, known_base
+from geneb_ci.common.config import Layout
+from geneb_ci.github.verdict.checker import repository_folders
+from geneb_ci.publish.git import GitRepository, NoBranch, known_base, repository_at
 
 CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
@@ -101,6 +104,22 @@ class CloneState:
         yield f"{role}: git cannot read this clone, so nothing is known{subject}"
         yield self.refusal
         yield f"fix: {self.refusal_fix}"
+
+
+class OpenClone(NamedTuple):
+    """The git repository of a board, and the state of its working tree."""
+
+    repository: GitRepository
+    tree: WorkTree
+
+
+def open_clone(layout: Layout) -> OpenClone:
+    """Return the git repository of a board and the state of its working tree.
+
+    Raises BadRepository, and UsageProblem if the layout has no submissions.
+    """
+    repository = repository_at(layout)
+    return OpenClone(repository, read_work_tree(repository, repository_folders(layout)))
 
 
 def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> WorkTree:

@@ -59,7 +59,7 @@ from tests.audit.recorded import (
     repository,
     write_keys,
 )
-from tests.git import git
+from tests.git import git, head_of
 from tests.github.conftest import IMPATIENT
 from tests.github.server import GitHubServer
 from tests.github.world import DirectWire, World
@@ -78,7 +78,7 @@ LOOK = "geneb-ci next --as maintainer --repo OWNER/NAME --space OWNER/NAME"
 def save(root: Path, message: str = "a change") -> str:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "--message", message)
-    return git(root, "rev-parse", "HEAD")
+    return head_of(root)
 
 
 def put_key(root: Path, seed: str = "maintainer") -> None:

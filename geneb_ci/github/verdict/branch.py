@@ -61,13 +61,19 @@ class BranchVerdict(NamedTuple):
 
 
 def judge_branch(
-    folder: Path, base: str | None = None, say: Say = silent, *, ranks: bool = False
+    folder: Path,
+    base: str | None = None,
+    say: Say = silent,
+    *,
+    ranks: bool = False,
+    clone: Clone | None = None,
 ) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
     Without `base`, HEAD is compared with the main branch of the remote `upstream`, else of
     `origin`, else of the clone. The settings of the base apply; uncommitted files do not count.
-    With `ranks` the verdict also contains the rank of the row.
+    With `ranks` the verdict also contains the rank of the row. `clone` is a reader of the
+    clone, whose root is `folder`: what it has read is not read again.
 
     Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
     ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
@@ -76,9 +82,9 @@ def judge_branch(
     """
     if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
-    root = top_folder(folder)
-    repository = GitRepository(root)
-    clone = Clone(repository)
+    if clone is None:
+        clone = Clone(GitRepository(top_folder(folder)))
+    repository, root = clone.repository, clone.repository.root
     branch = base or known_base(repository)
     base_commit, head = clone.commit(branch), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)

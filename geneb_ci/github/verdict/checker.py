@@ -365,9 +365,10 @@ class PullChecker:
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Return the bytes or the fault of each file of the model, by path; also of its row."""
-        return {
-            path: read_blob(self.reader, head[path]) for path in self._paths_to_read(change, head)
-        }
+        paths = self._paths_to_read(change, head)
+        if isinstance(self.reader, Clone):
+            self.reader.prefetch(head[path] for path in paths)
+        return {path: read_blob(self.reader, head[path]) for path in paths}
 
     def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
         row = f"{self.folders.submissions}/{change.model}.json"
