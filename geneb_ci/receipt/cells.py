@@ -130,7 +130,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether a line of progress is due; if so, the seconds until the next are counted anew."""
+        """Whether a line of progress is due; if so, the wait for the next one starts again."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
