@@ -76,7 +76,8 @@ def main(out: str, arguments: list[str]) -> int:
     from geneb_ci.harness.process import HarnessProcess
 
     HarnessProcess.call = untraced(HarnessProcess.call)  # type: ignore[method-assign]
-    runner.run_in_sandbox = untraced(runner.run_in_sandbox)
+    inside = vars(runner)
+    inside["run_in_sandbox"] = untraced(inside["run_in_sandbox"])
     sys.addaudithook(on_event)
     sys.setprofile(on_call)
     try:
