@@ -51,7 +51,7 @@ from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import Text, write_files
+from geneb_ci.common.files import TextSource, write_files
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
@@ -74,7 +74,7 @@ def row_maker(layout: Layout) -> RowMaker:
     decide_row = row_decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
-    shared, benchmark = shared_errors(layout), benchmark_of(layout)
+    covariances, benchmark = shared_errors(layout), benchmark_of(layout)
 
     def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission
@@ -85,7 +85,7 @@ def row_maker(layout: Layout) -> RowMaker:
         letters = letters_read(submission, benchmark)
         row = row_of(submission, decision, registry, marks, receipt, letters)
         return dataclasses.replace(
-            row, shared_errors=shared, sha256=checked.sha256, numbers=checked.numbers
+            row, shared_errors=covariances, sha256=checked.sha256, numbers=checked.numbers
         )
 
     return make_row
@@ -199,7 +199,7 @@ class Board:
     """The parsed values of the JSON files, by name."""
 
 
-class Numbers(Enum):
+class RowNumbers(Enum):
     """The numbers that are kept of each row instead of its results."""
 
     SCORES = "scores, means and confusion matrices"
@@ -211,7 +211,7 @@ def checked_rows(
     files: list[Path],
     watch: Watch = lambda results, _: results,
     *,
-    numbers: Numbers | None = None,
+    numbers: RowNumbers | None = None,
     jobs: int | None = None,
     cache: bool = False,
 ) -> list[Row]:
@@ -223,7 +223,7 @@ def checked_rows(
     an audit record is broken, and UsageProblem if a file changed before it was read again.
     """
     errors_of: RowErrors | None = None
-    if numbers is Numbers.ERRORS:
+    if numbers is RowNumbers.ERRORS:
         with _build_extra():
             from geneb_ci.board.uncertainty import row_errors as errors_of  # numpy: 0.2 s
     make_row = row_maker(layout)
@@ -375,7 +375,7 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, Text] = {
+    makers: dict[str, TextSource] = {
         name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
     }
     makers[VALUES_CSV] = functools.partial(csv_text, table)

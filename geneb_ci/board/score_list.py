@@ -28,7 +28,7 @@ class ScoredCell(NamedTuple):
     task: Task
     scores: tuple[float, ...]
     """One score for each metric, in the benchmark's order."""
-    standing: ScoreEvidence
+    score_evidence: ScoreEvidence
     """Whether audits compared the scores, and what they found."""
 
 
@@ -46,11 +46,14 @@ def score_lines(
         model, evidence, level = row.submission.model_id, str(row.evidence), str(row.level)
         complete_regimes = ranked_regimes(row.submission, benchmark)
         standard_errors = _errors(row, complete_regimes, benchmark) if has_errors else {}
-        for regime, task, scores, standing in scored_cells(row, benchmark):
+        for regime, task, scores, score_evidence in scored_cells(row, benchmark):
             if ranked_only and regime not in complete_regimes:
                 continue
             task_error = standard_errors.get((regime, task.id))
-            cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)
+            cell, audited = (
+                (model, task.id, task.category, regime),
+                (score_evidence, evidence, level),
+            )
             for metric, score in zip(metrics, scores, strict=True):
                 standard_error = task_error if metric == "MCC" else None
                 yield (*cell, metric, score, standard_error, *audited)

@@ -24,7 +24,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
 
-_ENTRY = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+_TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
 
 
 class Clone:
@@ -90,7 +90,7 @@ class Clone:
 
 def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     """Return path, mode, id and size of a file that git lists."""
-    match = _ENTRY.fullmatch(line)
+    match = _TREE_LINE.fullmatch(line)
     if match is None:
         raise UnexpectedReply(
             "git prints a line of its list of files in an unknown form", "update git"
@@ -100,7 +100,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes
 
 
-_CODE = f"{CODE}/"
+_CODE_PREFIX = f"{CODE}/"
 _CHECKOUT_FIX = "nothing was written; run this in a checkout of the base branch's head"
 
 
@@ -119,7 +119,7 @@ def layout_of_main(
         path: _local_bytes(root, path, main.files[path]) for path in sorted(main.digested_paths)
     }
     differing_paths = [path for path, raw in bytes_by_path.items() if raw is None]
-    differing_code = next((path for path in differing_paths if path.startswith(_CODE)), None)
+    differing_code = next((path for path in differing_paths if path.startswith(_CODE_PREFIX)), None)
     if differing_code is not None and note is not None:
         note(
             f"{differing_code} differs from main: to get the verdict of main's rules, merge main "
@@ -131,11 +131,12 @@ def layout_of_main(
         yield find_layout(root)
         return
     if isinstance(reader, Clone):
-        reader.prefetch(main.files[path] for path in differing_paths if not path.startswith(_CODE))
+        paths = (path for path in differing_paths if not path.startswith(_CODE_PREFIX))
+        reader.prefetch(main.files[path] for path in paths)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as folder_name:
         folder = Path(os.path.realpath(folder_name))
         for path, raw in bytes_by_path.items():
-            if path.startswith(_CODE):
+            if path.startswith(_CODE_PREFIX):
                 continue
             content = _fetched_bytes(reader, main.files[path]) if raw is None else raw
             if content is not None:
@@ -154,7 +155,7 @@ def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> It
         folder = Path(os.path.realpath(folder_name))
         for path in main.digested_paths:
             file = layout.root / path
-            if not path.startswith(_CODE) and path not in changes and file.is_file():
+            if not path.startswith(_CODE_PREFIX) and path not in changes and file.is_file():
                 _write(folder, path, file.read_bytes())
         for path, raw in changes.items():
             _write(folder, path, raw)
@@ -183,7 +184,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
     """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
-        if folder == CODE or folder.startswith(_CODE):
+        if folder == CODE or folder.startswith(_CODE_PREFIX):
             continue
         for file in (root / folder).iterdir():
             if file.is_file() and f"{folder}/{file.name}" not in main.files:

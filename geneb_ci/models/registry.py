@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.common.config import Layout, naming, policy_bytes
+from geneb_ci.common.config import Layout, naming_setting, policy_bytes
 from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.files import path_exists
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FOLDER = "models"
 """Folder of the entries in the policy folder."""
-_WEIGHTS = {"kind", "location", "revision", "files"}
+_WEIGHTS_KEYS = {"kind", "location", "revision", "files"}
+"""Keys of `[weights]` that a submission copies from its model's entry."""
 ENTRY_BYTES_MAX = 200_000
 """Maximum bytes of an entry: the largest has 4 kB, and a model of 1,000 files would need 100 kB."""
 TERMS = {
@@ -65,7 +66,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         policy = layout.policy or shipped("policy", "official.json").parent
         self.folder = policy / FOLDER
         self._prefix = f"{self.folder}{os.sep}"
-        self._read: dict[str, ReadEntry | None] = {}
+        self._entries: dict[str, ReadEntry | None] = {}
         self._facts: dict[str, Mapping[str, Any] | None] = {}
 
     def entry(self, model_id: str) -> "ReadEntry | None":
@@ -73,10 +74,10 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
 
         Raises BadConfiguration if its file is invalid.
         """
-        if model_id not in self._read:
+        if model_id not in self._entries:
             raw = self.raw(model_id)
-            self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
-        return self._read[model_id]
+            self._entries[model_id] = None if raw is None else self._parsed(model_id, raw)
+        return self._entries[model_id]
 
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
         """Return the member `registry_entry` of a submission of format 1.1; {} without an entry.
@@ -96,7 +97,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             "dtype": run and run.dtype,
             "dim": entry.embedding_dim,
             "environment": run and run.environment and run.environment.sha256,
-            "weights": weights and weights.model_dump(include=_WEIGHTS, exclude_none=True),
+            "weights": weights and weights.model_dump(include=_WEIGHTS_KEYS, exclude_none=True),
             "published": published and published.model_dump(exclude_none=True),
         }
         return {key: value for key, value in members.items() if value is not None}
@@ -112,19 +113,19 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             f"{self._prefix}{model_id}.toml"
         ):  # a path for each of many rows is slow
             return None
-        with naming(self._layout, "policy"):
+        with naming_setting(self._layout, "policy"):
             return policy_bytes(self.path(model_id), ENTRY_BYTES_MAX)
 
     def _parsed(self, model_id: str, raw: bytes) -> "ReadEntry":
         from geneb_ci.models.entry import parse_entry  # most entries are shipped ones
 
-        with naming(self._layout, "policy"):
+        with naming_setting(self._layout, "policy"):
             return parse_entry(raw, str(self.path(model_id)))
 
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
         """Return the facts of an entry; those of a shipped entry are known without parsing it."""
-        if model_id in self._read:
-            read_entry = self._read[model_id]
+        if model_id in self._entries:
+            read_entry = self._entries[model_id]
             return None if read_entry is None else read_entry.entry.attributes
         raw = self.raw(model_id)
         if raw is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.common.config import Layout, naming, policy_bytes
+from geneb_ci.common.config import Layout, naming_setting, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import Paper, Text
@@ -36,6 +36,7 @@ class TaskNote(StrictModel):
     assay: Text | None = None
     """The method by which the labels were measured."""
     length: Text | None = None
+    """Length of the sequences."""
     classes: Annotated[int, Field(ge=2)] | None = None
     """Number of classes, if the benchmark lacks the sizes of classes."""
     measures: Text | None = None
@@ -82,7 +83,7 @@ class TaskNotes(StrictModel):
     papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
 
     @model_validator(mode="after")
-    def _papers_are_there(self) -> Self:
+    def _is_consistent(self) -> Self:
         faults = [
             f"{note.match}: papers has no {note.paper!r}"
             for note in self.tasks
@@ -141,7 +142,7 @@ def task_notes(layout: Layout) -> TaskNotes:
     if not path_exists(path):
         return NO_NOTES
     try:
-        with naming(layout, "policy"):
+        with naming_setting(layout, "policy"):
             raw = policy_bytes(path, NOTES_BYTES_MAX)
         return TaskNotes.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:

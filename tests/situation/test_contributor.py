@@ -703,7 +703,7 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
     """No server has the board: nothing is pushed or proposed, and the receipt stays here."""
     state = BranchState(
         row=ROW,
-        pending=(ROW,),
+        uncommitted=(ROW,),
         models=("gamma",),
         receipt=DeclaredReceipt(is_published=False, file_count=13),
         is_practice_board=True,

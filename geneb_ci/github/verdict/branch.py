@@ -28,10 +28,10 @@ from reference_harness.formats.text import Say, silent
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
-_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+_OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
-"""By the mark that `git status` prints: its meaning; any other mark means changed."""
+"""Meaning of the marks that `git status` prints; any other mark means changed."""
 
 
 class NoClone(NoBranch):
@@ -123,7 +123,9 @@ def report_of(
         status=verdict.state,
         description=verdict.description,
         title=TITLES[verdict.outcome],
-        advice=next_step(verdict).replace("`", "") if verdict.outcome in _WITH_ADVICE else "",
+        advice=next_step(verdict).replace("`", "")
+        if verdict.outcome in _OUTCOMES_WITH_ADVICE
+        else "",
         model=verdict.model,
         base=base,
         base_sha=verdict.base_sha,
