@@ -146,8 +146,8 @@ def test_the_file_is_compared_with_the_commitment(installed: Installed) -> None:
     command = ("geneb_ci", "audit", "other.json", "--commitment", "c.json", "--unsigned", *GO)
     done = installed.run(*command, check=False)
     assert done.returncode == 11
-    assert done.stderr.startswith("geneb-ci: other.json: sha256 ")
-    assert f"{MODEL} with sha256 {committed.submission_sha256}" in done.stderr
+    assert done.stderr.startswith("geneb-ci: other.json: its sha256 is ")
+    assert f"expected {committed.submission_sha256} of the submission of {MODEL}" in done.stderr
     folder = installed.run("geneb_ci", "audit", "file", "submissions", *command[3:], check=False)
     assert (folder.returncode, "submissions: this is a folder" in folder.stderr) == (3, True)
     right = installed.run("geneb_ci", "audit", FILE, *command[3:], check=False)
