@@ -228,7 +228,11 @@ def run(ctx: click.Context, /, **options: Any) -> None:
     if list_file is None and options["output"] is None:
         output_option = next(param for param in ctx.command.params if param.name == "output")
         raise click.MissingParameter(ctx=ctx, param=output_option)
-    run_all([options] if list_file is None else listed_runs(list_file, ctx, options))
+    try:
+        run_all([options] if list_file is None else listed_runs(list_file, ctx, options))
+    except KeyboardInterrupt as interrupt:
+        message = "stopped; finished work is kept: continue with --resume"
+        raise KeyboardInterrupt(message) from interrupt
 
 
 @cli.command()
@@ -291,7 +295,7 @@ def main() -> None:
                 raise unexpected from None
             echo(f"error: {damaged_file} is damaged: remove it and run the command again", err=True)
             sys.exit(FAULT)
-        echo("stopped; finished work is kept: continue with --resume", err=True)
+        echo(str(error.__cause__ or error) or "stopped", err=True)
         sys.exit(INTERRUPTED)
     except HarnessError as error:
         echo(f"error: {error}", err=True)

@@ -99,7 +99,7 @@ def load(
     interface.
     """
     short_name = spec.removeprefix("builtin:")
-    lock: Path | None = None
+    package_lock: Path | None = None
     if short_name in BUILTINS:
         path, class_name, sha256 = built_in(short_name)
         module = importlib.import_module(f".extractors.{BUILTINS[short_name].stem}", __package__)
@@ -107,7 +107,7 @@ def load(
     else:
         path, class_name, file = _locate(spec, folder)
         extractor_class, sha256 = _import_class(file, class_name)
-        lock = lock_beside(file)
+        package_lock = lock_beside(file)
     extractor = _build(extractor_class, path, name_model=name_model, device=device, **options)
     description, undeclared = describe(extractor, name_model)
     return LoadedExtractor(
@@ -117,7 +117,11 @@ def load(
         sha256=sha256,
         description=description,
         undeclared=undeclared,
-        lock_sha256=file_sha256(lock) if lock is not None and lock.is_file() else None,
+        lock_sha256=(
+            file_sha256(package_lock)
+            if package_lock is not None and package_lock.is_file()
+            else None
+        ),
     )
 
 

@@ -392,24 +392,25 @@ class _Problem:
     def _factored_in(
         self, dtype: type, sample: npt.NDArray[Any], weights: Matrix, centre: Matrix
     ) -> tuple[Any, npt.NDArray[Any] | None] | None:
-        """Return a Cholesky factor of the Hessian, and the embeddings if it is (n, n), else None.
+        """Return a Cholesky factor of the Hessian I + A^T A of weighted embeddings A, and None.
 
-        Return None alone if the Hessian cannot be factored.
+        With fewer embeddings than dimensions, return the factor of the smaller I + A A^T, and A.
+        Return None alone if the matrix cannot be factored.
         """
         from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
 
         embeddings = None
         if len(sample) < self.width:
             embeddings = _weighted(sample, weights, centre, dtype)
-            hessian = embeddings @ embeddings.T
+            matrix = embeddings @ embeddings.T
         else:
-            hessian = np.zeros((self.width, self.width), dtype=dtype)
+            matrix = np.zeros((self.width, self.width), dtype=dtype)
             for row_slice in self._parts(len(sample)):
                 weighed = _weighted(sample[row_slice], weights[row_slice], centre, dtype)
-                hessian += weighed.T @ weighed
-        hessian[np.diag_indices(len(hessian))] += 1.0
+                matrix += weighed.T @ weighed
+        matrix[np.diag_indices(len(matrix))] += 1.0
         try:
-            factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+            factor = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         except (LinAlgError, ValueError):
             return None
         return factor, embeddings

@@ -156,9 +156,10 @@ class _Run:
         )
 
     def _say_receipt(self) -> None:
-        """Print the size of the receipt; if its width is known, also bytes and remaining time.
+        """Print how many embeddings of how many tasks the receipt has.
 
-        Width and speed are known from the first finished task.
+        After the first finished task, also print their dimension, their megabytes and the remaining
+        minutes.
         """
         if self.settings.receipt is None or not (self.waiting_tasks or self.open_tasks):
             return

@@ -298,7 +298,7 @@ class EmbeddingSample:
             draw_embeddings,
             commitment,
             root=committed_submission.with_receipt.receipt.root,
-            rows=counts,
+            counts=counts,
             earlier=earlier_embedding_draws(plans, commitment, near_roots),
         )
 

@@ -61,7 +61,7 @@ class CachedChecker:
         """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileFindings | NothingChecked]:
-        """Yield the outcome of each file, or the NothingChecked error of one that cannot be read.
+        """Yield the findings of each file, or the NothingChecked error of one that cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
@@ -71,44 +71,42 @@ class CachedChecker:
             yield from cached
             return
         from geneb_ci.check.registry import select as selected
-        from geneb_ci.check.runner import Checker, outcomes  # imports the rules
+        from geneb_ci.check.runner import Checker, findings_by_file  # imports the rules
 
         checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.comparison_rows)
         self.benchmarks = (
             checker.benchmarks
         )  # still filled while it runs, even if settings are invalid
         computed: list[FileFindings | NothingChecked] = []
-        for outcome in outcomes(checker, files, self.jobs):
-            computed.append(outcome)
-            yield outcome
+        for file in findings_by_file(checker, files, self.jobs):
+            computed.append(file)
+            yield file
         if digest and self._cache_key(files) == digest:  # nothing has changed during the check
             self._save(digest, computed)
 
     def _load(self, digest: str) -> list[FileFindings] | None:
-        """Return the outcomes saved under a digest; None if there are none that can be read."""
+        """Return the findings saved under a digest; None if there are none that can be read."""
         raw = self.cache.load(digest)
         if raw is None:
             return None
         try:
             saved = read_json(raw, is_own=True)
-            outcomes = list(map(_read_outcome, saved["files"]))
+            files = list(map(_read_file_entry, saved["files"]))
             self.benchmarks = dict(saved["benchmarks"])
         except (ValueError, TypeError, KeyError):
             return None  # the entry was written by another version of this code
-        return outcomes
+        return files
 
-    def _save(self, digest: str, outcomes: Sequence[FileFindings | NothingChecked]) -> None:
-        """Save outcomes, unless a file was unreadable or a rule crashed: a rerun may do better."""
-        readable = [outcome for outcome in outcomes if isinstance(outcome, FileFindings)]
-        crashed = any(
-            finding.rule == CRASHED for outcome in readable for finding in outcome.findings
-        )
-        if len(readable) == len(outcomes) and not crashed:
-            content = {"files": list(map(_outcome_json, readable)), "benchmarks": self.benchmarks}
+    def _save(self, digest: str, files: Sequence[FileFindings | NothingChecked]) -> None:
+        """Save findings, unless a file was unreadable or a rule crashed: a rerun may do better."""
+        readable = [file for file in files if isinstance(file, FileFindings)]
+        crashed = any(finding.rule == CRASHED for file in readable for finding in file.findings)
+        if len(readable) == len(files) and not crashed:
+            content = {"files": list(map(_file_entry, readable)), "benchmarks": self.benchmarks}
             self.cache.save(digest, json.dumps(content, separators=(",", ":")).encode())
 
     def _cache_key(self, files: Sequence[Path]) -> str:
-        """Return a digest of what the outcomes depend on; "" if they must not be cached."""
+        """Return a digest of what the findings depend on; "" if they must not be cached."""
         if self.cache.folder is None or len(files) < FILES_MIN:
             return ""
         try:
@@ -174,17 +172,17 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
             yield from folder.glob(f"*.{suffix}")
 
 
-def _outcome_json(outcome: FileFindings) -> list[Any]:
-    """Return an outcome as a value that JSON can hold."""
+def _file_entry(file: FileFindings) -> list[Any]:
+    """Return the findings of a file as a value that JSON can hold."""
     findings = [
-        [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
+        [*dataclasses.astuple(finding), file.frames.get(finding)] for finding in file.findings
     ]
-    return [outcome.name, outcome.sha256, findings, outcome.skipped]
+    return [file.name, file.sha256, findings, file.skipped]
 
 
-def _read_outcome(saved: Any) -> FileFindings:
-    """Return the outcome that `_outcome_json` wrote. Raises ValueError or TypeError."""
-    file, sha256, finding_entries, skipped = saved
+def _read_file_entry(saved: Any) -> FileFindings:
+    """Return the findings that `_file_entry` wrote. Raises ValueError or TypeError."""
+    name, sha256, finding_entries, skipped = saved
     findings, frames = [], {}
     for rule, severity, *texts, frame in finding_entries:
         finding = Finding(rule, Severity(severity), *texts)
@@ -192,7 +190,7 @@ def _read_outcome(saved: Any) -> FileFindings:
         if frame is not None:
             frames[finding] = (frame[0], frame[1])
     skipped_rules = tuple((rule, Need(need)) for rule, need in skipped)
-    return FileFindings(file, sha256, tuple(findings), frames, skipped_rules)
+    return FileFindings(name, sha256, tuple(findings), frames, skipped_rules)
 
 
 def code_digest() -> str:

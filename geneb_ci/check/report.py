@@ -98,7 +98,7 @@ class FileFindings(NamedTuple):
     """Rules that were not run, each with its unmet need."""
 
 
-def outcome_of(result: FileResult) -> FileFindings:
+def file_findings(result: FileResult) -> FileFindings:
     """Return the findings, excerpts and skipped rules of a result, without the file's contents."""
     frames = {
         finding: frame
@@ -190,15 +190,15 @@ class Report:
 
     def add(self, result: FileResult) -> None:
         """Add the result of one file, keeping only its findings and their excerpts."""
-        self.take(outcome_of(result))
+        self.take(file_findings(result))
 
-    def take(self, outcome: FileFindings) -> None:
-        """Add the outcome of one file."""
-        self.files.append(outcome.name)
-        self.findings.extend(outcome.findings)
-        for rule, need in outcome.skipped:
+    def take(self, file: FileFindings) -> None:
+        """Add the findings of one file."""
+        self.files.append(file.name)
+        self.findings.extend(file.findings)
+        for rule, need in file.skipped:
             self.skipped.setdefault(need, Counter())[rule] += 1
-        self.frames.update(outcome.frames)
+        self.frames.update(file.frames)
 
 
 def named_files(

@@ -17,9 +17,9 @@ from geneb_ci.check.report import (
     FileFindings,
     FileResult,
     Report,
+    file_findings,
     files_of,
     named_files,
-    outcome_of,
 )
 from geneb_ci.check.row_facts import (
     EMPTY_ROW,
@@ -100,10 +100,10 @@ class Checker:
     def picklable_result(self, path: Path) -> tuple[bool, Any]:
         """Return whether a file could be checked, and its result in a form that can be pickled.
 
-        That is its outcome with the benchmarks used so far, or an error's type, message and fix.
+        That is its findings with the benchmarks used so far, or an error's type, message and fix.
         """
         try:
-            return True, (outcome_of(self.check(path)), self.benchmarks)
+            return True, (file_findings(self.check(path)), self.benchmarks)
         except (NothingChecked, BadConfiguration) as error:
             return False, (type(error), error.message, error.fix)
 
@@ -294,10 +294,10 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     )
 
 
-def outcomes(
+def findings_by_file(
     checker: Checker, files: list[Path], jobs: int | None = 1
 ) -> Iterator[FileFindings | NothingChecked]:
-    """Yield the outcome of each file, in their order, computed in `jobs` processes.
+    """Yield the findings of each file, in their order, computed in `jobs` processes.
 
     If `jobs` is None, the number of processes follows from the number of files. Raises
     BadConfiguration as `run` does.
@@ -305,15 +305,15 @@ def outcomes(
     jobs = jobs or jobs_for(len(files))
     if jobs == 1:
         for checked in checker.run(files):
-            yield checked if isinstance(checked, NothingChecked) else outcome_of(checked)
+            yield checked if isinstance(checked, NothingChecked) else file_findings(checked)
         return
     checker.prepare(files)
     fix_by_message: dict[str, str] = {}
     for is_checked, answer in in_processes(checker.picklable_result, files, jobs, CHUNK):
         if is_checked:
-            outcome, benchmarks = answer
+            checked, benchmarks = answer
             checker.benchmarks.update(benchmarks)
-            yield outcome
+            yield checked
         else:
             error_class, message, fix = answer
             if error_class is BadConfiguration:

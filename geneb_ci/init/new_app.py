@@ -232,7 +232,7 @@ def app_of_code(client: SettingsClient, code: str) -> NewApp:
         answer = client.wire.send_at("POST", f"/app-manifests/{code}/conversions")
     except NotFound as error:
         message = "GitHub has no App for this code: it was used before, or an hour has passed"
-        raise UsageProblem(message, "geneb-ci init --app") from error
+        raise UsageProblem(message, "run: geneb-ci init --app") from error
     try:
         app = NewApp.model_validate(answer)
     except ValidationError:
@@ -241,8 +241,8 @@ def app_of_code(client: SettingsClient, code: str) -> NewApp:
     owner, _ = client.wire.repository.split("/")
     if app.owner.login.casefold() != owner.casefold():
         raise UsageProblem(
-            f"the App {app.slug} belongs to {app.owner.login}, expected {owner}",
-            "geneb-ci init --app, and create the App yourself",
+            f"the code is for the App {app.slug} of {app.owner.login}, expected an App of {owner}",
+            f"run: geneb-ci init --app, and create the App in your browser as {owner}",
         )
     return app
 

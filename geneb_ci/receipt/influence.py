@@ -129,7 +129,7 @@ class EmbeddingInfluence(NamedTuple):
 
 
 def features_of(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
-    """Return (n, d) features of embeddings of a receipt, minus their centre."""
+    """Return the (n, d) embeddings of a receipt times 2**`scale_log2`, minus the (d,) `centre`."""
     features = np.empty(embeddings.shape, dtype=np.float32)
     for start in range(0, len(embeddings), BLOCK):
         block = np.ldexp(embeddings[start : start + BLOCK].astype(np.float64), scale_log2)
@@ -138,7 +138,7 @@ def features_of(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[
 
 
 def centre_of(embeddings: Half, scale_log2: int) -> Wide:
-    """Return the (d,) mean of the features of (n, d) embeddings of a receipt."""
+    """Return the (d,) mean of the (n, d) embeddings of a receipt, times 2**`scale_log2`."""
     total = np.zeros(embeddings.shape[1])
     for start in range(0, len(embeddings), BLOCK):
         total += embeddings[start : start + BLOCK].astype(np.float64).sum(axis=0)

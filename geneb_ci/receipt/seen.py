@@ -197,9 +197,10 @@ def write_notes(path: Path, notes: ReceiptNotes | SharedErrors) -> None:
 
 
 def shared_errors(layout: Layout) -> SharedErrors | None:
-    """Return the shared errors in pairs.json; None without a file for the benchmark.
+    """Return the covariances of the errors of rows, from pairs.json.
 
-    Raises BadConfiguration for a malformed file.
+    Return None if there is no such file, or if it is of another version of the benchmark. Raises
+    BadConfiguration for a malformed file.
     """
     path = layout.policy / PAIRS if layout.policy is not None else None
     if path is None or not path_exists(path):

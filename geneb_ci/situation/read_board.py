@@ -4,6 +4,7 @@ Nothing is written, and no code of a submission is run.
 """
 
 import datetime as dt
+import functools
 import hashlib
 import json
 import os
@@ -311,7 +312,7 @@ class BoardReader:
             )
         return tuple(sorted(audits.values(), key=_urgency))
 
-    @property
+    @functools.cached_property
     def _ended_draws(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
         records = (self.audits.parsed(path) for path in self.audits.files)

@@ -103,14 +103,17 @@ def pack_results(
             continue
         files_by_cell.setdefault((regime, task), []).append(path.name)
         packed.results[regime][task] = scores
-    _complete(packed, files_by_cell, benchmark)
+    _set_aside_duplicates(packed, files_by_cell, benchmark)
     return packed
 
 
-def _complete(
+def _set_aside_duplicates(
     packed: PackedResults, files_by_cell: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
 ) -> None:
-    """Remove results that several files have, sort tasks, and list tasks without a file."""
+    """Move results that several files have to `duplicates`, and list tasks without a file.
+
+    The remaining results of each regime are sorted by the order of the benchmark's tasks.
+    """
     for (regime, task), files in files_by_cell.items():
         if len(files) > 1:
             packed.duplicates.setdefault(regime, {})[task] = files

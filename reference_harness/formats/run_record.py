@@ -110,7 +110,10 @@ class TaskRecord(StrictModel):
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
     measured: Annotated[TaskMeasured | None, Field(exclude_if=operator.not_)] = None
-    """The measured letters and embeddings; omitted in records of older harnesses."""
+    """How many letters reached the model, and facts about its embeddings.
+
+    Omitted in records of older harnesses.
+    """
     receipt: TaskReceipt | None = None
     """The task in the receipt, whose rounded embeddings were scored; null without a receipt."""
 

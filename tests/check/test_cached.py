@@ -21,7 +21,7 @@ from geneb_ci import api
 from geneb_ci.check import cached
 from geneb_ci.check.cached import CachedChecker, code_digest
 from geneb_ci.check.registry import RULES, chosen_rule_ids
-from geneb_ci.check.report import FileFindings, FileResult, Report, outcome_of
+from geneb_ci.check.report import FileFindings, FileResult, Report, file_findings
 from geneb_ci.check.runner import Checker
 from geneb_ci.common import cache as caches
 from geneb_ci.common import shipped as shipping
@@ -82,7 +82,7 @@ def shown(results: Any, rules: int) -> str:
             if isinstance(result, NothingChecked):
                 report.unreadable.append(result)
             else:
-                report.take(outcome_of(result) if isinstance(result, FileResult) else result)
+                report.take(file_findings(result) if isinstance(result, FileResult) else result)
     except BadConfiguration as error:
         fault = f"{error.message} {error.fix}"
     frames = sorted((finding.sort_key(), frame) for finding, frame in report.frames.items())
@@ -365,7 +365,7 @@ def test_a_crash_of_a_rule_is_not_kept(tmp_path, monkeypatch):
     files, folder = repository(tmp_path, ROWS[:2]), tmp_path / "cache"
     crashed = [FileFindings(str(path), "", (CRASH,), {}, ()) for path in files]
     with monkeypatch.context() as patch:
-        patch.setattr("geneb_ci.check.runner.outcomes", lambda *_: iter(crashed))
+        patch.setattr("geneb_ci.check.runner.findings_by_file", lambda *_: iter(crashed))
         assert "check-crashed" in warm(files, folder)
     assert warm(files, folder) == cold(files)
 

@@ -84,6 +84,20 @@ def test_faults_are_sentences(
     assert not (here / "r").exists()
 
 
+@pytest.mark.usefixtures("here")
+def test_only_a_command_that_can_be_resumed_names_the_option(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["geneb-harness", "tasks"])
+    monkeypatch.setattr("reference_harness.benchmark.default", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "\nstopped\n")
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield a folder to stand in, and put back the signal handler that `main` sets."""

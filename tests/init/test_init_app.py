@@ -184,7 +184,7 @@ def test_an_app_of_somebody_else_is_not_taken(forge, capsys):
     forge.apps[CODE]["owner"] = {"id": 7, "login": "stranger"}
     code, _, _, err = run(capsys, f"code={CODE}&state={{state}}")
     assert code == 2
-    assert "the App board-audits belongs to stranger, expected org" in err
+    assert "the App board-audits of stranger, expected an App of org" in err
     assert "AUDIT_APP_KEY" not in forge.secrets["geneb-audit"]
 
 

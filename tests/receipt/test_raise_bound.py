@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from geneb_ci.audit.compare.regime_bounds import cells_of
+from geneb_ci.audit.compare.regime_bounds import probe_draws
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, draws_of_regime
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.raise_bound import (
@@ -79,7 +79,7 @@ def test_five_of_a_hundred_audits_of_a_forgery_state_less_than_its_raise(altered
     forged = [own.right_rows("full", 0)[:altered] for own in tasks]
     cells = [
         next(
-            cells_of(
+            probe_draws(
                 own, "full", draws_of_regime(own, "full", share), own.predicted["full"], 1 / TASKS
             )
         )

@@ -53,7 +53,7 @@ def bounds_of(
             probe_set = _deciding_probes(task, regime)
             draws += len(test_draws)
             flipped += _flipped(task, rerun, regime, test_draws, probe_set)
-            cells += cells_of(
+            cells += probe_draws(
                 task.strata, regime, test_draws, probe_set.predicted, task_weights[task.task]
             )
         if cells:
@@ -92,14 +92,14 @@ def _flipped(
     return flipped_count
 
 
-def cells_of(
+def probe_draws(
     strata: TaskStrata,
     regime: str,
     test_draws: Sequence[TestDraw],
     record_predictions: Labels,
     weight: float,
 ) -> Iterator[CellDraw]:
-    """Yield the cell of each probe of a task and regime, with its draws.
+    """Yield, for each probe of a task and regime, its confusion matrix and its numbers of draws.
 
     `record_predictions` are the (s, m) predictions of s probes on m test sequences; `weight` is the
     weight of the task in the mean.

@@ -42,7 +42,7 @@ UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
 STRESS = 8.0
 """Factor by which stressed copies have more noise than plain ones."""
 COPIES_MIN = 16
-"""Smallest number of plain copies, and of stressed ones."""
+"""Fewest copies of the embeddings with plain noise, and again with `STRESS` times as much."""
 MANY_COPIES = 32
 """Number of stressed copies from which the narrow margin is used."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25

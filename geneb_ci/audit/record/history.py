@@ -357,7 +357,11 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
 
 
 def _check_not_dated_back(plan: BasePlan, name: str, event: AuditEvent, history: History) -> None:
-    """Refuse a plan that dates its commitment before an earlier statement or its own signature."""
+    """Refuse a plan whose time of commitment is too early.
+
+    That is earlier than the beacon round of a draw that the commitment names as a predecessor, or
+    more than DELAY_SECONDS before the workflow's certificate says that the commitment was signed.
+    """
     committed_at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan

@@ -292,14 +292,18 @@ def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False
     if signer.revoked_at is None or is_covered:
         return
     if index is None or signer.revoked_from is None or index >= signer.revoked_from:
-        log_text = f", from entry {signer.revoked_from} of the log on"
-        heads_text = ", and this statement does not precede the heads of revoked_after"
+        exceptions = []
+        if signer.revoked_from is not None:
+            exceptions.append(f"entries of the log before number {signer.revoked_from}")
+        if signer.revoked_after:
+            exceptions.append("the statements in revoked_after and those before them")
+        exceptions_text = f"; of its statements only {' and '.join(exceptions)} still count"
         raise RevokedKey(
             SIGNER,
             f"the {signer.title} was revoked at {signer.revoked_at}"
-            f"{'' if signer.revoked_from is None else log_text}"
-            f"{heads_text if signer.revoked_after else ''}",
-            "run the audit again: this record does not count, but its draw has to be repeated",
+            f"{exceptions_text if exceptions else ''}",
+            "run the audit again: this record no longer counts; the new audit must rerun what this "
+            "one drew",
         )
 
 

@@ -111,7 +111,7 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 
 
 def task_shares(
-    rows: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
+    counts: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
     """Return, by task of a receipt, how many embeddings to draw, in the order of the board."""
     classes = {
@@ -119,7 +119,7 @@ def task_shares(
         for task in benchmark.tasks
         if task.id in receipt.tasks
     }
-    return draw_shares(rows, classes, list(benchmark.categories.values()))
+    return draw_shares(counts, classes, list(benchmark.categories.values()))
 
 
 def earlier_embedding_draws(
@@ -142,16 +142,16 @@ def earlier_embedding_draws(
 
 
 def refuse_smaller_sample(
-    rows: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
+    counts: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
 ) -> None:
     """Raise UsageProblem if a larger sample was drawn before for this commitment.
 
     A larger sample only adds embeddings, so a smaller one would leave out drawn ones.
     """
-    digest, counts = commitment.sha256, rows.model_dump()
+    digest, new_counts = commitment.sha256, counts.model_dump()
     for plan in plans:
         earlier_counts = plan.rows.model_dump()
-        is_lower = any(counts[name] < earlier_counts[name] for name in earlier_counts)
+        is_lower = any(new_counts[name] < earlier_counts[name] for name in earlier_counts)
         if plan.commitment_sha256 == digest and is_lower:
             drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
@@ -166,7 +166,7 @@ def draw_embeddings(
     committed_at: str,
     beacon: Beacon,
     root: str,
-    rows: EmbeddingCounts,
+    counts: EmbeddingCounts,
     earlier: Sequence[EarlierEmbeddings] = (),
 ) -> EmbeddingPlan:
     """Return the plan; its seed and the receipt decide which embeddings are drawn."""
@@ -178,7 +178,7 @@ def draw_embeddings(
         beacon=beacon,
         seed=seed_of(commitment.sha256, beacon_value(beacon), EMBEDDING_PROTOCOL),
         root=root,
-        rows=rows,
+        rows=counts,
         earlier=list(earlier),
     )
 
