@@ -23,7 +23,7 @@ import numpy.typing as npt
 from . import probe
 from .formats.rescored import (
     OTHER_DRAWS,
-    TEST_SEQUENCES_PER_SHOT,
+    TEST_TIMES,
     ChangedDecisions,
     Decisions,
     FewShotScores,
@@ -282,7 +282,7 @@ def _scores_by_tests(problem: probe.Problem, draws: FewShotDraws) -> Iterator[fl
     It is scored on the other test sequences. Nothing is yielded if a class is too small for that.
     """
     features, labels = problem.test, problem.test_labels
-    if np.unique(labels, return_counts=True)[1].min() < TEST_SEQUENCES_PER_SHOT * draws.shots:
+    if np.unique(labels, return_counts=True)[1].min() < TEST_TIMES * draws.shots:
         return
     for seed in draws.seeds:
         rows = probe.few_shot_indices(labels, draws.shots, seed)

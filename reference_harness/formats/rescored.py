@@ -100,7 +100,7 @@ OTHER_DRAWS = 20
 a standard error 12 % larger than above the mean of any number of draws."""
 
 
-TEST_SEQUENCES_PER_SHOT = 7
+TEST_TIMES = 7
 """Minimum number of test sequences of a class for each that a few-shot regime draws of it. Then the
 mean of 20 draws of one test set has at most 1/20 + 1/7 of the variance of one draw: a little less
 than the mean of five independent draws."""
@@ -116,7 +116,7 @@ class FewShotScores(StrictModel):
     tests: list[Correlation] = Field(default=[])
     """Fitted on test sequences that the other seeds draw, and scored on all other test sequences.
 
-    Empty if a class has fewer than `TEST_SEQUENCES_PER_SHOT` test sequences for each that is drawn.
+    Empty if a class has fewer than `TEST_TIMES` test sequences for each that is drawn.
     """
 
 

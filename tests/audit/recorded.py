@@ -27,7 +27,7 @@ from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.rescored import TEST_SEQUENCES_PER_SHOT
+from reference_harness.formats.rescored import TEST_TIMES
 from tests.audit.examples import ROUNDS
 from tests.audit.place import POLICY
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
@@ -159,7 +159,7 @@ def few_shot_of(
         regimes[regime] = {}
         for task in tasks:
             counts = benchmark.by_id[task].test_class_counts or [0]
-            tests = [0.1] * 20 if min(counts) >= TEST_SEQUENCES_PER_SHOT * shots else None
+            tests = [0.1] * 20 if min(counts) >= TEST_TIMES * shots else None
             scores = FewShotTask.model_validate({**honest, "tests": tests, **fits})
             regimes[regime][task] = scores.model_dump()
     return {"regimes": regimes}

@@ -26,7 +26,7 @@ from geneb_ci.audit.rerun.few_shot import (
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, alarm_quantile_of_one
 from geneb_ci.statistics.student import student_quantile
 from reference_harness.formats.benchmark import Benchmark, Task
-from reference_harness.formats.rescored import OTHER_DRAWS, TEST_SEQUENCES_PER_SHOT, FewShotScores
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from tests.small import BENCHMARK
 
 FITS = 5
@@ -172,16 +172,16 @@ def benchmark_of(regimes: Sequence[str], smallest_class: int | None) -> Benchmar
     ("change", "expected", "message"),
     [
         ({}, {}, ""),
-        ({}, {"smallest_class": TEST_SEQUENCES_PER_SHOT}, ""),
+        ({}, {"smallest_class": TEST_TIMES}, ""),
         (
             {},
-            {"smallest_class": TEST_SEQUENCES_PER_SHOT - 1},
+            {"smallest_class": TEST_TIMES - 1},
             "1shot: t0 has fits on test sequences",
         ),
         ({"tests": None}, {}, ""),
         (
             {"tests": None},
-            {"smallest_class": TEST_SEQUENCES_PER_SHOT},
+            {"smallest_class": TEST_TIMES},
             "1shot: t1 lacks fits on test sequences",
         ),
         ({}, {"regimes": ["1shot", "10shot"]}, "probes of 1shot were fitted, expected 1shot, 10"),

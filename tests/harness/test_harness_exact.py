@@ -88,7 +88,7 @@ def test_a_slow_model_is_not_measured_for_long(monkeypatch):
     [(None, [16, 32, 64, 128, 256, 512, 1024]), (48, [16, 32, 48]), (64, [16, 32, 64]), (9, [])],
 )
 def test_lengths_are_tried_up_to_the_longest(most, tried):
-    assert exact.lengths(most) == tried
+    assert exact.tried_lengths(most) == tried
 
 
 def above(folder: Path) -> EmbedderSpec:

@@ -21,7 +21,7 @@ def deciding_limits() -> dict[str, dict[str, str]]:
     subjects = {
         "variants": (honesty, "TASK_MARGIN"),
         "few-shot probes": (few_shot, "MARGIN FITS_MIN"),
-        "other draws": (rescored, "OTHER_DRAWS TEST_SEQUENCES_PER_SHOT"),
+        "other draws": (rescored, "OTHER_DRAWS TEST_TIMES"),
         "decoys": (
             decoys,
             (

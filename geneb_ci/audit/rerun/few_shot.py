@@ -43,7 +43,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_quantile_of_one
 from reference_harness.formats.base import Name, StrictModel
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.rescored import OTHER_DRAWS, TEST_SEQUENCES_PER_SHOT, FewShotScores
+from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from reference_harness.formats.text import plural
 
 MARGIN = 0.02
@@ -279,7 +279,7 @@ def few_shot_contradiction(
                 verb = "lacks" if scores.varied is None else "has"
                 return f"{regime}: {task} {verb} fits on variants, unlike the draw"
             counts = benchmark.by_id[task].test_class_counts if requires_tests else None
-            class_size_min = TEST_SEQUENCES_PER_SHOT * regimes[regime]
+            class_size_min = TEST_TIMES * regimes[regime]
             if counts and (scores.tests is None) == (min(counts) >= class_size_min):
                 verb = "lacks" if scores.tests is None else "has"
                 return (
