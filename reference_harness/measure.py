@@ -104,7 +104,7 @@ def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> D
     """Return how far (n, d) embeddings computed alone are from the earlier ones."""
     largest = relative_distance(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
     return Drift(
-        sequences=len(alone), relative_distance=round(min(largest, DIFFERENCE_MAX), DRIFT_DECIMALS)
+        sequences=len(alone), difference=round(min(largest, DIFFERENCE_MAX), DRIFT_DECIMALS)
     )
 
 
