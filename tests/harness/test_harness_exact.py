@@ -63,7 +63,9 @@ def test_the_limit_is_the_largest_halving_that_changes_no_bit(breaks, rows):
 
 
 def test_memory_and_an_error_limit_what_is_measured(monkeypatch):
-    monkeypatch.setattr(exact, "SECONDS", 600.0)  # on a busy machine, time would limit it too
+    monkeypatch.setattr(
+        exact, "MEASURING_SECONDS", 600.0
+    )  # on a busy machine, time would limit it too
 
     def embed(tokens: int, rows: Sequence[int]) -> np.ndarray:
         if len(rows) > 20:
