@@ -322,7 +322,7 @@ def build(
     layout, paths = boards.files_at(path, example)
     if out is not None:
         boards.require_apart(Path(out), layout, paths)
-    numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
+    numbers = boards.RowNumbers.ERRORS if diagnostics else boards.RowNumbers.SCORES
     with _notebook_report():
         rows = boards.checked_rows(
             layout,

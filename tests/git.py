@@ -35,6 +35,14 @@ def git(root: Path, *arguments: str, stdin: str = "", when: str = MOMENT) -> str
     return done.stdout.strip()
 
 
+def head_of(root: Path) -> str:
+    """Return the commit that was just made in a repository, without a process."""
+    folder = root / ".git"
+    head = (folder / "HEAD").read_text(encoding="utf-8").strip()
+    branch = head.removeprefix("ref: ")
+    return head if branch == head else (folder / branch).read_text(encoding="utf-8").strip()
+
+
 def board_of_rows(root: Path, *rows: str) -> None:
     """Make a repository of public rows with schemas and policy, each row in a commit of its own."""
     (root / "submissions").mkdir()

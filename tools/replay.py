@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from geneb_ci.cli.main import main as geneb_ci
-from geneb_ci.github.wire import LOG
+from geneb_ci.github.wire import LOG_VARIABLE
 from tests.github.recorded import RecordedServer
 from tests.github.server import TOKEN
 from tests.github.serving import serving
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     server.excused = "deviations are listed here"
     with serving(server):
         os.environ |= {"GITHUB_API_URL": server.address, "GH_TOKEN": TOKEN}
-        os.environ.pop(LOG, None)
+        os.environ.pop(LOG_VARIABLE, None)
         code = int(geneb_ci([options.command, *options.arguments]))
     for line in server.unrecorded:
         print(f"not recorded: {line}", file=sys.stderr)

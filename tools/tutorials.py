@@ -84,13 +84,15 @@ def snapshot(repository: Path, root: Path = ROOT) -> Path:
     nobody = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     env = os.environ | nobody | {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(root)}
     identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+    # It is read a few times on this machine, so that nothing is saved by making it small.
+    large = ("-c", "core.compression=0", "-c", "pack.window=0")
     for words in (
         ("add", "--all"),
         (*identity, "commit", "--quiet", "--message", "Files of the checkout"),
         # Each fetch would take a second longer from two thousand loose objects.
         ("repack", "-a", "-d", "--quiet"),
     ):
-        subprocess.run(["git", *words], cwd=root, env=env, check=True)
+        subprocess.run(["git", *large, *words], cwd=root, env=env, check=True)
     return repository
 
 

@@ -26,7 +26,7 @@ HUNDREDS = "hundreds"
 """Request for more examples than few-shot regimes have, and fewer than all: advice shows both."""
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
-MEMORY_SHARE = 2
+MEMORY_FACTOR = 2
 """Smallest memory of a GPU for a model, as a multiple of the memory of its weights."""
 GIGABYTE = 10**9
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
@@ -92,8 +92,8 @@ class Choice(StrictModel):
     """Ids of published defects of the extractor behind the row: docs/reader/defects.md."""
 
 
-class Claim(StrictModel):
-    """A model that the advice names, and the tasks on which the choice of it depends."""
+class AdvisedModel(StrictModel):
+    """A model that the advice names, and the tasks on which its choice depends."""
 
     model: Model
     wins: dict[str, Count]
@@ -108,7 +108,7 @@ class RegimeAdvice(StrictModel):
     regime: str
     choices: list[Choice]
     """Ordered by descending score; the smallest of models with equal scores comes first."""
-    highest: Claim
+    highest: AdvisedModel
 
 
 class Advice(StrictModel):
@@ -128,7 +128,7 @@ class Advice(StrictModel):
     smaller: list[Model]
     """Models smaller than a highest-scoring one whose loss is within the margin with 95 %
     confidence in each regime shown, smallest first."""
-    smallest: Claim | None
+    smallest: AdvisedModel | None
     """The first of `smaller`; null if that is empty."""
     why: list[str]
     """The advice in sentences: ids of models in backticks, those of rules and defects in
@@ -172,7 +172,7 @@ def model_request(
                 f"memory is {memory:g} GB, expected more than 0 and at most {MEMORY_MAX:,}",
                 "pass the memory of the GPU, such as 16",
             )
-        fitting_params = int(memory * GIGABYTE / MEMORY_SHARE / BYTES_A_PARAMETER)
+        fitting_params = int(memory * GIGABYTE / MEMORY_FACTOR / BYTES_A_PARAMETER)
         params_limit = fitting_params if params_limit is None else min(params_limit, fitting_params)
     if evidence not in {None, *EVIDENCE_ORDER}:
         raise UsageProblem(
@@ -192,7 +192,7 @@ def model_request(
     )
 
 
-def exact_need(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
+def with_board_names(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
     """Return a request with names as the board spells them; the case of letters does not matter.
 
     Raises UsageProblem if the board has no such category, species or regime.

@@ -13,20 +13,22 @@ from geneb_ci.board.means import mean
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.benchmark import Benchmark
 
-FILE = "baselines.json"
-Scores = Mapping[str, Mapping[str, Mapping[str, float]]]
+BASELINES_FILE = "baselines.json"
+BaselineScores = Mapping[str, Mapping[str, Mapping[str, float]]]
 """MCC by baseline, regime and task."""
 
 
 @functools.cache
-def _by_benchmark() -> dict[str, Scores]:
-    by_benchmark: dict[str, Scores] = json.loads(shipped("schemas", FILE).read_bytes())
-    return by_benchmark
+def _scores_by_benchmark() -> dict[str, BaselineScores]:
+    scores_by_benchmark: dict[str, BaselineScores] = json.loads(
+        shipped("schemas", BASELINES_FILE).read_bytes()
+    )
+    return scores_by_benchmark
 
 
-def baseline_scores(benchmark: Benchmark) -> Scores:
+def baseline_scores(benchmark: Benchmark) -> BaselineScores:
     """Return the scores of the baselines; empty for a benchmark without baselines."""
-    return _by_benchmark().get(benchmark.sha256, {})
+    return _scores_by_benchmark().get(benchmark.sha256, {})
 
 
 def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:

@@ -74,7 +74,7 @@ def row_maker(layout: Layout) -> RowMaker:
     decide_row = row_decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
-    shared, benchmark = shared_errors(layout), benchmark_of(layout)
+    covariances, benchmark = shared_errors(layout), benchmark_of(layout)
 
     def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission
@@ -85,7 +85,7 @@ def row_maker(layout: Layout) -> RowMaker:
         letters = letters_read(submission, benchmark)
         row = row_of(submission, decision, registry, marks, receipt, letters)
         return dataclasses.replace(
-            row, shared_errors=shared, sha256=checked.sha256, numbers=checked.numbers
+            row, shared_errors=covariances, sha256=checked.sha256, numbers=checked.numbers
         )
 
     return make_row
@@ -199,7 +199,7 @@ class Board:
     """The parsed values of the JSON files, by name."""
 
 
-class Numbers(Enum):
+class RowNumbers(Enum):
     """The numbers that are kept of each row instead of its results."""
 
     SCORES = "scores, means and confusion matrices"
@@ -211,7 +211,7 @@ def checked_rows(
     files: list[Path],
     watch: Watch = lambda results, _: results,
     *,
-    numbers: Numbers | None = None,
+    numbers: RowNumbers | None = None,
     jobs: int | None = None,
     cache: bool = False,
 ) -> list[Row]:
@@ -223,7 +223,7 @@ def checked_rows(
     an audit record is broken, and UsageProblem if a file changed before it was read again.
     """
     errors_of: RowErrors | None = None
-    if numbers is Numbers.ERRORS:
+    if numbers is RowNumbers.ERRORS:
         with _build_extra():
             from geneb_ci.board.uncertainty import row_errors as errors_of  # numpy: 0.2 s
     make_row = row_maker(layout)

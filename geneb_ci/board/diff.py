@@ -82,7 +82,7 @@ class MacroScores:
         )
 
 
-def regimes_of(
+def macro_scores_of(
     rows_by_regime: Mapping[str, list[dict[str, Any]]], columns: "Mapping[str, ScoreColumn] | None"
 ) -> dict[str, MacroScores]:
     """Return the regimes by name, from the member `rows_by_regime` of leaderboard.json.
@@ -186,12 +186,12 @@ class BoardDiff:
 
 def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     """Return the differences; rows and regimes are in the order of the new board."""
-    old_regimes, new_regimes = _regimes(before), _regimes(after)
+    old_regimes, new_regimes = _macro_scores(before), _macro_scores(after)
     models_old, models_new = _models(before), _models(after)
-    kept_models = [model for model in models_new if model in models_old]
+    common_models = [model for model in models_new if model in models_old]
     changed_rows = tuple(
         row
-        for model in kept_models
+        for model in common_models
         if (row := _changed_row(model, before, after, old_regimes, new_regimes)) is not None
     )
     changed_models = {row.model for row in changed_rows}
@@ -207,15 +207,15 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
         changed=changed_rows,
         moves=moves,
         pushed={
-            regime: _pushed(old_regimes[regime], new_regimes[regime], moves)
+            regime: _pushed_count(old_regimes[regime], new_regimes[regime], moves)
             for regime in new_regimes
             if regime in old_regimes
         },
     )
 
 
-def _regimes(side: BoardSide) -> dict[str, MacroScores]:
-    return regimes_of(side.categories["data"], side.columns)
+def _macro_scores(side: BoardSide) -> dict[str, MacroScores]:
+    return macro_scores_of(side.categories["data"], side.columns)
 
 
 def _models(side: BoardSide) -> dict[str, None]:
@@ -253,13 +253,15 @@ def _changed_row(
             _row(before.tasks, regime, model), _row(after.tasks, regime, model)
         )
         if score_count:
-            place_was = old_regimes[regime].place_of(model) if row_before is not None else None
-            place_now = new_regimes[regime].place_of(model) if row_after is not None else None
-            is_inside_noise = place_was is not None and place_now is not None
-            if place_was is not None and place_now is not None:
-                change = abs(place_now.score - place_was.score)
+            place_before = old_regimes[regime].place_of(model) if row_before is not None else None
+            place_after = new_regimes[regime].place_of(model) if row_after is not None else None
+            is_inside_noise = place_before is not None and place_after is not None
+            if place_before is not None and place_after is not None:
+                change = abs(place_after.score - place_before.score)
                 is_inside_noise = change <= new_regimes[regime].half_width(model)
-            shifts.append(RankShift(regime, place_was, place_now, score_count, is_inside_noise))
+            shifts.append(
+                RankShift(regime, place_before, place_after, score_count, is_inside_noise)
+            )
     return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
 
@@ -290,11 +292,11 @@ def _moves(
     old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
 ) -> Iterable[RankMove]:
     """Yield the moves of rows that passed another or were passed, if both boards have both."""
-    kept_models = [model for model in new_regime.scores if model in old_regime.scores]
-    for model in kept_models:
+    common_models = [model for model in new_regime.scores if model in old_regime.scores]
+    for model in common_models:
         # Two rows that did not change cannot have passed each other.
         compared_models = [
-            rival for rival in kept_models if rival != model and changed_models & {model, rival}
+            rival for rival in common_models if rival != model and changed_models & {model, rival}
         ]
         passed = tuple(
             rival for rival in compared_models if _passes(model, rival, old_regime, new_regime)
@@ -326,7 +328,9 @@ def _passes(model: str, rival: str, old_regime: MacroScores, new_regime: MacroSc
     )
 
 
-def _pushed(old_regime: MacroScores, new_regime: MacroScores, moves: Iterable[RankMove]) -> int:
+def _pushed_count(
+    old_regime: MacroScores, new_regime: MacroScores, moves: Iterable[RankMove]
+) -> int:
     moved_models = {move.model for move in moves if move.after.regime == new_regime.name}
     return sum(
         old_regime.rank(model) != new_regime.rank(model)

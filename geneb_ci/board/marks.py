@@ -27,7 +27,7 @@ from reference_harness.formats.submission import Submission, SubmissionV11, Subm
 from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural
 
-FILE = "defects.json"
+DEFECTS_FILE = "defects.json"
 NAMED_MAX = 3
 """Maximum number of tasks that the text names if many were not read completely."""
 BYTES_MAX = 200_000
@@ -131,7 +131,11 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
 
     A policy without the file has no defects. Raises BadConfiguration if the file is invalid.
     """
-    path = layout.policy / FILE if layout.policy is not None else shipped("policy", FILE)
+    path = (
+        layout.policy / DEFECTS_FILE
+        if layout.policy is not None
+        else shipped("policy", DEFECTS_FILE)
+    )
     if not path_exists(path):
         return ()
     try:
@@ -197,9 +201,9 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
         least_share = min(shares.values())
         share_text = "all" if least_share == 1 else f"at least {percent(least_share)} of the"
         return f"reads {share_text} letters of {plural(len(shares), 'task')}"
-    (share, task), *other_cuts = incomplete[:NAMED_MAX]
+    (share, task), *other_tasks = incomplete[:NAMED_MAX]
     words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]
-    words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in other_cuts]
+    words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in other_tasks]
     unnamed = len(incomplete) - len(words)
     suffix = f", and not all of {plural(unnamed, 'further task')}" if unnamed else ""
     return f"reads {', '.join(words)}{suffix}"

@@ -45,8 +45,8 @@ def weighted_sums(numbers: Sequence[float], benchmark: Benchmark, power: int = 1
     rounded once (math.fsum), so that they do not depend on the order of tasks.
     """
     by_category = [
-        math.fsum(map(numbers.__getitem__, places)) / len(places) ** power
-        for places in benchmark.category_indices
+        math.fsum(map(numbers.__getitem__, indices)) / len(indices) ** power
+        for indices in benchmark.category_indices
     ]
     macro = math.fsum(by_category) / len(by_category) ** power
     return [macro, math.fsum(numbers) / len(numbers) ** power, *by_category]

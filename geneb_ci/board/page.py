@@ -11,7 +11,7 @@ from geneb_ci.common.errors import BrokenInstallation, unwritable
 from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
 
-SOURCE = "src/"
+SOURCE_FOLDER = "src/"
 SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
 STYLE, MAIN_STYLE = "board.css", "src/main.css"
 PAGES_STYLE = "src/pages.css"
@@ -33,7 +33,7 @@ FIXED_FILES = (
     "vendor/README.md",
 )
 """Paths of the files that every page has beside `SCRIPT` and `STYLE`, relative to its folder."""
-POLICY = (
+SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
 )
@@ -46,7 +46,7 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     Names are paths relative to the folder of the page. Files are returned unchanged if there is no
     source among them. Raises BrokenInstallation if a part is missing or an import does not resolve.
     """
-    source_files = {path: raw for path, raw in files.items() if path.startswith(SOURCE)}
+    source_files = {path: raw for path, raw in files.items() if path.startswith(SOURCE_FOLDER)}
     page = {path: raw for path, raw in files.items() if path not in source_files}
     if MAIN_SCRIPT in source_files:
         page[SCRIPT] = _script(source_files).encode()
@@ -79,7 +79,7 @@ def _module_function(module: str, code: str) -> str:
 
 
 def _module_variable(path: str) -> str:
-    return "$" + re.sub(r"\W", "_", path.removeprefix(SOURCE).removesuffix(".js"))
+    return "$" + re.sub(r"\W", "_", path.removeprefix(SOURCE_FOLDER).removesuffix(".js"))
 
 
 def _resolved_path(path: str, imported: str) -> str:
@@ -135,9 +135,9 @@ def _text(path: str, source_files: Mapping[str, bytes]) -> str:
     return source_files[path].decode("utf-8").replace("\r\n", "\n")
 
 
-def _broken(path: str, objection: str) -> BrokenInstallation:
+def _broken(path: str, fault: str) -> BrokenInstallation:
     return BrokenInstallation(
-        f"leaderboard/{path} {objection}", "reinstall geneb-ci, or fix the source of the page"
+        f"leaderboard/{path} {fault}", "reinstall geneb-ci, or fix the source of the page"
     )
 
 
@@ -161,7 +161,7 @@ def pages_style() -> bytes:
 def _source_files() -> dict[str, bytes]:
     folder = shipped("page", MAIN_SCRIPT).parent
     return {
-        SOURCE + path.relative_to(folder).as_posix(): path.read_bytes()
+        SOURCE_FOLDER + path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*.*")
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci import __version__
-from geneb_ci.board.advice import Advice, Claim
+from geneb_ci.board.advice import Advice, AdvisedModel
 from geneb_ci.board.baselines import baseline_lines
 from geneb_ci.board.columns import COLUMNS, Row, facts_of, in_board_order, page_columns
 from geneb_ci.board.confusion import row_matrices, single_fit_regimes
@@ -145,7 +145,7 @@ def _base(
         "overall": [_standing(columns[1], model, 3) for model in ids] if columns else None,
         "facts": _facts(diagnostics, index_of, benchmark),
         "baselines": baseline_lines(benchmark),
-        "first": None if advice is None else _claims(advice, index_of),
+        "first": None if advice is None else _advised_models(advice, index_of),
     }
 
 
@@ -262,19 +262,19 @@ def _standing(
     return [*map(standings[model].__getitem__, _STANDING_KEYS[:count])]
 
 
-def _claims(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Return the claims from which the first view writes its sentences."""
+def _advised_models(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
+    """Return the models that the sentences of the first view name, with their wins."""
 
-    def claim(claim: Claim) -> dict[str, Any]:
+    def members(advised_model: AdvisedModel) -> dict[str, Any]:
         return {
-            "at": index_of[claim.model],
-            "wins": list(claim.wins.values()),
-            "without": len(claim.without),
+            "at": index_of[advised_model.model],
+            "wins": list(advised_model.wins.values()),
+            "without": len(advised_model.without),
         }
 
     return {
-        "highest": [claim(regime_advice.highest) for regime_advice in advice.regimes],
-        "smallest": None if advice.smallest is None else claim(advice.smallest),
+        "highest": [members(regime_advice.highest) for regime_advice in advice.regimes],
+        "smallest": None if advice.smallest is None else members(advice.smallest),
     }
 
 

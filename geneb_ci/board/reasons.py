@@ -6,13 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from typing import Any
 
-from geneb_ci.board.advice import Advice, AdviceFacts, Choice, Claim, ModelRequest, RegimeAdvice
+from geneb_ci.board.advice import (
+    Advice,
+    AdviceFacts,
+    AdvisedModel,
+    Choice,
+    ModelRequest,
+    RegimeAdvice,
+)
 from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
 UNIT = Decimal("0.001")
 """Scores and losses are shown with three decimals."""
-_EVIDENCE = {
+_EVIDENCE_DOUBTS = {
     Evidence.CHECKED: "nobody has rerun its scores",
     Evidence.STALE: "its audits are of another version of harness, benchmark or data",
 }
@@ -70,22 +77,22 @@ def reasons_of(advice: Advice, facts: AdviceFacts) -> list[str]:
         return [f"No model ranked in {advice.need.regime} meets {limits}."]
     count = len(advice.tasks)
     highest_models = [regime_advice.highest.model for regime_advice in advice.regimes]
-    causes = [
+    sentences = [
         highest_sentence(
             regime_advice.choices[0], regime_advice.highest, regime_advice.regime, count
         )
         for regime_advice in advice.regimes
     ]
     if len(advice.regimes) > 1:
-        causes.append(gap_sentence(advice.regimes))
+        sentences.append(gap_sentence(advice.regimes))
     if advice.considered > 1:
-        causes.append(_smaller(advice))
+        sentences.append(_smaller_sentence(advice))
         highest_models += [advice.smallest.model] if advice.smallest is not None else []
     models = list(dict.fromkeys(highest_models))
-    causes += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
+    sentences += [sentence for model in models for sentence in _doubts(model, facts.rows[model])]
     if any(facts.draw_variances[regime_advice.regime] for regime_advice in advice.regimes):
-        causes.append(DRAWS_SENTENCE)
-    return causes
+        sentences.append(DRAWS_SENTENCE)
+    return sentences
 
 
 DRAWS_SENTENCE = (
@@ -104,15 +111,15 @@ def limits_text(request: ModelRequest) -> str:
     return " and ".join(limits)
 
 
-def highest_sentence(choice: Choice, claim: Claim, regime: str, count: int) -> str:
+def highest_sentence(choice: Choice, advised_model: AdvisedModel, regime: str, count: int) -> str:
     """Return the sentences that say which model scores highest, and on how many tasks."""
     score = f"{score_text(choice.score)}, 95 % interval {interval_text(choice.low, choice.high)}"
     subject = "this task" if count == 1 else f"these {count} tasks"
     sentence = f"Highest on {subject} with {examples_text(regime)}: `{choice.model}`, {score}."
-    return f"{sentence} {dependence_text(claim, count, 'highest')}"
+    return f"{sentence} {dependence_text(advised_model, count, 'highest')}"
 
 
-def dependence_text(claim: Claim, count: int, role: str) -> str:
+def dependence_text(advised_model: AdvisedModel, count: int, role: str) -> str:
     """Return the sentence that says how many tasks a model wins, and if one of them is decisive.
 
     `role` is the model's role in the advice: "highest" or "the smallest".
@@ -120,10 +127,10 @@ def dependence_text(claim: Claim, count: int, role: str) -> str:
     if count == 1:
         return "This rests on one task alone."
     wins = " and ".join(
-        f"{number}{f' in {regime}' if len(claim.wins) > 1 else ''}"
-        for regime, number in claim.wins.items()
+        f"{number}{f' in {regime}' if len(advised_model.wins) > 1 else ''}"
+        for regime, number in advised_model.wins.items()
     )
-    case_count = len(claim.without)
+    case_count = len(advised_model.without)
     stability = (
         f"without any one of them it stays {role}"
         if not case_count
@@ -145,7 +152,7 @@ def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
     )
 
 
-def _smaller(advice: Advice) -> str:
+def _smaller_sentence(advice: Advice) -> str:
     accepted = f"at most {advice.margin:g} with 95 % confidence"
     if advice.smallest is None:
         return f"No smaller model loses {accepted} on these tasks."
@@ -171,7 +178,7 @@ def _smaller(advice: Advice) -> str:
 
 def _doubts(model: str, row: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of a row."""
-    doubt = _EVIDENCE.get(Evidence(row["evidence"]))
+    doubt = _EVIDENCE_DOUBTS.get(Evidence(row["evidence"]))
     if doubt is not None:
         yield f"`{model}` is {row['authorship']}, and {doubt}."
     for defect in row.get("defects", ()):

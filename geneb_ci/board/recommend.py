@@ -17,14 +17,14 @@ import numpy as np
 from geneb_ci.board.advice import (
     Advice,
     AdviceFacts,
+    AdvisedModel,
     Choice,
-    Claim,
     ModelRequest,
     RegimeAdvice,
-    exact_need,
     matching_tasks,
     read_built,
     regimes_of,
+    with_board_names,
 )
 from geneb_ci.board.columns import PUBLISHED_COLUMNS, Row, facts_of
 from geneb_ci.board.decisions import ScoreColumn, freedom_of, intervals_of, losses
@@ -98,7 +98,7 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from a built board. Raises UsageProblem for unusable files or unknown names."""
     advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
-    return advise(exact_need(request, advice_facts), advice_facts, margin)
+    return advise(with_board_names(request, advice_facts), advice_facts, margin)
 
 
 def advise_rows(
@@ -111,7 +111,7 @@ def advise_rows(
     """Return advice from rows. Raises UsageProblem for a name that the board lacks."""
     rows = list(rows)
     advice_facts = advice_facts_of(rows, {}, benchmark, notes)
-    exact_request = exact_need(request, advice_facts)
+    exact_request = with_board_names(request, advice_facts)
     boards = all_scores(rows, benchmark, regimes_of(exact_request.regime, advice_facts))
     return advise(exact_request, advice_facts._replace(boards=boards), margin)
 
@@ -268,7 +268,7 @@ def _regime_advice(
                 defects=[defect["id"] for defect in row.get("defects", ())],
             )
         )
-    highest = Claim(
+    highest = AdvisedModel(
         model=group.models[order[0]],
         wins={regime: group.wins(order[0])},
         without=_decisive_tasks([group], lambda columns: group.best_first(columns[0])[0]),
@@ -278,11 +278,11 @@ def _regime_advice(
 
 def _smallest(
     groups: Sequence[Candidates], regimes: Sequence[str], smaller: Sequence[int], margin: float
-) -> Claim | None:
+) -> AdvisedModel | None:
     if not smaller:
         return None
     first_smaller = functools.partial(_first_smaller, groups, margin)
-    return Claim(
+    return AdvisedModel(
         model=groups[0].models[smaller[0]],
         wins={
             regime: group.wins(smaller[0]) for regime, group in zip(regimes, groups, strict=True)

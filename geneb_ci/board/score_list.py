@@ -28,7 +28,7 @@ class ScoredCell(NamedTuple):
     task: Task
     scores: tuple[float, ...]
     """One score for each metric, in the benchmark's order."""
-    standing: ScoreEvidence
+    score_evidence: ScoreEvidence
     """Whether audits compared the scores, and what they found."""
 
 
@@ -46,11 +46,14 @@ def score_lines(
         model, evidence, level = row.submission.model_id, str(row.evidence), str(row.level)
         complete_regimes = ranked_regimes(row.submission, benchmark)
         standard_errors = _errors(row, complete_regimes, benchmark) if has_errors else {}
-        for regime, task, scores, standing in scored_cells(row, benchmark):
+        for regime, task, scores, score_evidence in scored_cells(row, benchmark):
             if ranked_only and regime not in complete_regimes:
                 continue
             task_error = standard_errors.get((regime, task.id))
-            cell, audited = (model, task.id, task.category, regime), (standing, evidence, level)
+            cell, audited = (
+                (model, task.id, task.category, regime),
+                (score_evidence, evidence, level),
+            )
             for metric, score in zip(metrics, scores, strict=True):
                 standard_error = task_error if metric == "MCC" else None
                 yield (*cell, metric, score, standard_error, *audited)
@@ -61,13 +64,13 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
 
     A row with `numbers` only has the regimes in which it has every task.
     """
-    standing = row.attestation.standing
+    score_evidence = row.attestation.standing
     if row.numbers is not None:
         for regime, numbers in row.numbers.scores.items():
             count = len(benchmark.tasks)
             columns = [numbers[start : start + count] for start in range(0, len(numbers), count)]
             for task, *task_scores in zip(benchmark.tasks, *columns, strict=True):
-                yield ScoredCell(regime, task, tuple(task_scores), standing(regime, task.id))
+                yield ScoredCell(regime, task, tuple(task_scores), score_evidence(regime, task.id))
         return
     for regime in benchmark.regimes:
         cells = row.submission.results.get(regime, {})
@@ -75,7 +78,7 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
             if task.id in cells:
                 # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
                 scores = [getattr(cells[task.id], metric) + 0.0 for metric in benchmark.metrics]
-                yield ScoredCell(regime, task, tuple(scores), standing(regime, task.id))
+                yield ScoredCell(regime, task, tuple(scores), score_evidence(regime, task.id))
 
 
 def _errors(row: Row, regimes: Iterable[str], benchmark: Benchmark) -> dict[tuple[str, str], float]:

@@ -19,7 +19,7 @@ MARK = "'"
 CODEBOOK = "codebook.json"
 VALUES = "values"
 VALUES_CSV, VALUES_PARQUET = f"{VALUES}.csv", f"{VALUES}.parquet"
-UNKNOWN = '""'
+UNKNOWN_CELL = '""'
 ROWS_AT_ONCE = 1000
 """Number of lines that are formatted at once."""
 UNKNOWN_DECIMALS = 6
@@ -226,7 +226,7 @@ def csv_text(table: DescribedTable) -> Iterator[bytes]:
     A text that a spreadsheet would take for a formula, or that begins with an apostrophe, gets an
     apostrophe before it: removing one from such a cell restores the text.
     """
-    quoted_texts = _Quoted()
+    quoted_texts = _QuotedTexts()
     yield _csv_lines([[quoted_texts[column.name] for column in table.columns]])
     lines = iter(table.rows())
     while rows := list(itertools.islice(lines, ROWS_AT_ONCE)):
@@ -244,12 +244,12 @@ def _csv_lines(rows: Iterable[Iterable[str]]) -> bytes:
     return "".join(f"{','.join(row)}\r\n" for row in rows).encode()
 
 
-class _Quoted(dict[str | None, str]):
+class _QuotedTexts(dict[str | None, str]):
     """Cache of quoted texts, since most texts occur in many lines."""
 
     def __missing__(self, cell_text: str | None) -> str:
         if cell_text is None:
-            return UNKNOWN
+            return UNKNOWN_CELL
         safe_text = MARK + cell_text if FORMULA.match(cell_text) else cell_text
         self[cell_text] = '"{}"'.format(safe_text.replace('"', '""'))
         return self[cell_text]
@@ -257,7 +257,7 @@ class _Quoted(dict[str | None, str]):
 
 def _csv_cell(cell: object) -> str:
     if cell is None:
-        return UNKNOWN
+        return UNKNOWN_CELL
     if isinstance(cell, bool):
         return '"true"' if cell else '"false"'
     if isinstance(cell, list):

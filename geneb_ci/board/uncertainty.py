@@ -234,7 +234,7 @@ def regime_scores(
         models=tuple(row.model_id for row in ranked_rows),
         params=tuple(row.meta.params for row in ranked_rows),
         scores={
-            name: with_shared(column, triangles.get(name, []), positions)
+            name: with_covariances(column, triangles.get(name, []), positions)
             for name, column in by_name.items()
         },
         tasks=by_task,
@@ -259,7 +259,7 @@ def names_of(benchmark: Benchmark) -> tuple[str, ...]:
     return (*SUMMARIES, *benchmark.category_order)
 
 
-def with_shared(
+def with_covariances(
     scores: ScoreColumn, triangle: Triangle, positions: Sequence[int | None]
 ) -> ScoreColumn:
     """Return scores with the covariances of models with published predictions.
@@ -307,10 +307,10 @@ def row_scores(
     variance = [
         _squared_error(summed) for summed in weighted_sums(cells.variance.tolist(), benchmark, 2)
     ]
-    freedom, task_freedom = [math.inf] * len(means), np.full(len(cells.seeds), np.inf)
-    if cells.seeds.any():
+    freedom, task_freedom = [math.inf] * len(means), np.full(len(cells.seed_variance), np.inf)
+    if cells.seed_variance.any():
         # Satterthwaite: V * V / f of a weighted sum is the sum of its parts' with weights ** 4.
-        spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
+        spread = cells.seed_variance * cells.seed_variance / max(cells.freedom, 1)
         uncertain = zip(variance, weighted_sums(spread.tolist(), benchmark, 4), strict=True)
         freedom = [v * v / u if u > 0 else math.inf for v, u in uncertain]
         np.divide(cells.variance * cells.variance, spread, out=task_freedom, where=spread > 0)

@@ -36,8 +36,8 @@ OVERLAP = 0.5
 DRAW_SPREAD = 0.1
 # Change of MCC per unit of accuracy for two equal classes, used if every prediction is right.
 EQUAL_CLASSES_SLOPE = 2.0
-EXACT = 1e-12
-"""Scores differing less than this from those of an integer matrix were computed from it."""
+EXACT_DIFFERENCE_MAX = 1e-12
+"""Largest difference of a score from that of the integer matrix from which it was computed."""
 _SCORES = operator.itemgetter("MCC", "Acc", "F1")
 
 
@@ -48,7 +48,7 @@ class Cells(NamedTuple):
     """MCC as claimed; -0.0 is replaced by 0.0."""
     variance: Floats
     """Variance of the score, in squared MCC."""
-    seeds: Floats
+    seed_variance: Floats
     """The part of `variance` that is estimated from scores by seed; 0 if these are unknown."""
     freedom: int
     """Degrees of freedom of that part: the number of seeds minus one."""
@@ -111,24 +111,25 @@ def cells_of(
     variance[sizes.multi_class] = _variance_of_more(
         sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
     )
-    seeds, known_count = _spread(submission, regime, benchmark)
+    seed_variances, known_count = _seed_variances(submission, regime, benchmark)
     if fit_count > 1:
         # The factor is the variance of a mean of correlated fits divided by that of one fit. If
         # scores by seed are known, their spread already has the part that fits do not share.
         variance = (
-            variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fit_count) + seeds
+            variance * np.where(seed_variances > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fit_count)
+            + seed_variances
         )
-    return Cells(mcc + 0.0, variance, seeds, fit_count - 1, known_count == len(mcc))
+    return Cells(mcc + 0.0, variance, seed_variances, fit_count - 1, known_count == len(mcc))
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
     """Return the numbers of right predictions in the smaller and larger class that fit scores best.
 
     The scores may be means over several fits, so the numbers need not be integers. All arguments
-    and results are arrays of one shape. rho is the
-    number of right predictions in the larger class minus that in the smaller one. Accuracy and
-    macro-F1 allow two tables (the formula in `statistics.binary` solved for rho), of which the one
-    with the closer MCC is chosen; results are limited by the sizes of the classes.
+    and results are arrays of one shape. rho is the number of right predictions in the larger class
+    minus that in the smaller one. Accuracy and macro-F1 allow two tables (the formula in
+    `statistics.binary` solved for rho), of which the one with the closer MCC is chosen; results are
+    limited by the sizes of the classes.
     """
     mcc, acc, f1 = (np.asarray(part, dtype=float) for part in mean)
     n = small + large
@@ -177,16 +178,16 @@ def _integer_counts(
     small, large = (np.rint(part) for part in correct_counts)
     mcc_of_counts = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large
-    is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT
-    is_exact &= np.abs((small + large) / n - means.acc) <= EXACT
+    is_exact = np.abs(mcc_of_counts - means.mcc) <= EXACT_DIFFERENCE_MAX
+    is_exact &= np.abs((small + large) / n - means.acc) <= EXACT_DIFFERENCE_MAX
     if not is_exact.all():
-        widths = reported_triples(
+        reported_by_task = reported_triples(
             {task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1
         )
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
             task = benchmark.task_ids[int(sizes.two_class[index])]
-            confusion_matrix = recovered_table(classes, widths[task])
+            confusion_matrix = recovered_table(classes, reported_by_task[task])
             small[index], large[index] = (
                 confusion_matrix.small_correct,
                 confusion_matrix.large_correct,
@@ -253,7 +254,9 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
     return np.asarray(slope * slope * share * (1 - share) / total)
 
 
-def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
+def _seed_variances(
+    submission: Submission, regime: str, benchmark: Benchmark
+) -> tuple[Floats, int]:
     """Return the variance of each task's mean over seeds, and for how many tasks it is known.
 
     An unknown variance is 0.

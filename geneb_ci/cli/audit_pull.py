@@ -28,10 +28,10 @@ from geneb_ci.github.audit_ready import (
 )
 from geneb_ci.github.audit_steps import (
     deliver_outcome,
-    open_again,
     open_audit,
     propose_record,
     rerun_order,
+    restart_fix,
 )
 from geneb_ci.github.audit_targets import pull_to_audit, row_to_audit
 from geneb_ci.github.one_line import decode, encode
@@ -81,7 +81,7 @@ def open_command(
             say(f"no open pull request has the label {report.AUDIT_LABEL}")
             return Exit.CLEAN
         order = open_audit(github, layout, target, relay, say)
-    line = encode(order, open_again(order))
+    line = encode(order, restart_fix(order))
     echo(line)
     set_output("order", line)
     set_output("number", str(target.number))
@@ -102,7 +102,7 @@ def publish_command(file: Path, repo: str | None) -> int:
     commitment = commit(read_submission(file))
     with connect(repo) as github:
         head = github.main().sha
-        committed_at, _ = audits.publish(github, head, commitment.sha256, ())
+        committed_at, _ = audits.publish_commitment(github, head, commitment.sha256, ())
     say(f"commitment {commitment.sha256}, public since {committed_at} as a status of {head}")
     echo(f"--committed-at {committed_at} --shown-on {head}")
     say(next_line(published_command(commitment, file, committed_at, head)))
@@ -138,7 +138,7 @@ def job_command(**machine: Any) -> int:
     refuse_tokens()
     order = _order()
     outcome = rerun_order(order, find_layout(Path.cwd()), machine_of(machine), say)
-    line = encode(outcome, open_again(order))
+    line = encode(outcome, restart_fix(order))
     for output_line in hub_jobs.outcome_lines(line, order.nonce):
         echo(output_line)
     set_output("outcome", line)

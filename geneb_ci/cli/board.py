@@ -13,7 +13,7 @@ import click
 from geneb_ci.api import build, trust
 from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
 from geneb_ci.board.confusion import recovered_tables
-from geneb_ci.board.page import INDEX, POLICY, delete_former_scripts, write_page
+from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
@@ -96,7 +96,9 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
         def end_headers(self) -> None:
             """Add the headers of every response."""
             # frame-ancestors cannot be set in a page's own <meta> tag.
-            self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
+            self.send_header(
+                "Content-Security-Policy", f"{SECURITY_POLICY}; frame-ancestors 'none'"
+            )
             self.send_header("Cross-Origin-Resource-Policy", "same-origin")
             self.send_header("Cross-Origin-Opener-Policy", "same-origin")
             self.send_header("Referrer-Policy", "no-referrer")

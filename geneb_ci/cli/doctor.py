@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from geneb_ci import __version__
-from geneb_ci.cli.repository import space_name
 from geneb_ci.cli.shared import ALL_LINES, OLD_JSON, STDOUT, Output, format_option, width, write
 from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
@@ -65,7 +64,9 @@ def doctor_command(
     if repo is not None and hub_job:
         return show_job_levels(repo)
     if repo is not None:
-        space_id = space_name(space) if space else ""
+        from geneb_ci.publish.session import require_space
+
+        space_id = require_space(space) if space else ""
         return check_settings(repo, space_id, as_json=format_ == "json", prints_all=prints_all)
     if space is not None or hub_job or format_ == "json":
         option = "--space" if space is not None else "--hub-job" if hub_job else "--format json"

@@ -12,7 +12,7 @@ from geneb_ci.github.settings import diagnosis
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.init.new_app import make_app
 from geneb_ci.init.new_board import apply_settings, has_rows, new_board, require_path
-from geneb_ci.init.new_repository import BoardAnswers, answers, first_commit, is_changed
+from geneb_ci.init.new_repository import BoardAnswers, answers, is_changed, make_first_commit
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 
@@ -89,11 +89,11 @@ def init_command(
         echo("nothing was written: this was a dry run")
         return Exit.CLEAN
     board.write(force=force)
-    if first_commit(folder):
+    if make_first_commit(folder):
         echo("made the first commit")
     elif is_changed(folder):
         echo("merge the changes by a pull request: until then they have no effect")
-    if not force and board.differs:
+    if not force and board.has_differing_files:
         echo(
             "  fix: compare your files with the new ones, or overwrite them: geneb-ci init --force",
             err=True,

@@ -22,9 +22,9 @@ from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.registry import FOLDER
 from geneb_ci.models.scaffold import (
     CONFIG,
-    FORMATS,
     TOKENIZER_CONFIG,
     TOKENIZER_FILES,
+    WEIGHT_FILES,
     AuthorFacts,
     HubModel,
     Pooling,
@@ -263,7 +263,7 @@ def _name_on_hub(reply: object, requested: str) -> str:
     return str(reply) if is_name else requested
 
 
-_READ_FILES = (CONFIG, TOKENIZER_CONFIG, *(index_name for _, index_name in FORMATS))
+_READ_FILES = (CONFIG, TOKENIZER_CONFIG, *(index_name for _, index_name in WEIGHT_FILES))
 """Files of a repository whose content is read."""
 
 

@@ -55,7 +55,7 @@ from geneb_ci.publish.generation import LEDGER, Generation, source_of
 from geneb_ci.publish.git import GitRepository, WrongRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import (
-    AS_PUBLISHED,
+    AS_PUBLISHED_FIX,
     PublishIntent,
     RollbackIntent,
     as_published,
@@ -202,7 +202,7 @@ def rollback_command(generation: str, space: str | None, *, is_as_published: boo
             repository, past_generation.manifest.source_commit
         )
         if rebuilt_generation is None:
-            echo(f"  fix: {AS_PUBLISHED}", err=True)
+            echo(f"  fix: {AS_PUBLISHED_FIX}", err=True)
             return code
         require_same_generation(past_generation.manifest, rebuilt_generation)
         former_generation = rebuilt_generation

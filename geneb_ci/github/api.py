@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github import errors as waiting
+from geneb_ci.github import errors
 from geneb_ci.github.errors import NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
     REPORT_FIX,
@@ -64,7 +64,7 @@ STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
 
 
-class OpenList(NamedTuple):
+class PullListing(NamedTuple):
     """The open pull requests; `unreadable` are those with invalid data in GitHub's answer."""
 
     pulls: list[Pull]
@@ -72,7 +72,7 @@ class OpenList(NamedTuple):
     unreadable: list[UnreadablePull]
 
     def require_all(self, consequence: str) -> None:
-        """Raise UnexpectedReply if a pull request cannot be read; begin with `consequence`."""
+        """Raise UnexpectedReply, beginning with `consequence`, if a pull request cannot be read."""
         if self.unreadable:
             pull = self.unreadable[0]
             raise UnexpectedReply(
@@ -104,12 +104,12 @@ class GitHub:
     """A client of one GitHub repository."""
 
     def __init__(
-        self, wire: Wire, author: int = ACTIONS_BOT, verdicts: "VerdictIdentity | None" = None
+        self, wire: Wire, author: int = ACTIONS_BOT, verdict_app: "VerdictIdentity | None" = None
     ) -> None:
         self.wire = wire
         self.author = author
         """Id of the account of our token."""
-        self.verdicts = verdicts
+        self.verdict_app = verdict_app
         """The App that sets the status of a verdict; None if the token's own account sets it."""
         self._trees: dict[str, Tree] = {}
         self.conversations: dict[int, Conversation] = {}
@@ -124,10 +124,10 @@ class GitHub:
 
     def __exit__(self, *_error: object) -> None:
         self.wire.close()
-        if self.verdicts is not None and self.verdicts.wire is not None:
-            self.verdicts.wire.close()
+        if self.verdict_app is not None and self.verdict_app.wire is not None:
+            self.verdict_app.wire.close()
 
-    def open_pulls(self) -> OpenList:
+    def open_pulls(self) -> PullListing:
         """Return the open pull requests to the default branch, the last updated first.
 
         Pull requests to other branches are omitted, because a verdict is about the default branch.
@@ -136,7 +136,7 @@ class GitHub:
         listing = self.all_open_pulls()
         return listing._replace(pulls=[pull for pull in listing.pulls if pull.is_to_main])
 
-    def all_open_pulls(self) -> OpenList:
+    def all_open_pulls(self) -> PullListing:
         """Return the open pull requests to any branch; one request per 100.
 
         A pull request that moves between pages during reading is returned once.
@@ -149,7 +149,7 @@ class GitHub:
             for pull in readable:
                 pulls.setdefault(self._require_not_renamed(pull).number, pull)
             unreadable_by_number |= {pull.number: pull for pull in unreadable}
-        return OpenList(list(pulls.values()), list(unreadable_by_number.values()))
+        return PullListing(list(pulls.values()), list(unreadable_by_number.values()))
 
     def main(self) -> Commit:
         """Return the head of the default branch; one request."""
@@ -235,7 +235,7 @@ class GitHub:
         our_issues = (issue for issue in self.issues() if is_account(issue.user, self.author))
         return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
-    def labelled(self, label: str) -> Iterator[int]:
+    def numbers_with_label(self, label: str) -> Iterator[int]:
         """Yield the numbers of issues and pull requests with a label, the newest first.
 
         One request per 100; at most 1,000.
@@ -269,10 +269,10 @@ class GitHub:
         Raises UsageProblem if an App sets the status of verdicts and gave no token.
         """
         wire = self.wire
-        if context == STATUS_CONTEXT and self.verdicts is not None:
-            wire = self.verdicts.require_wire()
-        short = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
-        body = {"state": state, "description": short, "context": context}
+        if context == STATUS_CONTEXT and self.verdict_app is not None:
+            wire = self.verdict_app.require_wire()
+        characters = [c if c <= BMP_LAST else "\ufffd" for c in description[:DESCRIPTION_MAX]]
+        body = {"state": state, "description": "".join(characters), "context": context}
         return parsed(Status, wire.send("POST", f"/statuses/{sha}", body), "the status")
 
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
@@ -284,7 +284,7 @@ class GitHub:
     def accepts(self, status: StatusState) -> bool:
         """Whether the ruleset accepts a status as a verdict, by the account that set it."""
         creator = status.creator.id if status.creator is not None else None
-        return self.verdicts is None or creator == self.verdicts.account
+        return self.verdict_app is None or creator == self.verdict_app.account
 
     def statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit, the latest first; one request per 100."""
@@ -416,7 +416,7 @@ def connect(
     """
     name = repository or environment.get("GITHUB_REPOSITORY") or ""
     if name and not re.fullmatch(REPOSITORY, name):
-        raise UsageProblem(f"{name!r} is not a repository", "pass --repo OWNER/NAME")
+        raise UsageProblem(f"{name!r} is not the name of a repository", "pass --repo OWNER/NAME")
     token = environment.get("GH_TOKEN") or environment.get("GITHUB_TOKEN")
     if not token:
         raise UsageProblem(
@@ -426,8 +426,8 @@ def connect(
     if not name:
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE)
-    verdicts = None
+    connection = Wire(token, name, api.rstrip("/"), errors.PATIENCE)
+    verdict_app = None
     if account := environment.get(VERDICT_BOT):
         if not account.isascii() or not account.isdigit():
             raise UsageProblem(
@@ -435,6 +435,6 @@ def connect(
                 "set it to what `gh api users/SLUG[bot] --jq .id` prints for the App of this board",
             )
         app_token = environment.get(VERDICT_TOKEN)
-        app_wire = Wire(app_token, name, api.rstrip("/"), waiting.PATIENCE) if app_token else None
-        verdicts = VerdictIdentity(int(account), app_wire)
-    return GitHub(connection, ACTIONS_BOT if author is None else author, verdicts)
+        app_wire = Wire(app_token, name, api.rstrip("/"), errors.PATIENCE) if app_token else None
+        verdict_app = VerdictIdentity(int(account), app_wire)
+    return GitHub(connection, ACTIONS_BOT if author is None else author, verdict_app)

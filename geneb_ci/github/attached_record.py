@@ -47,10 +47,10 @@ class AttachedRecord(StrictModel):
         return {path: text.encode() for path, text in self.files.items()}
 
 
-def attach(github: GitHub, attached: AttachedRecord) -> None:
+def attach(github: GitHub, record: AttachedRecord) -> None:
     """Write a record into comments, unless they have it; one write for each 60,000 characters."""
-    number = attached.order.number
-    line = encode(attached, RETRY_FIX)
+    number = record.order.number
+    line = encode(record, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
     present_parts = _record_parts(github.comments(number), github.author).get(digest, [])
     for numbered_part in numbered_parts(line, PART_CHARACTERS):
@@ -59,7 +59,7 @@ def attach(github: GitHub, attached: AttachedRecord) -> None:
             github.add_comment(
                 number,
                 f"{MARKER}{digest} {numbered_part} -->\nThe signed record "
-                f"`{attached.record}` is in this comment, part {position}. To propose "
+                f"`{record.record}` is in this comment, part {position}. To propose "
                 f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
 
@@ -74,7 +74,7 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
     if not complete_lines:
         raise UsageProblem(
             f"no comment on #{number} has a signed record",
-            "name the pull request or the issue whose comment has it",
+            "pass the number of the pull request or issue whose comment has it",
         )
     subject = f"the record in the comments on #{number}"
     return decode(complete_lines[-1], AttachedRecord, subject, RETRY_FIX)

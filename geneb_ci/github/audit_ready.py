@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WRITER = "AUDIT_TOKEN"
-"""Secret of the job that proposes records; the job that signs has the secret `KEY_TEXT`."""
+"""Secret with the token of the job that proposes records; the job that signs has `KEY_TEXT`."""
 APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
 """Variable and secret of the board's App, with which the workflow gets the App's tokens."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
@@ -37,7 +37,7 @@ PROBED = "AUDIT_PROBED"
 ENVIRONMENT = "geneb-audit"
 VERDICT_ENVIRONMENT, VERDICT_KEY = "geneb-verdict", "VERDICT_APP_KEY"
 """Environment of the job that sets the status of verdicts, and its secret with the App's key."""
-_SECRET = "as the secret {} of the environment " + ENVIRONMENT
+_AS_SECRET = "as the secret {} of the environment " + ENVIRONMENT
 
 
 def require_machine() -> None:
@@ -65,7 +65,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
     if path is not None or (not key_text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
-    fix = "store the text of a private key of keys.json " + _SECRET.format(KEY_TEXT)
+    fix = "store the text of a private key of keys.json " + _AS_SECRET.format(KEY_TEXT)
     if not key_text:
         raise UsageProblem(f"{KEY_TEXT} is not set: there is no key to sign with", fix)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     else:
         return
     fix = f"merge its entry into leaderboard/policy/{KEYS_FILE}, or store another key "
-    raise UsageProblem(message, fix + _SECRET.format(KEY_TEXT))
+    raise UsageProblem(message, fix + _AS_SECRET.format(KEY_TEXT))
 
 
 def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:
@@ -105,7 +105,7 @@ def writer_of(repository: str | None, author: int | None = None) -> GitHub | Non
     writer = connect(repository, {**os.environ, "GH_TOKEN": token}, author)
     fix = (
         "make an App: geneb-ci init --app; or store a token that may write Contents and Pull "
-        f"requests, and that lasts for more than an hour, {_SECRET.format(WRITER)}; or delete "
+        f"requests, and that lasts for more than an hour, {_AS_SECRET.format(WRITER)}; or delete "
         "that secret: the signed record is then attached to a comment"
     )
     try:

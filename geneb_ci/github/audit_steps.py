@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 
 
-def open_again(order: AuditOrder) -> str:
+def restart_fix(order: AuditOrder) -> str:
     """Return the fix that starts an audit of a pull request or of a row of main again."""
     subject = f"row={order.model_id}" if order.is_on_main else f"pr={order.number}"
     return f"audit again: gh workflow run audit.yml -f {subject}"
@@ -111,7 +111,7 @@ def _order_with_draw(
             submission = read_submission(file)
             commitment = commit(submission)
             earlier_orders = audits.draws_of(github, target.number, commitment, say)
-            published_at, published_on = audits.publish(
+            published_at, published_on = audits.publish_commitment(
                 github, head, commitment.sha256, earlier_orders
             )
             say(f"commitment {commitment.sha256}, public since {published_at}")
@@ -172,7 +172,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     if repository.resolve("HEAD") != order.main_sha:
         raise UsageProblem(
             f"HEAD is not the commit {order.main_sha}, for which the audit was ordered",
-            f"git checkout {order.main_sha}",
+            f"run git checkout {order.main_sha}",
         )
     repository.run(
         *("-c", "credential.helper=", "fetch", "--quiet", "--depth=1", "--no-tags"),
@@ -184,7 +184,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
         if blob_id(raw) != file.blob or len(raw) > BYTES_MAX:
             raise Tampered(
                 f"{file.path} is not the file that the commitment of the audit names",
-                open_again(order),
+                restart_fix(order),
             )
         bytes_by_path[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_folders(layout))
@@ -253,29 +253,29 @@ def _deliver(
     writer = _writer(github, is_needed=not line, say=say)
     if not line:
         raise AuditRefused(
-            "the run ended without an outcome", f"read its log, then {open_again(order)}"
+            "the run ended without an outcome", f"read its log, then {restart_fix(order)}"
         )
-    outcome = decode(line, AuditOutcome, "the outcome", open_again(order))
+    outcome = decode(line, AuditOutcome, "the outcome", restart_fix(order))
     _require_same_repository(github, order)
     if outcome.plan != order.plan:
         raise AuditRefused(
-            "the plan of the outcome differs from that of the audit order", open_again(order)
+            "the plan of the outcome differs from that of the audit order", restart_fix(order)
         )
     if not audits.is_published(github, order):
         raise AuditRefused(
             "GitHub shows no status with the commitment of this audit that was set at "
             f"{order.plan.committed_at}",
-            open_again(order),
+            restart_fix(order),
         )
     with _main_with_row(github, layout, order, {}) as (audited, row):
         folder, root = audits_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
         signing = Signing(audited.layout, signer, folder, say, shown_on)
         signing.sign_start(order.plan, order.number)
-        path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
-        verification = _verify(find_layout(root), path, open_again(order))
-        paths = [file.relative_to(root).as_posix() for file in sorted(path.parent.iterdir())]
-        signed = {
+        record_path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
+        verification = _verify(find_layout(root), record_path, restart_fix(order))
+        paths = [file.relative_to(root).as_posix() for file in sorted(record_path.parent.iterdir())]
+        signed_files = {
             name: (root / name).read_text() for name in paths if name not in audited.main.files
         }
     pull = None if order.is_on_main else github.pull(order.number)
@@ -284,31 +284,31 @@ def _deliver(
     attached = AttachedRecord(
         format_version="1.0",
         order=order,
-        record=path.stem,
+        record=record_path.stem,
         verdict="agrees" if agrees else "differs",
         is_whole=agrees and pull is not None and pull.head.sha == order.head_sha,
-        files=signed,
+        files=signed_files,
     )
-    subject = f"audit {path.stem} of #{order.number}: {outcome.verdict}"
+    subject = f"audit {record_path.stem} of #{order.number}: {outcome.verdict}"
     if writer is None:
         attach(github, attached)
-        step = (
+        next_step = (
             "Its signed record is in a comment below. A maintainer proposes it in a checkout of "
             f"main: {code(f'geneb-ci audit propose {order.number}')}."
         )
         say(f"{subject}; its record is attached")
-        return label, audits.record_text(order, verification, outcome.verdict, step)
+        return label, audits.record_text(order, verification, outcome.verdict, next_step)
     with writer:
         number = _propose(writer, attached, audited.commit, row)
     audits.set_state_label(github, number, label)
     _close(github, attached, is_open=pull is None or pull.state == "open")
-    step = (
+    next_step = (
         f"Merge #{number}, which has this row and its record, and replaces this pull request."
         if attached.is_whole
         else f"#{number} has only the record; merge it, so that this draw counts."
     )
     say(f"{subject}; pull request #{number} has its record")
-    return label, audits.record_text(order, verification, outcome.verdict, step)
+    return label, audits.record_text(order, verification, outcome.verdict, next_step)
 
 
 def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:

@@ -70,7 +70,7 @@ class AuditOrder(StrictModel):
         return self.plan.commitment.model_id
 
 
-def publish(
+def publish_commitment(
     github: GitHub, sha: str, digest: str, earlier_orders: Iterable[AuditOrder]
 ) -> tuple[str, str | None]:
     """Set the status that publishes a commitment, unless it exists.
@@ -139,19 +139,21 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
         raise Tampered(f"{subject} cannot be read: {error.message}", _RESTORE_FIX) from error
 
 
-def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
+def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> list[AuditOrder]:
     """Return earlier draws for the model of a commitment, from comments on audited pull requests.
 
     The same model has the same id, weights, code or claims. Pull request `number` and all others,
-    open or closed, with a label of an audit are read; of these, the newest 500, and `note` gets a
+    open or closed, with a label of an audit are read; of these, the newest 500, and `say` gets a
     message if there are more. Raises the errors of `earlier_orders`.
     """
     audited_numbers: set[int] = set()
     for label in AUDIT_STATES:
-        audited_numbers.update(itertools.islice(github.labelled(label), AUDITED_PULLS_MAX + 1))
+        audited_numbers.update(
+            itertools.islice(github.numbers_with_label(label), AUDITED_PULLS_MAX + 1)
+        )
     other_numbers = sorted(audited_numbers - {number}, reverse=True)
     if len(other_numbers) > AUDITED_PULLS_MAX:
-        note(
+        say(
             f"draws of the newest {AUDITED_PULLS_MAX} audited pull requests are read, not of "
             "older ones"
         )
@@ -160,8 +162,8 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     identity = identity_of(commitment)
     orders = [
         order
-        for each_number in (number, *numbers_read)
-        for order in earlier_orders(github, each_number)
+        for pull_number in (number, *numbers_read)
+        for order in earlier_orders(github, pull_number)
     ]
     github.conversations.clear()  # nothing that is written later may rest on them
     return [

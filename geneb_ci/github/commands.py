@@ -16,30 +16,31 @@ from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, Comm
 from geneb_ci.render.plain import visible
 
 _COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
-_RIGHTS = frozenset({"admin", "write"})
-# Commands of people without rights that are read in each sweep; after more, they are passed over.
+_WRITE_PERMISSIONS = frozenset({"admin", "write"})
 REFUSED_MAX = 5
+"""Number of refused commands after which a new verdict stores `seen`, so none is read again."""
 
 
 def read_commands(
     github: GitHub,
     numbers: Sequence[int],
     command_state: CommandState,
-    rights: dict[str, bool],
+    may_write_by_login: dict[str, bool],
     comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
     """Return the commands after the newer comments, and whether a new verdict should store `seen`.
 
-    `numbers` are the pull requests that share one head commit, and `command_state` has their
-    earlier commands. The id of the last comment should be stored if so many comments were read that
-    the next sweep had better begin after it. `comments_by_pull` has all comments on pull requests
-    that were read one by one. `rights` caches, by login, who may write: comments do not show that,
-    because GitHub hides private memberships. Costs one request for each new author of a command,
-    and one for each 100 comments that are not read yet. Raises UnexpectedReply if there are more
-    comments than can be read.
+    `seen` is the id of the last comment that was read. It should be stored if so many comments were
+    read that the next sweep should begin after it. `numbers` are the pull requests that share one
+    head commit, and `command_state` has their earlier commands. `comments_by_pull` has all comments
+    on pull requests that were read one by one. `may_write_by_login` caches who may write: comments
+    do not show that, because GitHub hides private memberships.
+
+    Costs one request for each new author of a command, and one for each 100 comments that are not
+    read yet. Raises UnexpectedReply if there are more comments than can be read.
     """
     new_state = command_state
-    after = max(
+    last_id = max(
         command_state.seen,
         command_state.command.comment if command_state.command is not None else 0,
     )
@@ -47,7 +48,7 @@ def read_commands(
     should_store_seen = False
     for number in numbers:
         conversation = github.conversations.get(number)
-        may_lack_some = conversation is not None and _may_lack_comments(conversation, after)
+        may_lack_some = conversation is not None and _may_lack_comments(conversation, last_id)
         should_store_seen |= may_lack_some
         is_read = conversation is not None and not may_lack_some
         if number in comments_by_pull:
@@ -56,22 +57,22 @@ def read_commands(
             comments += conversation.latest if conversation and is_read else github.comments(number)
     refused_count = 0
     for comment in sorted(comments, key=lambda comment: comment.id):
-        if comment.id <= after or is_account(comment.user, github.author):
+        if comment.id <= last_id or is_account(comment.user, github.author):
             continue
         command = _command_in(comment)
-        if command is not None and _may_write(github, command.login, rights):
+        if command is not None and _may_write(github, command.login, may_write_by_login):
             new_state = new_state.after(command)
         elif command is not None:
             refused_count += 1
-        after = comment.id
-    return new_state._replace(seen=after), should_store_seen or refused_count > REFUSED_MAX
+        last_id = comment.id
+    return new_state._replace(seen=last_id), should_store_seen or refused_count > REFUSED_MAX
 
 
-def _may_lack_comments(conversation: Conversation, after: int) -> bool:
+def _may_lack_comments(conversation: Conversation, last_id: int) -> bool:
     """Whether there may be unread comments between the last verdict and the last comments."""
     if conversation.number_of_comments <= len(conversation.latest):
         return False
-    return not conversation.latest or min(comment.id for comment in conversation.latest) > after
+    return not conversation.latest or min(comment.id for comment in conversation.latest) > last_id
 
 
 def _command_in(comment: Comment) -> Command | None:
@@ -94,10 +95,10 @@ def _command_in(comment: Comment) -> Command | None:
     return Command(comment=comment.id, name=command_name, login=login, reason=reason)
 
 
-def _may_write(github: GitHub, login: str, rights: dict[str, bool]) -> bool:
-    if login not in rights:
+def _may_write(github: GitHub, login: str, may_write_by_login: dict[str, bool]) -> bool:
+    if login not in may_write_by_login:
         try:
-            rights[login] = github.permission(login) in _RIGHTS
+            may_write_by_login[login] = github.permission(login) in _WRITE_PERMISSIONS
         except (NotFound, MissingScope):  # no collaborator, or the token may not ask
-            rights[login] = False
-    return rights[login]
+            may_write_by_login[login] = False
+    return may_write_by_login[login]

@@ -68,8 +68,8 @@ def read_verdict(body: str) -> PullVerdict | None:
     except (ValidationError, binascii.Error):
         return None
     # Another version may have written it and may have other rules; its commands stay valid.
-    places = {rule: count for rule, count in verdict.places.items() if rule in BY_ID}
-    return verdict.model_copy(update={"places": places})
+    rule_counts = {rule: count for rule, count in verdict.places.items() if rule in BY_ID}
+    return verdict.model_copy(update={"places": rule_counts})
 
 
 def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
@@ -102,40 +102,44 @@ def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) 
     return None
 
 
-def rank_section(pull: PullVerdict) -> str:
+def rank_section(verdict: PullVerdict) -> str:
     """Return the section on rank and neighbours of a row without errors; "" if there is none."""
     section_parts = []
-    if pull.comparison is not None:
-        section_parts.append(_categories(pull.comparison))
-    if pull.standings:
-        section_parts.append(_regimes(pull.standings))
-    if pull.neighbour is not None:
-        section_parts.append(_neighbour_text(pull.neighbour))
+    if verdict.comparison is not None:
+        section_parts.append(_category_table(verdict.comparison))
+    if verdict.standings:
+        section_parts.append(_regime_table(verdict.standings))
+    if verdict.neighbour is not None:
+        section_parts.append(_neighbour_text(verdict.neighbour))
     section = "\n### Rank on the board\n\n" + "\n".join(section_parts) if section_parts else ""
-    return section + (_audit_section(pull.audit) if pull.audit is not None else "")
+    return section + (_audit_section(verdict.audit) if verdict.audit is not None else "")
 
 
-def _categories(table: RowComparison) -> str:
-    headings = [_column(number, name, table.best) for number, name in enumerate(table.models)]
-    head = [f"{cell(table.metric)}, {cell(table.regime)}", *headings]
-    rows = [[cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in table.categories]
+def _category_table(comparison: RowComparison) -> str:
+    headings = [
+        _heading(number, name, comparison.best) for number, name in enumerate(comparison.models)
+    ]
+    head = [f"{cell(comparison.metric)}, {cell(comparison.regime)}", *headings]
+    rows = [
+        [cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in comparison.categories
+    ]
     return _table(head, rows)
 
 
-def _column(number: int, model: str, best: str) -> str:
+def _heading(number: int, model: str, best: str) -> str:
     if number == 0:
         return "this row, the best" if model == best else "this row"
-    near = "near" if number <= _SIMILAR_ROWS else ""
-    words = ", ".join(word for word in (near, "best" if model == best else "") if word)
+    near_word = "near" if number <= _SIMILAR_ROWS else ""
+    words = ", ".join(word for word in (near_word, "best" if model == best else "") if word)
     return f"{words}: {cell(model)}"
 
 
-def _regimes(standings: Sequence[RowStanding]) -> str:
+def _regime_table(standings: Sequence[RowStanding]) -> str:
     columns = [
         ["regime", *(cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
-        ["rank", *map(_rank, standings)],
-        ["previous rank", *map(_previous_rank, standings)],
+        ["rank", *map(_rank_text, standings)],
+        ["previous rank", *map(_previous_rank_text, standings)],
     ]
     if any(standing.decided is not None for standing in standings):
         columns += [
@@ -147,13 +151,13 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
                 "significantly worse than",
                 *(_decided_count(standing, "worse_than") for standing in standings),
             ],
-            ["could be best in", *map(_best_in, standings)],
+            ["could be best in", *map(_best_in_text, standings)],
         ]
     head, *rows = zip(*columns, strict=True)
     return _table(head, rows)
 
 
-def _rank(standing: RowStanding) -> str:
+def _rank_text(standing: RowStanding) -> str:
     decided = standing.decided
     decided_range = (
         f" (range {decided.rank_low} to {decided.rank_high})" if decided is not None else ""
@@ -165,12 +169,12 @@ def _decided_count(standing: RowStanding, side: str) -> str:
     return "unknown" if standing.decided is None else plural(getattr(standing.decided, side), "row")
 
 
-def _best_in(standing: RowStanding) -> str:
+def _best_in_text(standing: RowStanding) -> str:
     decided = standing.decided
     return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
-def _previous_rank(standing: RowStanding) -> str:
+def _previous_rank_text(standing: RowStanding) -> str:
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
@@ -200,26 +204,27 @@ def _audit_section(audit: AuditEstimate) -> str:
     )
 
 
-def comment(pull: PullVerdict, repository: str) -> str:
+def comment(verdict: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
     `repository` is the address of the board's repository for git, since a contributor's `origin`
     is a fork. The comment lists errors and warnings, then the row's rank, then notes.
     """
     findings = [
-        replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
+        replace(listed.finding, file=listed.file or "this pull request")
+        for listed in verdict.findings
     ]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(pull) + _head(pull, repository),
-        rank_section(pull),
-        _footer(pull),
+        marker_line(verdict) + _head(verdict, repository),
+        rank_section(verdict),
+        _footer(verdict),
     )
     characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    urgent_blocks, unlisted = _blocks(pull, urgent, characters_left)
-    note_blocks, unlisted_notes = _blocks(pull, notes, characters_left - len(urgent_blocks))
-    unlisted += unlisted_notes + sum(pull.places.values()) - len(findings)
+    urgent_blocks, unlisted = _blocks(verdict, urgent, characters_left)
+    note_blocks, unlisted_notes = _blocks(verdict, notes, characters_left - len(urgent_blocks))
+    unlisted += unlisted_notes + sum(verdict.places.values()) - len(findings)
     omission_text = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
         if unlisted
@@ -228,22 +233,22 @@ def comment(pull: PullVerdict, repository: str) -> str:
     return f"{head}{urgent_blocks}{middle}{note_blocks}{omission_text}{foot}"
 
 
-def _head(pull: PullVerdict, repository: str) -> str:
-    model = code(pull.model) if pull.model else "No submission"
-    sha = code(pull.head_sha[:_SHA_DIGITS])
-    step = next_step(pull)
-    if pull.outcome is PullOutcome.CHANGES_NEEDED:
+def _head(verdict: PullVerdict, repository: str) -> str:
+    model = code(verdict.model) if verdict.model else "No submission"
+    sha = code(verdict.head_sha[:_SHA_DIGITS])
+    step = next_step(verdict)
+    if verdict.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (
-        f"## geneb-ci: {TITLES[pull.outcome]}\n\n"
-        f"{model} at commit {sha}: {pull.counts}.\n\n**Next step.** {step}\n"
-        f"{_command_text(pull)}"
+        f"## geneb-ci: {TITLES[verdict.outcome]}\n\n"
+        f"{model} at commit {sha}: {verdict.counts}.\n\n**Next step.** {step}\n"
+        f"{_command_text(verdict)}"
     )
 
 
-def _command_text(pull: PullVerdict) -> str:
+def _command_text(verdict: PullVerdict) -> str:
     """Return the text on commands of maintainers; "" if they gave none."""
-    commands = [command for command in (pull.dispute, pull.command) if command is not None]
+    commands = [command for command in (verdict.dispute, verdict.command) if command is not None]
     sentences = [
         _COMMAND_TEXTS[command.name].format(
             code(command.login), code(command.reason), code("/recheck")
@@ -253,21 +258,21 @@ def _command_text(pull: PullVerdict) -> str:
     return f"\n{' '.join(sentences)}\n" if sentences else ""
 
 
-def _rules_text(pull: PullVerdict) -> str:
+def _rules_text(verdict: PullVerdict) -> str:
     """Return the command that explains a rule, and links to the rules in a verdict."""
-    linked_rules = list(pull.places)[:_LINKS_MAX]
+    linked_rules = list(verdict.places)[:_LINKS_MAX]
     links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in linked_rules)
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
 
 
-def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:
-    return fitting_blocks(finding_blocks(by_rule(list(findings)), pull.places), room)
+def _blocks(verdict: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:
+    return fitting_blocks(finding_blocks(by_rule(list(findings)), verdict.places), room)
 
 
-def _footer(pull: PullVerdict) -> str:
-    digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in pull.files]
+def _footer(verdict: PullVerdict) -> str:
+    digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in verdict.files]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
-        f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(pull)}. "
-        f"Base commit: {code(pull.base_sha[:_SHA_DIGITS])}.\n"
+        f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(verdict)}. "
+        f"Base commit: {code(verdict.base_sha[:_SHA_DIGITS])}.\n"
     )

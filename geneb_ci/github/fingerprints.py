@@ -59,7 +59,7 @@ def rivals(
     return tuple(sorted(listed_rivals, key=lambda rival: rival.number))
 
 
-def numbers(rivals: Iterable[Rival]) -> list[int]:
+def pull_numbers(rivals: Iterable[Rival]) -> list[int]:
     """Return the numbers of the pull requests, each once."""
     return sorted({rival.number for rival in rivals})
 

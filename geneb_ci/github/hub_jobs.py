@@ -33,6 +33,7 @@ LOG_TRIES = 3  # a log may lag behind its Job
 LOG_LINE_MAX = 4000
 """Maximum characters of a line of the log, because the Hub cuts longer lines."""
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600}
+"""Seconds in each unit of time by which the Hub prices machines."""
 SCRIPT = """\
 set -eu
 command -v bwrap >/dev/null || { apt-get -qq update && apt-get -qq install -y bubblewrap; } >&2
@@ -46,7 +47,7 @@ exec tools/audit-job requirements/dev.txt
 PROBE_SCRIPT = f"{SCRIPT.rstrip()} doctor\n"
 """The script of a Job that shows which levels of the sandbox work in it."""
 PROBE_SECONDS = 1800
-_LEVEL = re.compile(r"\s*(\d)  [^:]+: yes")
+_LEVEL_LINE = re.compile(r"\s*(\d)  [^:]+: yes")
 _LOG_TAIL_LINES = 20  # lines of a failed Job's log that are shown
 
 
@@ -268,7 +269,7 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
 
 def levels_in(lines: Iterable[str]) -> list[int]:
     """Return the sandbox levels that work, according to lines that `geneb-ci doctor` printed."""
-    return sorted(int(match[1]) for match in map(_LEVEL.fullmatch, lines) if match is not None)
+    return sorted(int(match[1]) for match in map(_LEVEL_LINE.fullmatch, lines) if match is not None)
 
 
 def cheapest_flavor(client: Any) -> str:

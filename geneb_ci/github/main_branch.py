@@ -24,7 +24,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
 
-_ENTRY = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+_TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
 
 
 class Clone:
@@ -34,22 +34,27 @@ class Clone:
         self.repository = repository
         self._trees: dict[str, Tree] = {}
         self._commits: dict[str, Commit] = {}
+        self._merge_bases: dict[tuple[str, str], Commit] = {}
         self._blobs: dict[str, bytes] = {}
         """Bytes of files, by git object id."""
 
     def commit(self, revision: str) -> Commit:
-        """Return a commit by its name. Raises WrongRepository if there is none."""
+        """Return a commit by its name; read once. Raises WrongRepository if there is none."""
         if revision not in self._commits:
             sha, tree = self.repository.commit_and_tree(revision)
-            self._commits[sha] = Commit(sha=sha, tree=tree)
-            return self._commits[sha]
+            self._commits[revision] = self._commits[sha] = Commit(sha=sha, tree=tree)
         return self._commits[revision]
 
     def merge_base(self, base: str, head: str) -> Commit:
-        """Return the merge base of two commits. Raises UnexpectedReply if there is none.
+        """Return the merge base of two commits; read once. Raises UnexpectedReply without one.
 
         Raises BadRepository if a shallow clone does not have it.
         """
+        if (base, head) not in self._merge_bases:
+            self._merge_bases[base, head] = self._merge_base(base, head)
+        return self._merge_bases[base, head]
+
+    def _merge_base(self, base: str, head: str) -> Commit:
         merge_base = self.repository.run(
             "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
         )
@@ -68,20 +73,24 @@ class Clone:
             self._trees[sha] = tree_of(map(_listed_file, listing.split(b"\0")[:-1]))
         return self._trees[sha]
 
-    def prefetch(self, shas: Iterable[str]) -> None:
-        """Read files in one process of git; `blob` returns each of these and forgets it."""
+    def prefetch(self, blobs: Iterable[Blob]) -> None:
+        """Read files in one process of git, but no link and no file that is too large.
+
+        `blob` returns each of them and forgets it.
+        """
+        shas = (blob.sha for blob in blobs if _is_readable(blob))
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
         """Return the bytes of a file."""
         if sha not in self._blobs:
-            self.prefetch([sha])
+            self._blobs.update(self.repository.blobs([sha]))
         return self._blobs.pop(sha)
 
 
 def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     """Return path, mode, id and size of a file that git lists."""
-    match = _ENTRY.fullmatch(line)
+    match = _TREE_LINE.fullmatch(line)
     if match is None:
         raise UnexpectedReply(
             "git prints a line of its list of files in an unknown form", "update git"
@@ -91,7 +100,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes
 
 
-_CODE = f"{CODE}/"
+_CODE_PREFIX = f"{CODE}/"
 _CHECKOUT_FIX = "nothing was written; run this in a checkout of the base branch's head"
 
 
@@ -110,7 +119,7 @@ def layout_of_main(
         path: _local_bytes(root, path, main.files[path]) for path in sorted(main.digested_paths)
     }
     differing_paths = [path for path, raw in bytes_by_path.items() if raw is None]
-    differing_code = next((path for path in differing_paths if path.startswith(_CODE)), None)
+    differing_code = next((path for path in differing_paths if path.startswith(_CODE_PREFIX)), None)
     if differing_code is not None and note is not None:
         note(
             f"{differing_code} differs from main: to get the verdict of main's rules, merge main "
@@ -122,12 +131,12 @@ def layout_of_main(
         yield find_layout(root)
         return
     if isinstance(reader, Clone):
-        blobs = (main.files[path] for path in differing_paths if not path.startswith(_CODE))
-        reader.prefetch(blob.sha for blob in blobs if _is_readable(blob))
+        paths = (path for path in differing_paths if not path.startswith(_CODE_PREFIX))
+        reader.prefetch(main.files[path] for path in paths)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as folder_name:
         folder = Path(os.path.realpath(folder_name))
         for path, raw in bytes_by_path.items():
-            if path.startswith(_CODE):
+            if path.startswith(_CODE_PREFIX):
                 continue
             content = _fetched_bytes(reader, main.files[path]) if raw is None else raw
             if content is not None:
@@ -146,7 +155,7 @@ def changed_main(layout: Layout, main: Main, changes: Mapping[str, bytes]) -> It
         folder = Path(os.path.realpath(folder_name))
         for path in main.digested_paths:
             file = layout.root / path
-            if not path.startswith(_CODE) and path not in changes and file.is_file():
+            if not path.startswith(_CODE_PREFIX) and path not in changes and file.is_file():
                 _write(folder, path, file.read_bytes())
         for path, raw in changes.items():
             _write(folder, path, raw)
@@ -175,7 +184,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
     """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
-        if folder == CODE or folder.startswith(_CODE):
+        if folder == CODE or folder.startswith(_CODE_PREFIX):
             continue
         for file in (root / folder).iterdir():
             if file.is_file() and f"{folder}/{file.name}" not in main.files:

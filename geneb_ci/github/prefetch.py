@@ -79,7 +79,7 @@ class _File(ReplyModel):
     text: str | None
 
 
-class _Closed(ReplyModel):
+class _ClosedPulls(ReplyModel):
     nodes: list[Annotated[HeadStatus | None, lenient(None)]]
 
 
@@ -125,7 +125,7 @@ def passing_outside_main(
         f"c: pullRequests(states: CLOSED, first: {CLOSED_PULLS}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
-    for answer in _answers(github, [field], _CLOSED_FRAGMENT, _Closed).values():
+    for answer in _answers(github, [field], _CLOSED_FRAGMENT, _ClosedPulls).values():
         statuses += [
             _without_foreign_status(github, pull) for pull in answer.nodes if pull is not None
         ]

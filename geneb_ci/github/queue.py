@@ -30,7 +30,7 @@ from geneb_ci.render.plain import visible
 
 # An event is answered in two minutes. After this time it was lost, and the next sweep may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
-RULES_MAX = 2
+NAMED_RULES_MAX = 2  # rules that a reason names
 ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited before the merge.
 AUDIT_WEIGHT = 10.0
@@ -156,19 +156,21 @@ def read_queue(github: GitHub) -> Queue:
     pulls, unreadable = github.open_pulls()
     prefetch_conversations(github, [pull.number for pull in pulls])
     waits, heads = known_waits(github), numbers_by_head(pulls)
-    readings = []
+    pulls_with_facts = []
     for pull in pulls:
         conversation = github.conversations.get(pull.number)
         state = conversation.state if conversation is not None else None
         first_number = heads[pull.head.sha][0]
         verdict = result_or_error(verdict_on, github, pull)
-        readings.append((pull, PullFacts(verdict, state, waits.get(pull.number), first_number)))
-    return replace(queue(readings, github.wire.now), unreadable=tuple(unreadable))
+        pulls_with_facts.append(
+            (pull, PullFacts(verdict, state, waits.get(pull.number), first_number))
+        )
+    return replace(queue(pulls_with_facts, github.wire.now), unreadable=tuple(unreadable))
 
 
-def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
+def queue(pulls_with_facts: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
     """Return the queue, sorted by who has to act, then the oldest first."""
-    rows = [_row(pull, facts, now) for pull, facts in readings]
+    rows = [_row(pull, facts, now) for pull, facts in pulls_with_facts]
     turns = list(Turn)
     rows.sort(
         key=lambda row: (turns.index(row.turn), -_age_or_infinite(row.age_seconds), row.number)
@@ -230,7 +232,7 @@ def _next_action(
     if verdict is None:
         return _action_without_verdict(pull, facts, idle)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
-        reason = first_and_more(failed_rules(verdict.places), RULES_MAX)
+        reason = first_and_more(failed_rules(verdict.places), NAMED_RULES_MAX)
         return NextAction(Turn.CONTRIBUTOR, QueueStep.ASK, "wait for new commits", reason)
     return _audit_action(pull, verdict) or _decision(verdict, is_draft=pull.draft)
 
@@ -305,7 +307,7 @@ def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
         (verdict.outcome is PullOutcome.NEEDS_MAINTAINER, _review(verdict)),
         (verdict.effect == AUDIT_RECORD, _merge("merge: its records verify")),
         (
-            verdict.command_state.in_force is not None,
+            verdict.command_state.dispute_in_force is not None,
             _look("settle the dispute, then comment /recheck"),
         ),
         (verdict.level == TrustLevel.DISPUTED, _look("close it: an audit of these bytes differs")),

@@ -18,7 +18,7 @@ from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import (
     NO_VERDICT,
     GitHub,
-    OpenList,
+    PullListing,
     numbers_by_head,
 )
 from geneb_ci.github.commands import read_commands
@@ -32,7 +32,7 @@ from geneb_ci.github.errors import (
     result_or_error,
     with_advice,
 )
-from geneb_ci.github.fingerprints import numbers, rivals
+from geneb_ci.github.fingerprints import pull_numbers, rivals
 from geneb_ci.github.main_branch import further_folders, layout_of_main
 from geneb_ci.github.prefetch import (
     passing_outside_main,
@@ -54,14 +54,14 @@ from geneb_ci.github.verdict.model import (
     PULLS_MAX,
     SUCCESS,
     CommandState,
+    FailedPull,
     Fingerprint,
     GroupVerdict,
     PullHead,
     PullVerdict,
-    Trouble,
     Verdicts,
 )
-from geneb_ci.github.verdict.verdict_line import shortened_verdict
+from geneb_ci.github.verdict.verdict_line import shortened_verdicts
 from geneb_ci.github.waiting_list import Wait, is_due, known_waits
 from reference_harness.formats.text import Say
 
@@ -112,7 +112,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     return pull
 
 
-def pull_of(open_list: OpenList, head_sha: str) -> Pull:
+def pull_of(open_list: PullListing, head_sha: str) -> Pull:
     """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged. Raises
@@ -183,7 +183,7 @@ class OpenPulls:
     """Pull requests that need a verdict."""
     stale: list[PullHead] = field(default_factory=list)
     """Heads with a passing status that is not about the present state of main."""
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[FailedPull] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     """Numbers of pull requests that need not wait any more."""
     problems: list[GenebError] = field(default_factory=list)
@@ -252,7 +252,7 @@ class OpenPulls:
 
     def note_wait(self, number: int, head_sha: str, reason: str) -> None:
         """Note that a pull request has no verdict, and why."""
-        self.troubles.append(Trouble.of(number, head_sha, reason))
+        self.troubles.append(FailedPull.of(number, head_sha, reason))
         if number in self.progress.states:
             self.progress.note([number], PullState.FAILED)
 
@@ -291,7 +291,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         return _sweep_result(github, open_pulls, verdicts, groups)
 
 
-def _read_sweep(github: GitHub, open_pulls: OpenPulls, open_list: OpenList) -> list[str]:
+def _read_sweep(github: GitHub, open_pulls: OpenPulls, open_list: PullListing) -> list[str]:
     """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
         open_pulls.waits = known_waits(github)
@@ -346,7 +346,7 @@ def _sweep_result(
         troubles=open_pulls.troubles,
         settled=sorted(set(open_pulls.settled)),
     )
-    verdict = shortened_verdict(sweep_result.verdict)
+    verdict = shortened_verdicts(sweep_result.verdict)
     progress = open_pulls.progress
     progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
     progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)
@@ -464,9 +464,9 @@ def _verdict_and_commands(
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}
-    pull_numbers = open_pulls.numbers_with_head[pull.head.sha]
+    numbers_with_head = open_pulls.numbers_with_head[pull.head.sha]
     current_commands, should_store_seen = read_commands(
-        github, pull_numbers, earlier_commands, open_pulls.rights, comments_by_pull
+        github, numbers_with_head, earlier_commands, open_pulls.rights, comments_by_pull
     )
     return (
         earlier_verdict,
@@ -486,7 +486,7 @@ def _is_current(
         return False
     if earlier_verdict.fingerprint is None:
         return True
-    rival_numbers = numbers(
+    rival_numbers = pull_numbers(
         rivals(earlier_verdict.fingerprint, open_pulls.passing_with_other_heads(pull))
     )
     return rival_numbers == earlier_verdict.rivals

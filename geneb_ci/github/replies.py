@@ -332,7 +332,7 @@ def parsed(type_: type[T], body: Any, subject: str) -> T:
 
 
 class UnreadablePull(NamedTuple):
-    """A pull request with invalid data in a list; only its number is known."""
+    """A pull request with invalid data in GitHub's list; its number is known."""
 
     number: int
     head_sha: str | None

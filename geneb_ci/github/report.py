@@ -24,10 +24,10 @@ from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import (
     PENDING,
     CommandName,
+    FailedPull,
     GroupVerdict,
     PullOutcome,
     PullVerdict,
-    Trouble,
     Verdicts,
 )
 from geneb_ci.github.waiting_list import update_waits
@@ -123,7 +123,7 @@ class NoSuchLabel(UsageProblem):
 def write(
     github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...] = ()
 ) -> Iterator[WriteResult]:
-    """Write all that a verdict says, and yield the result of each pull request.
+    """Write the verdicts and the list of those that wait; yield the result of each pull request.
 
     First the statuses that no longer hold are set to pending, then the verdicts are written, then
     the list of waiting pull requests. An error about one of them does not stop the others, but a
@@ -160,7 +160,7 @@ def write(
             settled.append(pull.number)
             problem = written.problem
             if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
-                troubles.append(Trouble.of(pull.number, pull.head_sha, problem.message))
+                troubles.append(FailedPull.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
         yield WriteResult(first_and_more(unwritten), "", None, limit)
     if troubles or verdict.settled:
@@ -235,7 +235,9 @@ def publish(
     label_error: NoSuchLabel | None = None
     is_labelled = False
     try:
-        is_labelled = _label(github, verdict.number, conversation.labels, LABELS[verdict.outcome])
+        is_labelled = _set_label(
+            github, verdict.number, conversation.labels, LABELS[verdict.outcome]
+        )
     except NoSuchLabel as problem:
         label_error = problem
     if _has_new_audit_command(verdict, our_comment):
@@ -287,7 +289,7 @@ def _conversation(github: GitHub, number: int) -> Conversation:
     )
 
 
-def _label(github: GitHub, number: int, present_labels: Collection[str], label: str) -> bool:
+def _set_label(github: GitHub, number: int, present_labels: Collection[str], label: str) -> bool:
     """Set our label on a pull request, in at most one write; return whether one was needed.
 
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all

@@ -84,10 +84,10 @@ class SweepProgress:
         if self.is_group:
             return []
         outcomes = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())
-        return [outcomes, self._counts] if outcomes else [self._counts]
+        return [outcomes, self._counts_text] if outcomes else [self._counts_text]
 
     @property
-    def _counts(self) -> str:
+    def _counts_text(self) -> str:
         count = len(self.states)
         if not count:
             return "no pull request is open to main"

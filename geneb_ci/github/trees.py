@@ -78,12 +78,12 @@ def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -
             "the repository has too many files: remove those that do not belong to it",
         )
     roots = (*INPUTS, CODE, *more_paths)
-    relevant = frozenset(
+    digested_paths = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
     )
-    lines = (f"{files[path].mode} {files[path].sha} {path}\n" for path in sorted(relevant))
+    lines = (f"{files[path].mode} {files[path].sha} {path}\n" for path in sorted(digested_paths))
     digest = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-    return Main(commit.sha, files, digest, relevant)
+    return Main(commit.sha, files, digest, digested_paths)
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def read_proposal(reader: GitReader, head: str, folders: RepositoryFolders, main
         files, is_truncated=is_base_cut or is_head_cut, folders=folders, outdated_paths=outdated
     )
     blob_by_path = {**main_files, **{path: files_at_head.get(path) for path in paths}}
-    head_files = {path: blob for path, blob in blob_by_path.items() if blob is not None}
-    return Proposal(base.sha, change, head_files)
+    merged_files = {path: blob for path, blob in blob_by_path.items() if blob is not None}
+    return Proposal(base.sha, change, merged_files)
 
 
 def read_blob(reader: GitReader, blob: Blob) -> bytes | Fault:

@@ -16,7 +16,7 @@ from pydantic import Field
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered, result_or_error
 from geneb_ci.github.one_line import decode, packed_text
-from geneb_ci.github.verdict.model import OPEN_MAX, TROUBLE_MAX, Number, Text, Trouble
+from geneb_ci.github.verdict.model import FAILED_REASON_MAX, OPEN_MAX, FailedPull, Number, Text
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -110,7 +110,7 @@ def is_due(wait: Wait | None, head_sha: str, now: dt.datetime) -> bool:
 
 def waits_after(
     earlier_waits: dict[int, Wait],
-    troubles: Iterable[Trouble],
+    troubles: Iterable[FailedPull],
     settled: Iterable[int],
     now: dt.datetime,
 ) -> dict[int, Wait]:
@@ -130,14 +130,14 @@ def waits_after(
         waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
-            reason=visible(trouble.reason, TROUBLE_MAX),
+            reason=visible(trouble.reason, FAILED_REASON_MAX),
             tries=tries,
             until=f"{now + wait_time:%Y-%m-%dT%H:%M:%SZ}",
         )
     return dict(sorted(waits.items())[:WAITS_MAX])
 
 
-def update_waits(github: GitHub, troubles: Iterable[Trouble], settled: Iterable[int]) -> None:
+def update_waits(github: GitHub, troubles: Iterable[FailedPull], settled: Iterable[int]) -> None:
     """Write the list after a run if it has changed: one request, and at most one write."""
     waiting_list = read_waits(github)
     waits = waits_after(waiting_list.waits, troubles, settled, github.wire.now)

@@ -176,7 +176,7 @@ def _seconds_of_limit(refusal: Refusal, patience: Patience) -> float | None:
 
 
 PER_PAGE = 100  # GitHub's largest page
-LOG = "GENEB_GITHUB_LOG"
+LOG_VARIABLE = "GENEB_GITHUB_LOG"
 """Variable with the path of a file that gets each request and its answer as JSON."""
 _LOGGED_HEADERS = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
 _SUCCESSES = range(200, 300)
@@ -227,7 +227,7 @@ class Wire:
         """Time when that hour ends, according to the last answer."""
         self._skew = dt.timedelta(0)
         """Time by GitHub's clock minus time by ours."""
-        self._log = os.environ.get(LOG, "")
+        self._log = os.environ.get(LOG_VARIABLE, "")
 
     def close(self) -> None:
         """Close the connection."""
@@ -310,7 +310,7 @@ class Wire:
         try:
             status, headers, reply_text = requester.requestJson(verb, url, parameters, {}, body)
             self._note_limits(headers)
-            reply_body = _json(reply_text)
+            reply_body = _parsed_json(reply_text)
             if self._log:
                 address = Requester.add_parameters_to_url(url, dict(parameters))
                 _log_request(Path(self._log), verb, address, body, status, headers, reply_body)
@@ -364,7 +364,7 @@ def _log_request(
         file.write(json.dumps(line) + "\n")
 
 
-def _json(reply_text: str) -> Any:
+def _parsed_json(reply_text: str) -> Any:
     if not reply_text:
         return None
     try:

@@ -5,7 +5,7 @@ the next call starts another.
 
 The harness fits probes on numbers that an extractor chose, on which the duration of a fit depends:
 with a constant column or values of very different size, it iterates up to its maximum. So the
-process is stopped at `FACTOR` times the duration of a slow but honest task of this shape.
+process is stopped at `LIMIT_FACTOR` times the duration of a slow but honest task of this shape.
 """
 
 import contextlib
@@ -55,7 +55,10 @@ class TaskSource:
 
 
 def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
-    """Return the source of a benchmark's tasks. Raises UsageProblem when it needs a folder."""
+    """Return the source of a benchmark's tasks.
+
+    Raises UsageProblem if the benchmark needs a folder of task data, and `data` is None.
+    """
     if data is None:
         if not is_practice(benchmark.sha256):
             raise UsageProblem(
@@ -66,8 +69,8 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
     return TaskSource(data.resolve(), definition)
 
 
-FACTOR = 2
-"""Factor from the honest maximum to a limit, for machines slower than the measured one."""
+LIMIT_FACTOR = 2
+"""Ratio of a limit to the largest honest use that was measured, since other machines are slower."""
 FLOPS = 1e9
 """Operations per second of one core: a matrix times a vector in float64 reaches 1 to 3e9."""
 STEP_SECONDS = 3e-4
@@ -76,11 +79,11 @@ FLOPS_A_VALUE = 4
 """Operations of one step per value of the matrix and per class: loss and gradient each multiply and
 add once."""
 STEPS_RECORD = 1000
-"""Limit of the stock solver; unscaled features of many models reach it."""
+"""Maximum steps of the solver of record; unscaled features of many models reach it."""
 STEPS_OPTIMUM = 100
 """Time to solve the probe of a receipt to its optimum, in steps of the stock solver: 2 to 33 were
 measured with 256 to 4,096 columns (`make bench-harness`)."""
-STEPS_STOPS = 96 * 96 // 2
+STEPS_STOPPING_POINTS = 96 * 96 // 2
 """Steps of the fits that search for stopping points: 96 fits, of 1 to 96 steps."""
 FEW_SHOT_FITS = 10
 """Number of few-shot fits: two regimes with five seeds each."""
@@ -88,20 +91,20 @@ FEW_SHOT_STEPS = 600
 """Maximum steps of one few-shot fit and its probe at the optimum together."""
 FEW_SHOT_SEQUENCES = 10
 """Training sequences per class of a few-shot fit."""
-FEW_SHOT_TIMES = 4
-"""Number of copies with noise of each few-shot fit, as a multiple of `copies`."""
+FEW_SHOT_COPY_FACTOR = 4
+"""Number of noisy copies of each few-shot fit, as a multiple of that of the full fit."""
 NOISE_FLOPS = 40
 """Operations per value to draw and add noise."""
 START_SECONDS = 15
 """Time to start the harness and each worker: 2 to 4 s were measured."""
 START_MIB = 512
 """Memory of the harness and of each worker before any matrix: 180 to 250 MiB were measured."""
-MATRICES = 8
+MATRICES_A_WORKER = 8
 """Number of float64 matrices in a worker: embeddings, noise, their sum, splits, solver matrices."""
 WALL_FACTOR = 10
 """Seconds on the clock per CPU second, because other programs may use most of the processor."""
-THREADS = 64
-"""Number of threads of the harness and of each worker: array libraries start some per core."""
+THREADS_MAX = 64
+"""Maximum threads of the harness and of each worker: array libraries start some per core."""
 CLASSES_UNKNOWN = 40
 """Number of classes assumed for a task whose classes are not listed: no task of GENEB has more."""
 
@@ -131,7 +134,7 @@ class ScoringLimits(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The numbers on which the cost of scoring a task depends."""
+    """The numbers that determine the cost of scoring a task."""
 
     rows: int
     """Number of embeddings."""
@@ -144,35 +147,37 @@ def scoring_limits(
     shape: Shape, copies: int, workers: int, options: ScoringOptions = COMPUTED_LIMITS
 ) -> ScoringLimits:
     """Return the limits of scoring one task, with `copies` noisy copies and `workers` processes."""
-    seconds = options.seconds or round(FACTOR * honest_seconds(shape, copies, workers))
-    matrix_mib = MATRICES * shape.rows * shape.width * 8 // MIB
-    memory = (workers + 1) * START_MIB + FACTOR * workers * matrix_mib
+    seconds = options.seconds or round(LIMIT_FACTOR * honest_seconds(shape, copies, workers))
+    matrix_mib = MATRICES_A_WORKER * shape.rows * shape.width * 8 // MIB
+    memory = (workers + 1) * START_MIB + LIMIT_FACTOR * workers * matrix_mib
     return ScoringLimits(
         seconds=seconds,
         memory_mib=options.memory_mib or memory,
         wall_seconds=WALL_FACTOR * seconds,
-        processes=THREADS * (workers + 1),
+        processes=THREADS_MAX * (workers + 1),
     )
 
 
 def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
-    """Return the maximum CPU seconds that an honest matrix of this shape takes."""
-    columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
-    steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
-    full_seconds = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
-    fit_count = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
+    """Return the maximum CPU seconds in which honest embeddings of this shape are scored."""
+    coefficients = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
+    steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPPING_POINTS
+    full_seconds = steps * (FLOPS_A_VALUE * shape.rows * coefficients / FLOPS + STEP_SECONDS)
+    fit_count = FEW_SHOT_FITS * (1 + FEW_SHOT_COPY_FACTOR * copies)
     sequences = FEW_SHOT_SEQUENCES * shape.classes
-    fit_seconds = FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * columns / FLOPS + STEP_SECONDS)
+    fit_seconds = FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * coefficients / FLOPS + STEP_SECONDS)
     noise_seconds = fit_count * NOISE_FLOPS * shape.rows * shape.width / FLOPS
     return (1 + workers) * START_SECONDS + full_seconds + fit_count * fit_seconds + noise_seconds
 
 
 STAGE = "scoring"
-SECONDS, WALL = "scoring_seconds", "scoring_wall_seconds"
-MEMORY, PROCESSES = "scoring_memory_mib", "scoring_processes"
+SECONDS_LIMIT, WALL_LIMIT = "scoring_seconds", "scoring_wall_seconds"
+MEMORY_LIMIT, PROCESSES_LIMIT = "scoring_memory_mib", "scoring_processes"
+"""Names of the limits in errors and records."""
 TICK = 0.1
 """Seconds between two checks of the limits."""
 KILL_SECONDS = 5.0
+"""Time that a process has to end by itself, and then to die of a signal."""
 ADDRESS_SLACK = 8192 * MIB
 """Address space beyond the limit of memory: libraries reserve it for each core and use little."""
 FILE_BYTES = 1 << 30
@@ -181,7 +186,7 @@ READ_BYTES = 1 << 16
 """Bytes of an answer that are read at once."""
 ANSWER_BYTES = 1 << 20
 """Longest answer: a message names at most some sequences."""
-LOG_SHOWN = 2000
+LOG_BYTES_SHOWN = 2000
 """Number of bytes, from the end of the log, that a message shows."""
 EMBEDDING_ERRORS = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
@@ -233,10 +238,10 @@ class HarnessProcess:
     def call(
         self, arguments: Sequence[str], task: str = "", limits: ScoringLimits | None = None
     ) -> ResourceUse:
-        """Run one command; with `limits` it scores the embeddings of `task`.
+        """Run one command; give `limits` to one that scores the embeddings of `task`.
 
-        Raises LimitExceeded or ResultRefused, which name task, stage and limit, for an error that
-        the embeddings cause; NothingChecked, with the harness's message, for any other error.
+        Raises LimitExceeded if it exceeds a limit, ResultRefused if the embeddings cannot be scored
+        (both name the task), and NothingChecked, with the harness's message, for any other error.
         """
         process = self._started()
         call = _Call(process, task, limits)
@@ -272,7 +277,7 @@ class HarnessProcess:
         log = b""
         if self._log is not None:
             self._log.seek(0)
-            log = self._log.read()[-LOG_SHOWN:]
+            log = self._log.read()[-LOG_BYTES_SHOWN:]
         log_text = log.decode(errors="backslashreplace").strip()
         return log_text.removeprefix("error: ") or f"code {process.returncode}"
 
@@ -337,26 +342,35 @@ class _Call:
         threads = sum(member.threads for member in tree)
         wall_seconds = time.monotonic() - self._started_at
         if used_memory > memory_max:
-            raise self._limit_error(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
+            raise self._limit_error(
+                MEMORY_LIMIT, f"it used more than {self._limits.memory_mib} MiB"
+            )
         if seconds > self._limits.seconds:
             raise self._limit_error(
-                SECONDS, f"it took more than {self._limits.seconds} s of CPU time"
+                SECONDS_LIMIT, f"it took more than {self._limits.seconds} s of CPU time"
             )
         if wall_seconds > self._limits.wall_seconds:
-            raise self._limit_error(WALL, f"it ran longer than {self._limits.wall_seconds} s")
+            raise self._limit_error(WALL_LIMIT, f"it ran longer than {self._limits.wall_seconds} s")
         if threads > self._limits.processes:
-            raise self._limit_error(PROCESSES, f"it had more than {self._limits.processes} threads")
+            raise self._limit_error(
+                PROCESSES_LIMIT, f"it had more than {self._limits.processes} threads"
+            )
 
-    def error(self, arguments: Sequence[str], fault: str, message: str | None) -> Exception:
-        """Return the exception for an answer that is an error."""
+    def error(self, arguments: Sequence[str], error_class: str, message: str | None) -> Exception:
+        """Return the exception for an error of the harness, whose class is `error_class`."""
         message_text = str(message)
         if self._limits is None:
             return _harness_error(arguments, message_text)
-        if fault == OUT_OF_MEMORY:
-            return self._limit_error(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
-        if fault == WORKER_DIED and self.used.seconds > NEAR_LIMIT_SHARE * self._limits.seconds:
-            return self._limit_error(SECONDS, f"it took {self._limits.seconds} s of CPU time")
-        if fault in EMBEDDING_ERRORS:
+        if error_class == OUT_OF_MEMORY:
+            return self._limit_error(
+                MEMORY_LIMIT, f"it needs more than {self._limits.memory_mib} MiB"
+            )
+        if (
+            error_class == WORKER_DIED
+            and self.used.seconds > NEAR_LIMIT_SHARE * self._limits.seconds
+        ):
+            return self._limit_error(SECONDS_LIMIT, f"it took {self._limits.seconds} s of CPU time")
+        if error_class in EMBEDDING_ERRORS:
             return _with_stage(
                 ResultRefused(
                     f"task {self._task}: the embeddings cannot be scored: {message_text}",
@@ -382,7 +396,7 @@ def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]
 
 
 def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
-    """Set limits that the kernel enforces on a process and its children, should a check fail."""
+    """Set limits that the kernel enforces on a process, and on its later children, at any time."""
     used_seconds = round(processes.cpu_seconds(pid))
     resource_limits = {
         resource.RLIMIT_CPU: used_seconds + limits.seconds + 1,

@@ -51,8 +51,8 @@ RIGHTS = {
     "statuses": "write",
 }
 """Permissions of the App, for pull requests with records and for statuses of verdicts."""
-KEY_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
-"""By environment: the name of the secret that contains the App's key."""
+SECRET_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
+"""Name of the secret that contains the App's key, by environment."""
 _PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
@@ -62,7 +62,7 @@ and Commit statuses of the repositories that you install it on.</p>
 <button>Go to GitHub</button>
 </form>
 """
-_APP_MADE = """<!doctype html>
+_APP_MADE_PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci</title>
 <p>GitHub made the App. Go back to the terminal.</p>
 """
@@ -96,6 +96,8 @@ def manifest(repository: str, redirect: str) -> dict[str, Any]:
 def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
     """Make an App by a maintainer's clicks, store its id and key, and return the App.
 
+    Once it is installed, main accepts verdicts only from the App.
+
     Return None after a dry run. Raises UsageProblem if the key cannot be stored, the ruleset cannot
     be set, or nobody clicks in time; ForgeProblem if GitHub fails.
     """
@@ -116,14 +118,14 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
                 f"the App {app.slug} was made, but its key was not stored: {error.message}",
                 f"delete the App at {app.html_url}, {error.fix}, and run this command again",
             ) from error
-        say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_NAMES)}")
+        say(f"made the App {app.slug}; stored its key in {' and '.join(SECRET_NAMES)}")
         restrict_verdicts(client, app, say)
     return app
 
 
 def require_environments(client: SettingsClient) -> None:
     """Raise UsageProblem if an environment for the key is missing or already has a key."""
-    for environment, secret_name in KEY_NAMES.items():
+    for environment, secret_name in SECRET_NAMES.items():
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
             raise UsageProblem(
@@ -133,7 +135,7 @@ def require_environments(client: SettingsClient) -> None:
         if client.get(f"{path}/secrets/{secret_name}", "Environments: read") is not None:
             raise UsageProblem(
                 f"the environment {environment} already has the key of an App",
-                f"to make another App, first delete it: gh secret delete {secret_name} "
+                f"to make another App, first delete that key: gh secret delete {secret_name} "
                 f"--env {environment}",
             )
         _public_key(client, path)
@@ -143,7 +145,7 @@ def store_key(client: SettingsClient, app: NewApp) -> None:
     """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
     from github.PublicKey import encrypt
 
-    for environment, secret_name in KEY_NAMES.items():
+    for environment, secret_name in SECRET_NAMES.items():
         path = f"/environments/{environment}"
         key = _public_key(client, path)
         secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
@@ -167,8 +169,8 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
     say(f"install the App only on {client.wire.repository}: {app.html_url}/installations/new")
     if not _wait_for_installation(client, app, say):
         say(
-            "the App is not installed yet; as soon as it is, make main accept verdicts only from "
-            f"it: {commands}"
+            "the App is not installed yet; as soon as it is, run these commands, so that main "
+            f"accepts verdicts only from the App: {commands}"
         )
         return
     try:
@@ -223,7 +225,7 @@ def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
 
 
 def app_of_code(client: SettingsClient, code: str) -> NewApp:
-    """Return the App for a code, with its key.
+    """Return the App that GitHub made for a code, with its key.
 
     Raises ForgeProblem if GitHub fails, and UsageProblem for an invalid code or the code of another
     owner's App, since another account of this machine could send such a code.
@@ -265,15 +267,15 @@ class ManifestPage:
         """Return the page with the manifest, whose button leads to GitHub."""
         owner, _ = self.repository.split("/")
         account = f"/organizations/{owner}" if self.is_organisation else ""
-        app = manifest(self.repository, f"{self.address}/made")
+        app_manifest = manifest(self.repository, f"{self.address}/made")
         return _PAGE.format(
-            name=html.escape(app["name"]),
+            name=html.escape(app_manifest["name"]),
             action=html.escape(f"{_site()}{account}/settings/apps/new?state={self.state}"),
-            manifest=html.escape(json.dumps(app)),
+            manifest=html.escape(json.dumps(app_manifest)),
         )
 
-    def take(self, query: str) -> bool:
-        """Store the code of a query; return whether it is valid, with our `state`."""
+    def store_code(self, query: str) -> bool:
+        """Store the code in a query if the query has our `state`; return whether it was stored."""
         parameters = {name: texts[-1] for name, texts in parse_qs(query).items()}
         code = parameters.get("code", "")
         is_ours = secrets.compare_digest(parameters.get("state", "").encode(), self.state.encode())
@@ -306,8 +308,8 @@ def _serving(manifest_page: ManifestPage) -> Iterator[HTTPServer]:
             path, _, query = self.path.partition("?")
             if path == "/":
                 self._answer(HTTPStatus.OK, manifest_page.page())
-            elif path == "/made" and manifest_page.take(query):
-                self._answer(HTTPStatus.OK, _APP_MADE)
+            elif path == "/made" and manifest_page.store_code(query):
+                self._answer(HTTPStatus.OK, _APP_MADE_PAGE)
             else:
                 self._answer(HTTPStatus.NOT_FOUND, "")
 

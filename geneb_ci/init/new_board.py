@@ -32,7 +32,7 @@ from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.init.new_repository import (
     PRACTICE_ROW,
     BoardAnswers,
-    Placing,
+    FileStatus,
     PlannedFile,
     benchmark_bytes,
     files_of,
@@ -50,12 +50,12 @@ from geneb_ci.init.new_repository import (
 )
 from reference_harness.formats.text import Say
 
-AFTER_PUSH = "main-"
+AFTER_PUSH_PREFIX = "main-"
 """Beginning of the ids of settings that would refuse the first push, so they are set after it."""
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
-AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
+AUDIT_KEY, KEYS_GITIGNORE = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
-MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
+MEASURING_MODULES = ("numpy", "scipy", "sklearn", "threadpoolctl")
 """Modules of the extra `mini`, which measuring the practice row needs."""
 NO_ROW_FIX = (
     "pip install 'geneb-ci[mini]', then run this command again; or put your own row into "
@@ -66,7 +66,7 @@ HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 @dataclass(frozen=True)
 class NewBoard:
-    """The plan of a new board: the files, the key and the first row to write into a folder."""
+    """The plan of a new board: which files, key and first row are written into a folder."""
 
     folder: Path
     answers: BoardAnswers
@@ -85,7 +85,8 @@ class NewBoard:
         )
         yield from plan_lines(self.plan, force=force)
         yield from (
-            f"  delete it yourself, not of this version  {name}" for name in self.outdated_files
+            f"  delete it yourself, this version has no such file  {name}"
+            for name in self.outdated_files
         )
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
@@ -93,9 +94,9 @@ class NewBoard:
             yield f"  write  {ROW}, which the harness measures on this machine"
 
     @property
-    def differs(self) -> bool:
+    def has_differing_files(self) -> bool:
         """Whether an existing file differs from the file of the plan."""
-        return any(planned.placing is Placing.DIFFERS for planned in self.plan)
+        return any(planned.status is FileStatus.DIFFERS for planned in self.plan)
 
     def refuse_early(self) -> None:
         """Raise the errors that would otherwise stop `write` after the first file.
@@ -112,7 +113,7 @@ class NewBoard:
         if not has_commit(self.folder):
             for identity in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
                 git(existing, "var", identity)
-        missing_modules = [name for name in MEASURING if find_spec(name) is None]
+        missing_modules = [name for name in MEASURING_MODULES if find_spec(name) is None]
         if self.needs_row and missing_modules:
             message = (
                 f"{missing_modules[0]} is not installed, but measuring the practice row needs it"
@@ -176,7 +177,7 @@ def apply_settings(
         _create_space(client, say, say_error)
         _apply(
             client,
-            [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)],
+            [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH_PREFIX)],
             say_setting,
         )
         if client.has_main:
@@ -188,7 +189,7 @@ def apply_settings(
         client_after_push = SettingsClient(github.wire, answers.space, dry_run=dry_run)
         _apply(
             client_after_push,
-            [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)],
+            [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH_PREFIX)],
             say_setting,
         )
         if dry_run:
@@ -203,10 +204,10 @@ def apply_settings(
 
 def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
     for change in set_wrong_settings(client, diagnosis.diagnoses_of(client, settings)):
-        say(_line(client, change))
+        say(_change_line(client, change))
 
 
-def _line(client: SettingsClient, applied: AppliedSettings) -> str:
+def _change_line(client: SettingsClient, applied: AppliedSettings) -> str:
     ids = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {ids}: {applied.error}"
@@ -272,9 +273,9 @@ def has_rows(folder: Path) -> bool:
 
 def _write_key(folder: Path, answers: BoardAnswers) -> None:
     """Write a private key for audits, and the list of trusted keys that contains its public key."""
-    ignored = path_inside(folder, KEYS_IGNORED)  # independent of the .gitignore of the folder
-    ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ignored.write_text("*\n", encoding="utf-8")
+    gitignore = path_inside(folder, KEYS_GITIGNORE)  # independent of the .gitignore of the folder
+    gitignore.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    gitignore.write_text("*\n", encoding="utf-8")
     now = current_moment()
     owner = answers.maintainers.split()[0].removeprefix("@")
     trusted = _trusted_key(folder, AUDIT_KEY, owner, now)
@@ -307,7 +308,7 @@ def _write_row(folder: Path) -> None:
 def _measure(row: Path, record: Path) -> None:
     """Have the harness write a row and its run record.
 
-    It runs in the folder of the record, since it refuses to run in another board's folder.
+    The harness runs in the folder of the record, since it refuses to run in that of another board.
     """
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]

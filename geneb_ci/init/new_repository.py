@@ -35,12 +35,12 @@ from geneb_ci.render.plain import visible
 from reference_harness.formats.benchmark import Benchmark
 
 APPROVERS_MIN = 2
-"""Minimum number of accounts, so that one can approve the changes of another."""
+"""Minimum number of maintainers' accounts, so that one can approve the changes of another."""
 MAINTAINERS_FIX = (
     "write --maintainers @ORG/TEAM, or --maintainers @ONE --maintainers @TWO; for one person: "
     "--maintainers @ME --alone, which is weaker, since nobody else reviews the changes"
 )
-TOOLKIT = ("geneb_ci", "reference_harness")
+TOOLKIT_FOLDERS = ("geneb_ci", "reference_harness")
 """Folders with the code of the toolkit, which jobs run."""
 MAINTAINED_FILES = frozenset(
     {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
@@ -59,12 +59,12 @@ COPIED_FILES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "R
 """Shipped files that a board copies, besides those that its jobs need."""
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """Path of a file of the toolkit that a job runs or installs."""
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
-_OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
+_REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_CODE_OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
 _PLAIN_SPACE = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
 """Names of Spaces whose address as a site consists of the same letters."""
-FIRST_MESSAGE = "Set up the board"
-SECONDS_MAX = 600  # a push of 3 MB over a slow line
+FIRST_COMMIT_MESSAGE = "Set up the board"
+GIT_SECONDS_MAX = 600  # a push of 3 MB over a slow line
 _GIT_MESSAGE_MAX = 300  # characters of git's own words in a message of ours
 # A token is never an argument: git asks this helper, which reads it from the environment.
 _CREDENTIAL_HELPER = (
@@ -119,7 +119,7 @@ def answers(
     owners = " ".join(maintainers) or earlier_values.get("maintainers", "")
     is_alone = is_alone or (not maintainers and ALONE in earlier_values)
     completed = BoardAnswers(repo, space or earlier_values.get("space", repo), owners, is_alone)
-    if not _NAME.fullmatch(repo):
+    if not _REPOSITORY_NAME.fullmatch(repo):
         raise UsageProblem(
             f"--repo {repo!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
         )
@@ -132,7 +132,7 @@ def _require_approval(answers: BoardAnswers) -> None:
     """Raise UsageProblem unless each maintainer's changes can be approved by another one."""
     owners = answers.maintainers.split()
     for owner in owners:
-        if not _OWNER.fullmatch(owner):
+        if not _CODE_OWNER.fullmatch(owner):
             raise UsageProblem(f"--maintainers {owner!r} is not a code owner", MAINTAINERS_FIX)
     if answers.is_alone and len(owners) == 1 and "/" not in owners[0]:
         return
@@ -237,7 +237,7 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     if LICENSE not in files:  # a repository that this command wrote already has it
         files[LICENSE] = shipped("repository", "LICENSE").read_bytes()
     owners = shipped("repository", OWNERS).read_text("utf-8")
-    contact = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
+    contact_links = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
     return files | {
         "schemas/benchmark.json": benchmark,
         "leaderboard/index.html": shipped("page", "index.html").read_bytes(),
@@ -246,7 +246,7 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
         "leaderboard/README.md": template("space.md.in", template_values),
         OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers).encode(),
-        f"{FORMS}/config.yml": contact.replace("OWNER/geneb-ci", answers.repository).encode(),
+        f"{FORMS}/config.yml": contact_links.replace("OWNER/geneb-ci", answers.repository).encode(),
         ANSWERS_FILE: answers.text.encode(),
         "README.md": template("README.md.in", template_values),
         "SECURITY.md": template("SECURITY.md.in", template_values),
@@ -299,10 +299,11 @@ def template(file_name: str, values: dict[str, str]) -> bytes:
     return string.Formatter().vformat(text, (), values).encode()
 
 
-class Placing(enum.StrEnum):
-    """Result of comparing a planned file with the folder, which decides whether it is written."""
+class FileStatus(enum.StrEnum):
+    """How the folder's file compares with the planned one, which decides whether it is written."""
 
     WRITE = "write"
+    """The folder does not have the file."""
     SAME = "same"
     DIFFERS = "differs"
     MAINTAINED = "yours"
@@ -310,10 +311,10 @@ class Placing(enum.StrEnum):
 
 
 class PlannedFile(NamedTuple):
-    """One file of the plan."""
+    """A file that the plan may write, compared with the folder."""
 
     path: str
-    placing: Placing
+    status: FileStatus
     content: bytes
 
 
@@ -323,15 +324,15 @@ def plan_of(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
     Raises UsageProblem for a file that cannot be read, or a path that leads out of the folder.
     """
     return [
-        PlannedFile(path, _placing(root, path, content), content)
+        PlannedFile(path, _status(root, path, content), content)
         for path, content in sorted(files.items())
     ]
 
 
-def _placing(root: Path, path: str, content: bytes) -> Placing:
+def _status(root: Path, path: str, content: bytes) -> FileStatus:
     file = path_inside(root, path)
     if not file.exists():
-        return Placing.WRITE
+        return FileStatus.WRITE
     try:
         present_content = file.read_bytes()
     except OSError as error:
@@ -340,14 +341,14 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
             "move it away, and run this command again",
         ) from error
     if present_content == content:
-        return Placing.SAME
-    return Placing.MAINTAINED if path in MAINTAINED_FILES else Placing.DIFFERS
+        return FileStatus.SAME
+    return FileStatus.MAINTAINED if path in MAINTAINED_FILES else FileStatus.DIFFERS
 
 
 def outdated_files(root: Path, files: Iterable[str]) -> list[str]:
     """Return the paths of toolkit modules in the folder that this version does not have."""
     files_of_version = set(files)
-    modules = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
+    modules = (path for name in TOOLKIT_FOLDERS for path in sorted((root / name).rglob("*.py")))
     return [
         name
         for path in modules
@@ -376,7 +377,7 @@ def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> No
     Raises UsageProblem if a file cannot be written, or MachineFault if the disk is full.
     """
     for planned in plan:
-        if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):
+        if planned.status is FileStatus.WRITE or (force and planned.status is FileStatus.DIFFERS):
             file = path_inside(root, planned.path)
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -390,21 +391,23 @@ def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> No
 def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     """Return the lines of the plan: each file that differs, and the number of others by folder."""
     plan = list(plan)
-    file_counts = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
+    file_counts = Counter((planned.status, planned.path.partition("/")[0]) for planned in plan)
     lines = [
         f"  write  {name}{'/' if any(file.path.startswith(f'{name}/') for file in plan) else ''}"
         f"{f'  {count} files' if count > 1 else ''}"
-        for (placing, name), count in file_counts.items()
-        if placing is Placing.WRITE
+        for (status, name), count in file_counts.items()
+        if status is FileStatus.WRITE
     ]
     verb = "overwrite" if force else "keep, it differs"
-    lines += [f"  {verb}  {planned.path}" for planned in plan if planned.placing is Placing.DIFFERS]
+    lines += [
+        f"  {verb}  {planned.path}" for planned in plan if planned.status is FileStatus.DIFFERS
+    ]
     lines += [
         f"  keep, it is yours  {planned.path}"
         for planned in plan
-        if planned.placing is Placing.MAINTAINED
+        if planned.status is FileStatus.MAINTAINED
     ]
-    same_count = sum(planned.placing is Placing.SAME for planned in plan)
+    same_count = sum(planned.status is FileStatus.SAME for planned in plan)
     return [*lines, f"  {same_count} files exist already"] if same_count else lines
 
 
@@ -426,14 +429,14 @@ def git(
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS_MAX,
+            timeout=GIT_SECONDS_MAX,
             env={**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **environment},
         )
     except FileNotFoundError as error:
         raise UsageProblem("git is not installed", "install git") from error
     except subprocess.TimeoutExpired as error:
         raise UsageProblem(
-            f"{folder}: git {arguments[0]} took more than {SECONDS_MAX} s, and was stopped",
+            f"{folder}: git {arguments[0]} took more than {GIT_SECONDS_MAX} s, and was stopped",
             f"run git {arguments[0]} yourself to see why; then run this command again",
         ) from error
     if process.returncode not in accepted_codes:
@@ -452,14 +455,14 @@ def has_commit(folder: Path) -> bool:
     )
 
 
-def first_commit(folder: Path) -> bool:
+def make_first_commit(folder: Path) -> bool:
     """Commit all files if there is no commit yet; return whether a commit was made."""
     if has_commit(folder):
         return False
     if not (folder / ".git").exists():
         git(folder, "init", "--quiet", f"--initial-branch={MAIN}")
     git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", FIRST_MESSAGE)
+    git(folder, "commit", "--quiet", "--message", FIRST_COMMIT_MESSAGE)
     return True
 
 

@@ -24,16 +24,16 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
+_NOT_IN_ADDRESS = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
 FileName = Annotated[str, Field(pattern=FILE_NAME.pattern, max_length=200)]
-FileNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
+FileId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 
 
 class PublishedRun(StrictModel):
-    """Settings with which the published row was computed, even those that are errors."""
+    """Settings with which the published row was computed, mistaken ones included."""
 
     pooling: Text
     hidden_layer: Text
@@ -61,8 +61,8 @@ class WeightsSource(StrictModel):
     """Folder in the archive that contains the files."""
     files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
     """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
-    ids: dict[FileName, FileNumber] = {}  # noqa: RUF012 (pydantic copies it)
-    """Number of the file on Drive or Dataverse, by file name."""
+    ids: dict[FileName, FileId] = {}  # noqa: RUF012 (pydantic copies it)
+    """Id of the file on Drive, or its number on Dataverse, by file name."""
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
@@ -98,9 +98,7 @@ class WeightsSource(StrictModel):
             ),
             (
                 kind == "url"
-                and (
-                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
-                ),
+                and (_NOT_IN_ADDRESS.search(location) is not None or not _is_server(location)),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
@@ -108,8 +106,8 @@ class WeightsSource(StrictModel):
                 "folder is a folder in an archive, but no archive is named",
             ),
             (
-                bool(self.ids) and kind not in _BY_NUMBER,
-                f"only kinds {', '.join(_BY_NUMBER)} may have ids; found kind {kind!r}",
+                bool(self.ids) and kind not in _DOWNLOAD_PATHS,
+                f"only kinds {', '.join(_DOWNLOAD_PATHS)} may have ids; found kind {kind!r}",
             ),
             (
                 any(".." in name.split("/") for name in self.files),
@@ -229,6 +227,7 @@ class Candidate(StrictModel):
     """A possible description of the run that made the row, to be tried before an audit."""
 
     what: Text
+    """The change in words."""
     options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
     """The changes to `[run.options]`; empty if an extractor must be written."""
 
@@ -275,10 +274,10 @@ class ModelEntry(StrictModel):
     def _has_consistent_keys(self) -> Self:
         run, loading = self.run, self.loading
         option = run.options.get(_TRUST) if run is not None else None
-        code = loading.remote_code if loading is not None else None
-        if option is not None and code is not None and option != str(code).lower():
+        remote_code = loading.remote_code if loading is not None else None
+        if option is not None and remote_code is not None and option != str(remote_code).lower():
             raise ValueError(
-                f"remote_code is {str(code).lower()}, but the option {_TRUST} is {option}"
+                f"remote_code is {str(remote_code).lower()}, but the option {_TRUST} is {option}"
             )
         if bool(self.run_unknown) != bool(self.candidates):
             key = "candidates" if self.candidates else "run_unknown"
@@ -327,6 +326,7 @@ _FACTS = (
     "pretraining",
     *("embedding_dim", "licence", "max_tokens", "max_letters"),
 )
+"""Keys of an entry whose values rules and the board use."""
 
 
 class ReadEntry(NamedTuple):
@@ -359,14 +359,14 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
     """Return the https address of each file by its name; empty for files on the Hub.
 
     The address of a file in an archive is the archive's, `#` and the file's path in it. A file of
-    Drive or Dataverse without a number has no address and is left out.
+    Drive or Dataverse without an id has no address and is left out.
     """
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
     if weights.kind in {"huggingface", "none"}:
         return {}
     if weights.kind in {"gdrive", "dataverse"}:
-        pattern = _BY_NUMBER[weights.kind]
-        return {name: host + pattern.format(number) for name, number in weights.ids.items()}
+        path = _DOWNLOAD_PATHS[weights.kind]
+        return {name: host + path.format(file_id) for name, file_id in weights.ids.items()}
     base_address = weights.location.rstrip("/")
     if weights.kind == "zenodo":
         base_address, address_suffix = f"{host}/records/{weights.location}/files", "?download=1"
@@ -384,8 +384,9 @@ def addresses(weights: WeightsSource) -> dict[str, str]:
     }
 
 
-_BY_NUMBER = {
+_DOWNLOAD_PATHS = {
     # confirm=t skips the page that warns of files too large for a virus scan.
     "gdrive": "/download?id={}&export=download&confirm=t",
     "dataverse": "/api/access/datafile/{}",
 }
+"""Path of a file on the server by kind of publication, with {} for the file's id."""

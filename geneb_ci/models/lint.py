@@ -35,7 +35,8 @@ _DIFFERENCE_MAX = 0.15
 pretraining heads and rounding account for up to a seventh."""
 _GB = 1e9
 _BYTES_A_WEIGHT = 4
-_CHARACTERS = ("char", "one-hot")
+_LETTER_TOKENIZERS = ("char", "one-hot")
+"""Names of the tokenizers that make one token of each letter."""
 
 
 def contradictions(entry: ModelEntry) -> Iterator[str]:
@@ -53,7 +54,7 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
     if loading is not None and ("windows" in loading.quirks) != (
         options.get("truncation") == "windows"
     ):
-        truncation = _option(options, "truncation")
+        truncation = _option_text(options, "truncation")
         yield f"quirks {_has(loading, 'windows')} windows, but the extractor has {truncation}"
     if entry.weights is not None and loading is not None:
         is_elsewhere = entry.weights.kind not in ("huggingface", "none")
@@ -64,8 +65,8 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
             )
         if loading.remote_code and not any(name.endswith(".py") for name in entry.weights.files):
             yield "remote_code is true, but no file of code is pinned"
-    is_searched = entry.sources is not None and entry.sources.licence is not None
-    if entry.licence == UNKNOWN_LICENCE and not is_searched:
+    has_licence_sources = entry.sources is not None and entry.sources.licence is not None
+    if entry.licence == UNKNOWN_LICENCE and not has_licence_sources:
         yield "the licence is unknown, but [sources] licence does not say where it was looked for"
 
 
@@ -73,7 +74,7 @@ def _has(loading: Loading, quirk: str) -> str:
     return "has" if quirk in loading.quirks else "lacks"
 
 
-def _option(options: Mapping[str, str], option: str) -> str:
+def _option_text(options: Mapping[str, str], option: str) -> str:
     return f"{option} = {quoted(options[option])}" if option in options else f"no option {option}"
 
 
@@ -94,18 +95,20 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
     published, run, max_tokens = entry.published, entry.run, entry.max_tokens
-    cut = published.max_length if published is not None else None
-    if cut is not None and max_tokens is not None and cut > max_tokens:
-        yield f"the published run kept {cut:,} tokens, but the model takes at most {max_tokens:,}"
+    cut_at = published.max_length if published is not None else None
+    if cut_at is not None and max_tokens is not None and cut_at > max_tokens:
+        yield (
+            f"the published run kept {cut_at:,} tokens, but the model takes at most {max_tokens:,}"
+        )
     length = run.options.get("max_length", "") if run is not None else ""
-    if cut is not None and length.isdecimal() and int(length) != cut:
-        yield f"the published run kept {cut:,} tokens, but the option max_length is {length}"
+    if cut_at is not None and length.isdecimal() and int(length) != cut_at:
+        yield f"the published run kept {cut_at:,} tokens, but the option max_length is {length}"
     tokenizer = entry.loading.tokenizer if entry.loading is not None else ""
     letters = entry.max_letters
     if (
         letters is not None
         and max_tokens is not None
-        and tokenizer in _CHARACTERS
+        and tokenizer in _LETTER_TOKENIZERS
         and letters > max_tokens
     ):
         yield f"max_letters is {letters:,}, but at most {max_tokens:,} tokens of one letter fit"
@@ -198,10 +201,14 @@ def _source_contradictions(entry: ModelEntry, table_source: Mapping[str, Any]) -
     if weights.branch != table_source.get("branch"):
         branch = table_source.get("branch")
         yield f"branch: the entry has {weights.branch!r}, but the table has {branch!r}"
-    pins = [weights.revision, *weights.files.values(), entry.code.commit if entry.code else None]
-    pinned = re.search(r"[0-9a-f]{40,64}", table_source.get("revision") or "")
-    if pinned is not None and pinned.group() not in pins:
-        yield f"revision: the table has {pinned.group()}, which the entry does not pin"
+    entry_pins = [
+        weights.revision,
+        *weights.files.values(),
+        entry.code.commit if entry.code else None,
+    ]
+    table_pin = re.search(r"[0-9a-f]{40,64}", table_source.get("revision") or "")
+    if table_pin is not None and table_pin.group() not in entry_pins:
+        yield f"revision: the table has {table_pin.group()}, which the entry does not pin"
 
 
 def _size_contradictions(entry: ModelEntry, size_gb: float | None) -> Iterator[str]:
@@ -216,8 +223,8 @@ def _size_contradictions(entry: ModelEntry, size_gb: float | None) -> Iterator[s
     if not count_min * (1 - _DIFFERENCE_MAX) <= entry.params <= count_max * (1 + _DIFFERENCE_MAX):
         yield (
             f"params: {entry.params:,} are published, but files of {size_gb} GB have "
-            f"{size_gb * _GB / _BYTES_A_WEIGHT:,.0f}; explain why in [sources] params, or declare "
-            "it unexplained in params_unknown"
+            f"{size_gb * _GB / _BYTES_A_WEIGHT:,.0f} weights; explain why in [sources] params, or "
+            "declare it unexplained in params_unknown"
         )
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FOLDER = "models"
 """Folder of the entries in the policy folder."""
-_WEIGHTS = {"kind", "location", "revision", "files"}
+_WEIGHTS_KEYS = {"kind", "location", "revision", "files"}
+"""Keys of `[weights]` that a submission copies from its model's entry."""
 ENTRY_BYTES_MAX = 200_000
 """Maximum bytes of an entry: the largest has 4 kB, and a model of 1,000 files would need 100 kB."""
 TERMS = {
@@ -65,7 +66,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         policy = layout.policy or shipped("policy", "official.json").parent
         self.folder = policy / FOLDER
         self._prefix = f"{self.folder}{os.sep}"
-        self._read: dict[str, ReadEntry | None] = {}
+        self._entries: dict[str, ReadEntry | None] = {}
         self._facts: dict[str, Mapping[str, Any] | None] = {}
 
     def entry(self, model_id: str) -> "ReadEntry | None":
@@ -73,10 +74,10 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
 
         Raises BadConfiguration if its file is invalid.
         """
-        if model_id not in self._read:
+        if model_id not in self._entries:
             raw = self.raw(model_id)
-            self._read[model_id] = None if raw is None else self._parsed(model_id, raw)
-        return self._read[model_id]
+            self._entries[model_id] = None if raw is None else self._parsed(model_id, raw)
+        return self._entries[model_id]
 
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
         """Return the member `registry_entry` of a submission of format 1.1; {} without an entry.
@@ -96,7 +97,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             "dtype": run and run.dtype,
             "dim": entry.embedding_dim,
             "environment": run and run.environment and run.environment.sha256,
-            "weights": weights and weights.model_dump(include=_WEIGHTS, exclude_none=True),
+            "weights": weights and weights.model_dump(include=_WEIGHTS_KEYS, exclude_none=True),
             "published": published and published.model_dump(exclude_none=True),
         }
         return {key: value for key, value in members.items() if value is not None}
@@ -123,8 +124,8 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
 
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:
         """Return the facts of an entry; those of a shipped entry are known without parsing it."""
-        if model_id in self._read:
-            read_entry = self._read[model_id]
+        if model_id in self._entries:
+            read_entry = self._entries[model_id]
             return None if read_entry is None else read_entry.entry.attributes
         raw = self.raw(model_id)
         if raw is None:

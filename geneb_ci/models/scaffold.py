@@ -16,10 +16,10 @@ from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]
 """Ways to pool the states of tokens into one vector; harness and generated modules have them."""
-WIDTHS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
-LENGTHS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-"""Names in published configurations for the width, the maximum length and the number of layers."""
+WIDTH_KEYS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
+LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
+LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+"""Keys in published configurations for the width, the maximum length and the number of layers."""
 LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 for a tokenizer without a limit
 WORD_MAX = 100  # maximum letters of a name that is copied from a repository
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
@@ -27,11 +27,11 @@ TEXT_CONFIG = "text_config"
 """Member with the configuration of the text model, if a model has several parts."""
 CONFIG, TOKENIZER_CONFIG, TOKENIZER = "config.json", "tokenizer_config.json", "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER_CONFIG, TOKENIZER, "vocab.txt", "vocab.json", "spiece.model")
-FORMATS = (
+WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-"""Files of weights, each with its index of parts, in the order in which transformers searches."""
+"""Files of weights, each with the index of its parts, in the order in which transformers looks."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class HubModel:
     @property
     def width(self) -> int | None:
         """Width of the embeddings."""
-        return self.number(WIDTHS)
+        return self.number(WIDTH_KEYS)
 
     @property
     def max_length(self) -> int | None:
@@ -70,7 +70,7 @@ class HubModel:
 
         None means that any number is accepted.
         """
-        limits = (self.number(LENGTHS), self.tokenizer.get("model_max_length"))
+        limits = (self.number(LENGTH_KEYS), self.tokenizer.get("model_max_length"))
         return min(
             (limit for limit in limits if type(limit) is int and 0 < limit <= LENGTH_MAX),
             default=None,
@@ -116,14 +116,14 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
     `index` has the content of the index files. Raises NothingChecked if there are no weights.
     """
-    for single, index_name in FORMATS:
-        if single in names:
-            return [single]
+    for weight_file, index_name in WEIGHT_FILES:
+        if weight_file in names:
+            return [weight_file]
         if index_name in index:
             files = index[index_name].get("weight_map")
             return sorted({str(file) for file in files.values()} if isinstance(files, dict) else ())
     raise NothingChecked(
-        f"the repository has none of {', '.join(name for pair in FORMATS for name in pair)}",
+        f"the repository has none of {', '.join(name for pair in WEIGHT_FILES for name in pair)}",
         "name the files by options of the general extractor: "
         "docs/contributor/extractor.md, `weights=FILE`",
     )
@@ -143,6 +143,7 @@ class AuthorFacts:
     training_data: str
     zero_shot: bool
     overlap: str
+    """Known overlap of the training data with the benchmark's, in words."""
     submitted_by: str
     trust_remote_code: bool = False
 
@@ -228,10 +229,10 @@ def _assignments(table: Mapping[str, Any]) -> list[str]:
 
 def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
     """Return the text of the model card."""
-    layers, width = model.number(LAYERS), model.width
-    shape = [model.model_class]
-    shape += [f"{layers} layers"] if layers else []
-    shape += [f"width {width:,}"] if width else []
+    layers, width = model.number(LAYER_KEYS), model.width
+    shape_texts = [model.model_class]
+    shape_texts += [f"{layers} layers"] if layers else []
+    shape_texts += [f"width {width:,}"] if width else []
     length = (
         "any length"
         if author_facts.max_length is None
@@ -241,7 +242,7 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 
 - **Display name:** {author_facts.display}
 - **Parameters:** {author_facts.params:,}
-- **Architecture:** {", ".join(shape)}
+- **Architecture:** {", ".join(shape_texts)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
 - **Input:** {model.tokenizer_class}, upper case, {length}
 - **Pooling:** {_POOLING_TEXTS[author_facts.pooling]}
@@ -347,11 +348,11 @@ def _is_weight(file: str) -> bool:
 
 def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:
     """Return a pytest module that tests the extractor; it downloads the weights by default."""
-    words = [extractor.removeprefix("builtin:")]
+    arguments = [extractor.removeprefix("builtin:")]
     if extractor.startswith("builtin:"):
         for option, value in author_facts.extractor_options(model).items():
-            words += ["--option", f"{option}={value}"]
-    word_lines = "".join(f"    {json.dumps(word)},\n" for word in words)
+            arguments += ["--option", f"{option}={value}"]
+    argument_lines = "".join(f"    {json.dumps(argument)},\n" for argument in arguments)
     return f'''"""The properties of {author_facts.title} that its scores depend on.
 
 It downloads the weights, unless GENEB_MODEL names a folder that has them.
@@ -363,7 +364,7 @@ import sys
 
 MODEL = os.environ.get("GENEB_MODEL", {json.dumps(model.location)})
 CHECK = (
-{word_lines})
+{argument_lines})
 
 
 def test_every_property_holds():
@@ -401,7 +402,7 @@ def extractor_words(extractor: str, location: str, options: Mapping[str, str]) -
 def run_words(
     extractor: str, location: str, options: Mapping[str, str], facts: Mapping[str, str]
 ) -> list[str]:
-    """Return the command that evaluates a model and writes its row.
+    """Return the command that evaluates a model and writes its submission.
 
     `facts` has at least `model_id`; words in capitals are placeholders for missing facts. DIR is
     the folder of the task data.

@@ -36,6 +36,7 @@ class TaskNote(StrictModel):
     assay: Text | None = None
     """The method by which the labels were measured."""
     length: Text | None = None
+    """Length of the sequences."""
     classes: Annotated[int, Field(ge=2)] | None = None
     """Number of classes, if the benchmark lacks the sizes of classes."""
     measures: Text | None = None
@@ -82,7 +83,7 @@ class TaskNotes(StrictModel):
     papers: dict[str, Paper] = {}  # noqa: RUF012 (pydantic copies it)
 
     @model_validator(mode="after")
-    def _papers_are_there(self) -> Self:
+    def _is_consistent(self) -> Self:
         faults = [
             f"{note.match}: papers has no {note.paper!r}"
             for note in self.tasks

@@ -101,11 +101,11 @@ def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
     return BoardSide(categories, tasks, columns)
 
 
-# Taken from the commit; rows, cards and extractors come from the working tree.
-RULES_OF_A_COMMIT = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
+RULE_PATHS = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
+"""Paths that a replay takes from the commit; rows, cards and extractors are of the working tree."""
 # A thousand rows take 40 s; above this, a rule hangs.
 SECONDS_MAX = 900
-FORMAT = "1.0"
+REPORT_FORMAT = "1.0"
 # Exit codes of `check` with a report: clean, not checked, warnings, errors.
 _CHECKED_CODES = {0, 3, 10, 11}
 
@@ -162,7 +162,7 @@ def replay(layout: Layout, base: str) -> Replay:
     files = files_of([layout.root])
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(os.path.realpath(temporary))
-        lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
+        lay_out(repository, commit, folder, RULE_PATHS)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
             _copy(layout.root / relative, folder / relative)
         replayed_counts = _findings_of_commit(folder, base)
@@ -180,14 +180,14 @@ def replay(layout: Layout, base: str) -> Replay:
 def _copy(source: Path, target: Path) -> None:
     """Copy regular files and links only, because reading a FIFO would block."""
 
-    def special(folder: str, names: list[str]) -> list[str]:
+    def special_files(folder: str, names: list[str]) -> list[str]:
         modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
-        copied_types = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        checks = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
         return [
-            name for name, mode in modes.items() if not any(kind(mode) for kind in copied_types)
+            name for name, mode in modes.items() if not any(is_copied(mode) for is_copied in checks)
         ]
 
-    shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
+    shutil.copytree(source, target, symlinks=True, ignore=special_files, dirs_exist_ok=True)
 
 
 def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
@@ -237,7 +237,7 @@ def _report(raw: bytes) -> dict[str, Any] | None:
         report = read_json(raw)
     except ValueError:
         return None
-    is_report = isinstance(report, dict) and report.get("format_version") == FORMAT
+    is_report = isinstance(report, dict) and report.get("format_version") == REPORT_FORMAT
     return report if is_report and not report["unreadable"] and report["files"] else None
 
 
@@ -267,7 +267,7 @@ def _only(
 ) -> tuple[RuleEffect, ...]:
     """Return the findings in `counts` of rules that have none on the same row in `other_counts`."""
     return tuple(
-        RuleEffect(row, rule, *counts[kind, row, rule])
-        for kind, row, rule in sorted(counts)
-        if kind == severity and (kind, row, rule) not in other_counts
+        RuleEffect(row, rule, *counts[counted_severity, row, rule])
+        for counted_severity, row, rule in sorted(counts)
+        if counted_severity == severity and (counted_severity, row, rule) not in other_counts
     )

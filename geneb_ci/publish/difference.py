@@ -13,7 +13,7 @@ from geneb_ci.board.diff import FACTS, ChangedFact
 from geneb_ci.publish.faults import PublishFault, RepoMissing
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.manifest import BYTES_MAX, NAME, Manifest, parse_manifest
+from geneb_ci.publish.manifest import MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, parse_manifest
 from geneb_ci.publish.push import dropped_files
 from geneb_ci.publish.space import Service, Space, SpaceState
 
@@ -170,6 +170,7 @@ class Health:
     head: str
     """Newest commit of the Space."""
     live: Manifest | None
+    """Manifest on the Space; None without a board."""
     altered: tuple[str, ...]
     """Files that are missing on the Space or differ from its manifest."""
     hindrances: tuple[str, ...] = ()
@@ -231,9 +232,12 @@ def _hindrances(space_name: str, service: Service) -> Iterator[str]:
 def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
     """Yield the reason why visitors get another manifest than that in the Space's repository."""
     try:
-        served = parse_manifest(space.read_served(address, NAME, BYTES_MAX), f"{address}/{NAME}")
+        served = parse_manifest(
+            space.read_served(address, MANIFEST_FILE, MANIFEST_BYTES_MAX),
+            f"{address}/{MANIFEST_FILE}",
+        )
     except RepoMissing:
-        yield f"serves no board: {address}/{NAME} is not there; restart it in its settings"
+        yield f"serves no board: {address}/{MANIFEST_FILE} is not there; restart it in its settings"
         return
     except PublishFault as error:
         yield f"serves no board that can be read: {error.message}"

@@ -136,7 +136,7 @@ def translated_errors(
         # The client has the Hub validate the YAML header of README.md before uploading it.
         if isinstance(error.__cause__, BadRequestError):
             fix = "fix the YAML header of README.md"
-            raise HubRefused(f"{resource}: {_line(error)}", fix) from error
+            raise HubRefused(f"{resource}: {_one_line(error)}", fix) from error
         # The client does not validate answers: an unexpected one raises any exception.
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
 
@@ -180,8 +180,8 @@ def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Excepti
         else failure.description
     )
     status = failure.status
-    if failure.by_hub and status in _FAULTS:
-        fault_class, _, fix = _FAULTS[status]
+    if failure.by_hub and status in _FAULT_BY_STATUS:
+        fault_class, _, fix = _FAULT_BY_STATUS[status]
         return fault_class(message, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
         return StorageFailed(message)  # the next try gets a new upload token
@@ -197,6 +197,7 @@ _STORAGE_FIX = (
 def _status_problem(
     error: Any, resource: str, *, writing: bool
 ) -> Exception:  # the client is imported late
+    """Return the error for a status of the Hub or its storage, from the client's exception."""
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
     hosts = [
@@ -215,8 +216,8 @@ def _status_problem(
         return RepoMissing(
             f"{resource} does not exist, or the token may not read it", _creation_command(resource)
         )
-    if status in _FAULTS:
-        fault_class, message, fix = _FAULTS[status]
+    if status in _FAULT_BY_STATUS:
+        fault_class, message, fix = _FAULT_BY_STATUS[status]
         verb = "write to" if writing else "read"
         return fault_class(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
     return retryable_fault(status, headers) or _refused(error, resource, status)
@@ -236,17 +237,17 @@ def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None
 
 
 def _refused(error: Any, resource: str, status: int) -> HubRefused:
-    message = _line(error.server_message or error)
+    message = _one_line(error.server_message or error)
     return HubRefused(
         f"{resource}: the Hub answers {status:d}: {message}", "see docs/maintainer/publishing.md"
     )
 
 
-def _line(message: object) -> str:
+def _one_line(message: object) -> str:
     return " ".join(str(message).split())[:TEXT_MAX]
 
 
-_FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
+_FAULT_BY_STATUS: dict[int, tuple[type[PublishFault], str, str]] = {
     HTTPStatus.UNAUTHORIZED: (
         HubTokenRefused,
         "the Hub rejected the token for {resource}",
@@ -258,6 +259,7 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
         "grant it write access to this repository only",
     ),
 }
+"""Class, message and fix of the error for a status of the Hub."""
 
 
 def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:

@@ -26,13 +26,19 @@ from geneb_ci.publish.git import (
     PAGE,
     POLICY,
     SUBMISSIONS,
-    UNPUBLISHED,
+    UNPUBLISHED_FOLDERS,
     BadRepository,
     GitRepository,
     lay_out,
 )
-from geneb_ci.publish.ledger import Watched, ledger
-from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest, manifest_of
+from geneb_ci.publish.ledger import WatchSteps, ledger
+from geneb_ci.publish.manifest import (
+    MANIFEST_FILE,
+    Manifest,
+    Rollback,
+    encode_manifest,
+    manifest_of,
+)
 
 LEDGER = "ledger.json"
 PUBLISHED_LOG = "audits/log"
@@ -46,21 +52,22 @@ class Generation:
     files: dict[str, bytes]
     manifest: Manifest
     models: int = 0
+    """Number of models on the board."""
     editions: dict[str, bytes] = field(default_factory=dict)
     """Pages that contain the generation's id, which therefore cannot be a digest of them."""
 
     @property
     def published(self) -> dict[str, bytes]:
         """Bytes of every file, by its name on the Space."""
-        return {**self.files, **self.editions, NAME: encode_manifest(self.manifest)}
+        return {**self.files, **self.editions, MANIFEST_FILE: encode_manifest(self.manifest)}
 
     @property
     def outputs(self) -> dict[str, str]:
-        """By name: the two digests that the job that builds passes to the job that publishes."""
+        """Digests that the building job passes to the publishing job, by the name of its output."""
         manifest = hashlib.sha256(encode_manifest(self.manifest)).hexdigest()
         return {"generation": self.manifest.generation, "manifest": manifest}
 
-    def rolled_back(self, rollback: Rollback) -> "Generation":
+    def with_rollback(self, rollback: Rollback) -> "Generation":
         """Return the same board with the record of a rollback in its manifest."""
         manifest = self.manifest.model_copy(update={"rollback": rollback})
         return Generation(self.files, manifest, self.models, self.editions)
@@ -84,45 +91,47 @@ def source_of(repository: GitRepository, commit: str) -> str:
 def generate(
     repository: GitRepository,
     commit: str,
-    watch: Watch = lambda results, _: results,
-    history: Watched = lambda line, _: line,
+    watch_checks: Watch = lambda results, _: results,
+    watch_ledger: WatchSteps = lambda line, _: line,
 ) -> Generation:
     """Build every published file of a commit from its tree.
 
-    `watch` shows the progress of checks, `history` that of reading the ledger. The function changes
-    the current folder during the build, so it is not thread-safe. Raises SubmissionsRefused,
-    BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra
-    `build` is not installed.
+    `watch_checks` shows the progress of checks, `watch_ledger` that of the ledger. The function
+    changes the current folder during the build, so it is not thread-safe. Raises
+    SubmissionsRefused, BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and
+    UsageProblem if the extra `build` is not installed.
     """
     commit_id = source_of(repository, commit)
-    events = ledger(repository, commit_id, watch=history)
+    built_ledger = ledger(repository, commit_id, watch=watch_ledger)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(temporary).resolve()
         lay_out(repository, commit_id, folder)
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
-            _require_usual_places(layout)
-            rows = checked_rows(layout, files_of([Path()]), watch)
-            ledger_value = events.model_dump(mode="json")
-            board = board_of(rows, layout, events=ledger_value["events"])
+            _require_default_paths(layout)
+            rows = checked_rows(layout, files_of([Path()]), watch_checks)
+            ledger_document = built_ledger.model_dump(mode="json")
+            board = board_of(rows, layout, events=ledger_document["events"])
             scripts = board.scripts()
-            page = assembled_files(dict(_page(folder / PAGE)))
+            page = assembled_files(dict(_page_files(folder / PAGE)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
-            built = Built(commit_id, repository.time_of(commit_id), tuple(ledger_value["events"]))
+            built = Built(
+                commit_id, repository.time_of(commit_id), tuple(ledger_document["events"])
+            )
             site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, built)
             page[INDEX] = completed_index(page[INDEX], site)
             page |= site.picture
             files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
-            files[LEDGER] = encode(LEDGER, ledger_value)
+            files[LEDGER] = encode(LEDGER, ledger_document)
             manifest = manifest_of(files, commit_id)
-            described = manifest.model_dump(mode="json")["files"]
-            editions_kept = editions(site, manifest.generation, described)
-    return Generation(files, manifest, board.models, editions_kept)
+            published_files = manifest.model_dump(mode="json")["files"]
+            edition_pages = editions(site, manifest.generation, published_files)
+    return Generation(files, manifest, board.models, edition_pages)
 
 
-def _require_usual_places(layout: Layout) -> None:
+def _require_default_paths(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
     expected_paths = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
     if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
@@ -146,10 +155,12 @@ def _statements(layout: Layout) -> dict[str, bytes]:
     return statements | {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
 
 
-def _page(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _page_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield path and bytes of the page's files and the Space card, which are kept in `folder`."""
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        is_published = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME
+        is_published = (
+            relative.parts[0] not in UNPUBLISHED_FOLDERS and relative.as_posix() != MANIFEST_FILE
+        )
         if path.is_file() and is_published:
             yield relative.as_posix(), path.read_bytes()

@@ -28,7 +28,7 @@ SUBMISSIONS = "submissions"
 POLICY = "leaderboard/policy"
 OFFICIAL = f"{POLICY}/official.json"
 BENCHMARK = "schemas/benchmark.json"
-DECISIVE = (
+DECISIVE_FILES = (
     OFFICIAL,
     *(f"{POLICY}/{name}" for name in ("policy.toml", "keys.json", "trusted_root.json")),
     BENCHMARK,
@@ -39,7 +39,7 @@ AUDIT_LOG = f"{AUDITS}/log"
 
 PAGE = "leaderboard"
 """The published folder: the page and the Space card, to which generated files are added."""
-UNPUBLISHED = ("policy", "audits")
+UNPUBLISHED_FOLDERS = ("policy", "audits")
 """Folders in `PAGE` that are not published."""
 
 
@@ -55,9 +55,10 @@ _SETTINGS = (
     "trailer.separators=:",
 )
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
-REGULAR = frozenset({"100644", "100755"})
-LINK = "120000"
+REGULAR_MODES = frozenset({"100644", "100755"})
+LINK_MODE = "120000"
 NO_BLOB = "0" * 40
+"""Id that git prints in place of a file that does not exist."""
 HEAD = "HEAD"
 REMOTES = ("upstream", "origin")
 """Remotes in which main is searched, in this order; `upstream` is the origin of a fork."""
@@ -69,7 +70,7 @@ class BadRepository(GenebError):
 
 
 class WrongRepository(BadRepository):
-    """The command line names a commit that does not exist, or is run outside of a repository."""
+    """The command line names a commit that does not exist, or the folder is in no repository."""
 
     exit_code = Exit.USAGE
 
@@ -80,8 +81,8 @@ class NoRepository(WrongRepository):
 
 _CLONE_FIX = "run this in a full clone of the submissions repository"
 _TRUST_FIX = (
-    "the folder belongs to another user; if you trust it, `git config --global --add "
-    "safe.directory FOLDER` with the folder that git names, then run this again"
+    "the folder belongs to another user; if you trust it, run `git config --global "
+    "--add safe.directory FOLDER` with the folder that git names, then run this again"
 )
 _DAMAGE_PATTERN = (
     r"(is|are) corrupt|object file \S+ is empty|unable to read (tree|sha1|[0-9a-f]{40})|"
@@ -91,7 +92,7 @@ _NO_NAME_PATTERN = (
     r"unable to auto-detect email|tell me who you are|empty ident|no (name|email) was"
 )
 _NAME_FIX = (
-    "git config --global user.name NAME; git config --global user.email ADDRESS; "
+    "run `git config --global user.name NAME` and `git config --global user.email ADDRESS`, "
     "then run this again"
 )
 _REFUSALS: tuple[tuple[str, str], ...] = (
@@ -104,12 +105,12 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"index file (corrupt|smaller)|bad (index file|signature)|index uses .* extension",
-        "make the index again: `rm .git/index`, then `git reset`; no file is lost",
+        "make the index again: run `rm .git/index`, then `git reset`; no file is lost",
     ),
-    (_DAMAGE_PATTERN, "the clone is damaged: `git fsck` lists how; clone the repository again"),
+    (_DAMAGE_PATTERN, "the clone is damaged, as `git fsck` shows: clone the repository again"),
     (
         r"promisor remote|partial clone",
-        "the clone has not all objects: connect to its remote, or `git fetch --refetch`",
+        "the clone lacks objects: connect to its remote, or run `git fetch --refetch`",
     ),
     (r"bad (numeric )?config|invalid value for '", "correct the setting that git names"),
     (
@@ -118,7 +119,7 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     ),
     (r"(?m): Permission denied\s*$", "give this user the right to read the repository"),
     (r"No space left", "free space on the disk"),
-    (r"shallow (file|update)", "get the whole history: `git fetch --unshallow`"),
+    (r"shallow (file|update)", "get the whole history: run `git fetch --unshallow`"),
     (_NO_NAME_PATTERN, _NAME_FIX),
 )
 """Pattern of git's message when it refuses a repository, and what to do, in order of search."""
@@ -214,7 +215,7 @@ class GitRepository:
         raise self._no_commit(revision)
 
     def commit_and_tree(self, revision: str) -> tuple[str, str]:
-        """Return the 40-hex ids of a commit and its tree. Raises WrongRepository without one."""
+        """Return the ids of a commit and its tree. Raises WrongRepository if it is no commit."""
         match self._ids(("show", "--no-patch", "--format=%H %T"), revision):
             case [commit, tree]:
                 return commit, tree
@@ -238,7 +239,8 @@ class GitRepository:
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise BadRepository(
                 f"{self.root}: the clone is shallow, but the whole history is needed",
-                "git fetch --unshallow (in GitHub Actions: actions/checkout with fetch-depth: 0)",
+                "run `git fetch --unshallow`; in GitHub Actions, use actions/checkout with "
+                "fetch-depth: 0",
             )
 
     def is_ancestor(self, older: str, newer: str) -> bool:
@@ -287,14 +289,14 @@ class GitRepository:
             if object_id != blob_id or object_type != "blob":
                 raise BadRepository(
                     f"{self.root}: the clone lacks the object {blob_id}",
-                    "`git fetch --unshallow`; in a partial clone, `git fetch --refetch`",
+                    "run `git fetch --unshallow`; in a partial clone, `git fetch --refetch`",
                 )
             content_start = end + 1
             yield blob_id, output[content_start : content_start + int(size)]
             start = content_start + int(size) + 1
 
 
-_FORBIDDEN = frozenset({"", ".", "..", ".git"})
+_FORBIDDEN_NAMES = frozenset({"", ".", "..", ".git"})
 
 
 def lay_out(
@@ -307,19 +309,19 @@ def lay_out(
     that git would not check out.
     """
     files = repository.tree(commit, paths)
-    contents = dict(repository.blobs(file.blob for file in files if file.mode in REGULAR))
+    contents = dict(repository.blobs(file.blob for file in files if file.mode in REGULAR_MODES))
     for file in files:
         names = file.path.split("/")
-        if _FORBIDDEN.intersection(names):
+        if _FORBIDDEN_NAMES.intersection(names):
             raise BadRepository(
                 f"commit {commit}: git cannot check out the path {file.path!r}",
                 "delete or rename this path in a new commit",
             )
         path = folder.joinpath(*names)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if file.mode in REGULAR:
+        if file.mode in REGULAR_MODES:
             path.write_bytes(contents[file.blob])
-        elif file.mode == LINK:
+        elif file.mode == LINK_MODE:
             path.symlink_to(path.name)
         else:
             path.mkdir()  # a submodule: git also checks out an empty folder
@@ -387,7 +389,7 @@ def repository_of(layout: Layout, revision: str) -> tuple[GitRepository, str]:
     return repository, repository.resolve(revision)
 
 
-def paths_inside(layout: Layout, *places: Path | None) -> list[str]:
+def paths_inside(layout: Layout, *paths: Path | None) -> list[str]:
     """Return the given paths that are inside the repository, sorted and relative to its root."""
-    inner_paths = (path for path in places if path is not None and path.is_relative_to(layout.root))
+    inner_paths = (path for path in paths if path is not None and path.is_relative_to(layout.root))
     return sorted({str(path.relative_to(layout.root)) for path in inner_paths} - {"."})

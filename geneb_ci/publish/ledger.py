@@ -19,11 +19,11 @@ from geneb_ci.publish.git import (
     AUDIT_LOG,
     AUDITS,
     BENCHMARK,
-    DECISIVE,
+    DECISIVE_FILES,
     NO_BLOB,
     OFFICIAL,
     POLICY,
-    REGULAR,
+    REGULAR_MODES,
     SUBMISSIONS,
     GitRepository,
 )
@@ -76,7 +76,7 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
         *("log", "-z", "--first-parent", "--reverse", "--diff-merges=first-parent", "--raw"),
         *("--root", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color", "--no-mailmap"),
         f"--format=tformat:{_FORMAT}",
-        *("--end-of-options", commit, "--", SUBMISSIONS, *DECISIVE, AUDITS),
+        *("--end-of-options", commit, "--", SUBMISSIONS, *DECISIVE_FILES, AUDITS),
     )
     return list(_parse(output.split(b"\0")))
 
@@ -84,7 +84,7 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
 def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
     """Yield the steps in the output of `git log --raw -z`, split at its zero bytes.
 
-    It has for each commit the fields of the header, then pairs of facts and path.
+    The output has for each commit the fields of the header, then pairs of facts and path.
     """
     position = 0
     while position + _HEADER_FIELDS < len(tokens):
@@ -116,8 +116,8 @@ def _change(facts: str, path: bytes) -> HistoryChange:
     mode_before, mode_after, before, after, _ = facts[1:].split(" ")
     return HistoryChange(
         path=path.decode(errors="backslashreplace"),
-        before=before if mode_before in REGULAR and before != NO_BLOB else None,
-        after=after if mode_after in REGULAR and after != NO_BLOB else None,
+        before=before if mode_before in REGULAR_MODES and before != NO_BLOB else None,
+        after=after if mode_after in REGULAR_MODES and after != NO_BLOB else None,
     )
 
 
@@ -130,7 +130,7 @@ def _trailers(text: str) -> Iterator[tuple[str, str]]:
 
 # Maximum number of cached verifications: one for all rows without an audit, and one for each change
 # of evidence of the other rows.
-STATES_MAX = 1024
+CACHED_STATES_MAX = 1024
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ class RowAtCommit:
 
 
 Levels = Callable[[RowAtCommit], str | None]
+"""A function that returns the trust level of a row at a commit; None if no board can be built."""
 
 
 def level_at(row: RowAtCommit) -> str | None:
@@ -158,8 +159,8 @@ def level_at(row: RowAtCommit) -> str | None:
     """
     files = dict(row.policy)
     if row.audits:
-        digest_by_path = {f"{SUBMISSIONS}/{row.model}.json": row.submission}
-        files |= {**row.audits, **digest_by_path, **row.log}
+        submission_file = {f"{SUBMISSIONS}/{row.model}.json": row.submission}
+        files |= {**row.audits, **submission_file, **row.log}
     model = row.model if row.audits else None
     evidence = _repository_evidence(tuple(sorted(files.items())), model)
     if evidence is None:
@@ -168,7 +169,7 @@ def level_at(row: RowAtCommit) -> str | None:
     return str(evidence.decide(file.sha256, file.origin, file.scorer).level)
 
 
-@functools.lru_cache(maxsize=STATES_MAX)
+@functools.lru_cache(maxsize=CACHED_STATES_MAX)
 def _repository_evidence(
     files: tuple[tuple[str, bytes], ...], model: str | None
 ) -> RepositoryEvidence | None:
@@ -213,7 +214,7 @@ LEVEL_WITHOUT_BOARD = TrustLevel.SELF_REPORTED.value
 """Level of a row that was added while no board could be built."""
 
 
-Watched = Callable[[Iterator[Any], int], Iterator[Any]]
+WatchSteps = Callable[[Iterator[Any], int], Iterator[Any]]
 """A function of steps and their number, which yields the steps and may show progress."""
 
 
@@ -221,7 +222,7 @@ def ledger(
     repository: GitRepository,
     commit: str,
     levels: Levels = level_at,
-    watch: Watched = lambda line, _: line,
+    watch: WatchSteps = lambda line, _: line,
 ) -> Ledger:
     """Return the history of every row up to a commit.
 
@@ -238,8 +239,11 @@ def _blobs(change: HistoryChange) -> Iterator[str]:
     yield from (blob for blob in (change.before, change.after) if blob)
 
 
-class _Rows:
-    """The files about all rows after the changes applied so far; `contents` has blobs by id."""
+class _FileIds:
+    """Ids of the files about all rows, after the changes applied so far.
+
+    `contents` has the bytes of each file by its id.
+    """
 
     def __init__(self, contents: dict[str, bytes], levels: Levels) -> None:
         self.contents = contents
@@ -260,17 +264,20 @@ class _Rows:
         blob = self.submissions.get(model)
         if blob is None:
             return None
-        audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
-        log = self._read(self.log) if audits else {}
+        audits, policy = (
+            self._contents_of(self.audits.get(model, {})),
+            self._contents_of(self.policy),
+        )
+        log = self._contents_of(self.log) if audits else {}
         level = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
         return level or former_level or LEVEL_WITHOUT_BOARD
 
-    def _read(self, files: dict[str, str]) -> dict[str, bytes]:
+    def _contents_of(self, files: dict[str, str]) -> dict[str, bytes]:
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
         """Record the blob that a file has after a change, or that the file was deleted."""
-        if change.path in DECISIVE:
+        if change.path in DECISIVE_FILES:
             _set_or_delete(self.policy, change.path, change.after)
         elif model := submitted_model(change.path):
             _set_or_delete(self.submissions, model, change.after)
@@ -280,9 +287,13 @@ class _Rows:
             _set_or_delete(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
-        """Return the models in entries of the log after the first `size`; empty if it is broken."""
+        """Return the audited models in entries of the log after the first `size`.
+
+        Return an empty set if the log is broken.
+        """
         files = {
-            path.removeprefix(f"{AUDIT_LOG}/"): raw for path, raw in self._read(self.log).items()
+            path.removeprefix(f"{AUDIT_LOG}/"): raw
+            for path, raw in self._contents_of(self.log).items()
         }
         try:
             log_entries = entries_in(files)
@@ -324,7 +335,7 @@ def audited_model(path: str) -> str | None:
 def _events(
     steps: Iterator[HistoryStep], contents: dict[str, bytes], levels: Levels
 ) -> Iterator[Event]:
-    rows = _Rows(contents, levels)
+    rows = _FileIds(contents, levels)
     levels_by_model: dict[str, str | None] = {}
     for step in steps:
         levels_before, log_size_before = dict(levels_by_model), rows.log_size
@@ -334,7 +345,7 @@ def _events(
         if any(change.path.startswith(f"{AUDIT_LOG}/") for change in step.changes):
             changed_models |= rows.logged_since(log_size_before) & set(rows.submissions)
         # A policy change may affect every row, an audit or submission only its own.
-        if any(change.path in DECISIVE for change in step.changes):
+        if any(change.path in DECISIVE_FILES for change in step.changes):
             changed_models = {*rows.submissions, *levels_before}
         for model in sorted(changed_models):
             level = rows.level(model, levels_before.get(model))
@@ -349,14 +360,14 @@ def _changed_model(change: HistoryChange) -> str | None:
 
 
 def _row_events(
-    step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _Rows
+    step: HistoryStep, model: str, levels: tuple[str | None, str | None], rows: _FileIds
 ) -> Iterator[Event]:
     """Yield the events of one row in a step: first those of its file, then audits, then its level.
 
     `levels` are the trust levels before and after the step; None where there is no row.
     """
     former, level = levels
-    cause: HistoryChange | None = None
+    audit_change: HistoryChange | None = None
 
     def event(kind: EventKind, change: HistoryChange) -> Event:
         return Event(
@@ -379,12 +390,12 @@ def _row_events(
             yield event(kind, change)
     for change in step.changes:
         if audited_model(change.path) == model:
-            cause = change
+            audit_change = change
             if change.path.endswith(EVENT_SUFFIXES):
                 continue
             yield event("withdrawal" if change.path.endswith(WITHDRAWN_SUFFIX) else "audit", change)
     if former and level and former != level:
-        policy_changes = [change for change in step.changes if change.path in DECISIVE]
+        policy_changes = [change for change in step.changes if change.path in DECISIVE_FILES]
         # Among several changes, official.json explains the level `official`, and no other.
         is_official = TrustLevel.OFFICIAL in levels
         policy_changes.sort(key=lambda change: (change.path == OFFICIAL) is not is_official)
@@ -392,7 +403,7 @@ def _row_events(
         log_changes = [
             change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"
         ]
-        causing_change = cause or next(iter([*policy_changes, *row_changes, *log_changes]))
+        causing_change = audit_change or next(iter([*policy_changes, *row_changes, *log_changes]))
         yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", causing_change)
 
 

@@ -101,30 +101,30 @@ class Manifest(StrictModel):
         return self.rollback.covers if self.rollback else self.source_commit
 
 
-NAME = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 # 19 files take 2.6 kB, a hundred files 15 kB.
-BYTES_MAX = 1_000_000
+MANIFEST_BYTES_MAX = 1_000_000
 
 
 def manifest_of(files: Mapping[str, bytes], source_commit: str) -> Manifest:
     """Return the manifest of a generation with these files."""
-    described = {
+    published_files = {
         name: PublishedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
         for name, content in sorted(files.items())
     }
     return Manifest(
         generation=generation_digest(
-            {name: file.sha256 for name, file in described.items()}, source_commit
+            {name: file.sha256 for name, file in published_files.items()}, source_commit
         ),
         source_commit=source_commit,
         tool=Tool(version=__version__),
-        files=described,
+        files=published_files,
     )
 
 
-def generation_digest(sha256: Mapping[str, str], source_commit: str) -> str:
-    """Return the id of a generation: SHA-256 of source commit and digests, sorted by file name."""
-    lines = [source_commit, *(f"{digest}  {name}" for name, digest in sorted(sha256.items()))]
+def generation_digest(digests: Mapping[str, str], source_commit: str) -> str:
+    """Return the id of a generation: SHA-256 of its commit and files' digests, by file name."""
+    lines = [source_commit, *(f"{digest}  {name}" for name, digest in sorted(digests.items()))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -24,7 +24,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.manifest import NAME, Manifest, Rollback
+from geneb_ci.publish.manifest import MANIFEST_FILE, Manifest, Rollback
 from geneb_ci.publish.session import Clock
 from geneb_ci.publish.space import RemoteState, Space, SpaceChange, SpaceState, commit_change
 from geneb_ci.receipt.cells import network_text
@@ -37,7 +37,7 @@ ID_DIGITS = 12  # hex digits of a digest in messages
 LOST_MAX = 10
 """Maximum number of lost statements that a message names."""
 NO_STATEMENTS = "none"
-_STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
+_STATEMENTS_LINE = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
 """Line of a commit's message with the digest of the generation's list of statements."""
 
 
@@ -130,7 +130,7 @@ class BoardChange(SpaceChange):
     def files_not_as_published(self, after: RemoteState) -> set[str]:
         """Return the names of the files that are not as published; the manifest is read as well."""
         is_read_back = isinstance(after, SpaceState) and after.manifest == self.manifest
-        return super().files_not_as_published(after) | (set() if is_read_back else {NAME})
+        return super().files_not_as_published(after) | (set() if is_read_back else {MANIFEST_FILE})
 
 
 def push(
@@ -215,15 +215,15 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
     that cannot be read.
     """
     lists: dict[str, dict[str, str]] = {}
-    statements = {NO_STATEMENTS}
+    read_digests = {NO_STATEMENTS}
     for past_commit in space.past_commits():
-        match = _STATEMENTS.search(past_commit.message)
-        if match is not None and match[1] in statements:
+        match = _STATEMENTS_LINE.search(past_commit.message)
+        if match is not None and match[1] in read_digests:
             continue
-        raw = space.read_if_there(STATEMENTS_PATH, past_commit.commit, STATEMENTS_BYTES_MAX)
+        raw = space.read_if_exists(STATEMENTS_PATH, past_commit.commit, STATEMENTS_BYTES_MAX)
         if raw is None:
             continue
-        statements.add(hashlib.sha256(raw).hexdigest())
+        read_digests.add(hashlib.sha256(raw).hexdigest())
         try:
             lists[past_commit.commit] = statements_in(raw)
         except ValueError as error:
@@ -251,13 +251,13 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
     is_rollback = generation.manifest.rollback is not None
     if is_rollback or state.manifest is None or checkpoint_file not in state.manifest.files:
         return
-    own_log = {
+    new_log = {
         path.removeprefix(f"{PUBLISHED_LOG}/"): content
         for path, content in generation.files.items()
         if path.startswith(f"{PUBLISHED_LOG}/")
     }
     try:
-        check_extends(own_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
+        check_extends(new_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "
@@ -275,14 +275,14 @@ def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
     return sorted(
         name
         for name in published
-        if name in state.files and name not in generation.files and name != NAME
+        if name in state.files and name not in generation.files and name != MANIFEST_FILE
     )
 
 
-AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
+AS_PUBLISHED_FIX = "pass --as-published to use the bytes that the Space had then"
 """The advice in the error that a generation cannot be rebuilt."""
 
-_NAME = re.compile(r"[0-9a-f]{7,64}")
+_GENERATION_NAME = re.compile(r"[0-9a-f]{7,64}")
 
 
 class PastGeneration(NamedTuple):
@@ -294,7 +294,7 @@ class PastGeneration(NamedTuple):
 
 def check_generation_name(name: str) -> None:
     """Raise UsageProblem for a name that no generation can have."""
-    if not _NAME.fullmatch(name):
+    if not _GENERATION_NAME.fullmatch(name):
         raise UsageProblem(
             f"{name!r} is not a generation: expected 7 to 64 hex digits",
             "`geneb-ci publish --verify` shows the live one, the Space's commits show all",
@@ -358,7 +358,7 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
             f"generation {manifest.generation[:ID_DIGITS]} was built by geneb-ci "
             f"{manifest.tool.version}; this version, {generation.manifest.tool.version}, builds "
             f"other bytes from commit {manifest.source_commit}",
-            AS_PUBLISHED,
+            AS_PUBLISHED_FIX,
         )
 
 
@@ -394,7 +394,7 @@ class RollbackIntent:
             )
         if self.covers == self.built.manifest.source_commit:
             return self.built  # the newest board: the rollback ends
-        return self.built.rolled_back(
+        return self.built.with_rollback(
             Rollback(former_generation=live.generation, covers=self.covers)
         )
 

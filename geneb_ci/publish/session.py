@@ -96,7 +96,7 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
     raise RetriesExhausted(f"{TRIES} tries failed; the last: {last_message}", _RETRY_FIX)
 
 
-RESOURCE = "HF_OIDC_RESOURCE"
+RESOURCE_VARIABLE = "HF_OIDC_RESOURCE"
 
 
 def space_in(resource: str) -> str | None:
@@ -110,19 +110,19 @@ def space_of_environment() -> str | None:
 
     Return None if the variable names no Space.
     """
-    return space_in(os.environ.get(RESOURCE, ""))
+    return space_in(os.environ.get(RESOURCE_VARIABLE, ""))
 
 
-_SPACE = re.compile(
+_SPACE_NAME = re.compile(
     r"(?!.*(--|\.\.))[A-Za-z0-9]([\w.-]{0,94}\w)?/\w([\w.-]{0,94}\w)?(?<!\.git)", re.ASCII
 )
 
 
 def require_space(space_name: str, option: str = "") -> str:
     """Return `space_name`. Raises UsageProblem if the Hub accepts no Space of this name."""
-    if _SPACE.fullmatch(space_name) is None:
+    if _SPACE_NAME.fullmatch(space_name) is None:
         raise UsageProblem(
-            f"{f'{option} ' if option else ''}{space_name!r} is not a Space",
+            f"{f'{option} ' if option else ''}{space_name!r} is not the name of a Space",
             f"write {f'{option} ' if option else 'it as '}OWNER/NAME: letters, digits, '-', '_' "
             "and '.', without '--' and '..'",
         )
@@ -145,18 +145,18 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
 
     Raises NoHubToken, HubTokenRefused, and RetriesExhausted if the token exchange does not answer.
     """
-    scope = os.environ.get(RESOURCE)
+    scope = os.environ.get(RESOURCE_VARIABLE)
     if scope and scope != resource:
         raise NoHubToken(
-            f"{RESOURCE} is {scope!r}, expected the Space to publish, {resource!r}",
-            f"set {RESOURCE}={resource}, or pass the Space that {RESOURCE} names",
+            f"{RESOURCE_VARIABLE} is {scope!r}, expected the Space to publish, {resource!r}",
+            f"set {RESOURCE_VARIABLE}={resource}, or pass the Space that {RESOURCE_VARIABLE} names",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)
     if token is None:
         raise NoHubToken(
             f"no token to publish {resource} was found",
-            f"in GitHub Actions set {RESOURCE}={resource} and `permissions: id-token: write`; "
-            "elsewhere set HF_TOKEN",
+            f"in GitHub Actions set {RESOURCE_VARIABLE}={resource} and "
+            "`permissions: id-token: write`; elsewhere set HF_TOKEN",
         )
     if not (token.isascii() and token.isprintable()):
         raise NoHubToken(
@@ -176,7 +176,7 @@ def _token(resource: str) -> str | None:
         return get_token()
     except OIDCError as error:
         raise NoHubToken(
-            f"{RESOURCE} is set, but the job has no OIDC identity: {error}",
+            f"{RESOURCE_VARIABLE} is set, but the job has no OIDC identity: {error}",
             "add `permissions: id-token: write` to the job",
         ) from error
     except HfHubHTTPError as error:

@@ -141,11 +141,11 @@ class Remote:
                 if len(content) > bytes_max:
                     raise HubRefused(
                         f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
-                        "geneb-ci publishes no file of this size: delete it there",
+                        "geneb-ci publishes no file of this size: delete it on the Hub",
                     )
         return bytes(content)
 
-    def read_if_there(self, path: str, revision: str, bytes_max: int) -> bytes | None:
+    def read_if_exists(self, path: str, revision: str, bytes_max: int) -> bytes | None:
         """Return the bytes of one file of a commit; None where the commit has no such file."""
         try:
             return self.read(path, revision, bytes_max)
@@ -161,13 +161,13 @@ class Remote:
         title, _, description = message.partition("\n")
         added = [CommitOperationAdd(name, content) for name, content in files.items()]
 
-        def large() -> list[str]:
+        def large_names() -> list[str]:
             # The client stores the upload mode there.
             return [part.path_in_repo for part in added if part._upload_mode == "lfs"]  # noqa: SLF001
 
         session(self._timeout_s)
         with (
-            translated_errors(self.resource, writing=True, large_files=large),
+            translated_errors(self.resource, writing=True, large_files=large_names),
             warnings.catch_warnings(),
         ):
             # Of values.parquet: a Space is no place for data sets, and it is no data set.
@@ -229,8 +229,8 @@ class Space(Remote):
         """Return the files and the manifest of the newest commit, or of the commit `revision`."""
         state = super().state(revision)
         published_manifest = None
-        if manifest.NAME in state.files:
-            raw = self.read(manifest.NAME, state.head, manifest.BYTES_MAX)
+        if manifest.MANIFEST_FILE in state.files:
+            raw = self.read(manifest.MANIFEST_FILE, state.head, manifest.MANIFEST_BYTES_MAX)
             published_manifest = manifest.parse_manifest(raw, f"{self.resource} at {state.head}")
         return SpaceState(state.head, state.files, published_manifest)
 
@@ -309,7 +309,7 @@ def commit_change(
 
 # Folders of task data in the repository, in which files that are not uploaded are deleted.
 TASK_FOLDERS = ("tasks/", "flat/")
-MESSAGE = "Task data in both layouts"
+UPLOAD_MESSAGE = "Task data in both layouts"
 
 
 def staged_files(folder: Path) -> dict[str, Path]:
@@ -326,7 +326,7 @@ def upload(
     files: dict[str, Path],
     *,
     say: Say = silent,
-    message: str = MESSAGE,
+    message: str = UPLOAD_MESSAGE,
     folders: tuple[str, ...] = TASK_FOLDERS,
 ) -> CommitResult:
     """Upload these files in one commit, unless the repository already has them.

@@ -106,19 +106,19 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
     """Whether a row or its card differs from the branch that pull requests go to."""
     repository = repository_at(layout)
     paths = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
-    pending = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
-    if repository.run(*pending):
+    status_command = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
+    if repository.run(*status_command):
         return True
     base = known_base(repository)
     return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 
-def _contributor_step(layout: Layout, checked: Report | None = None) -> NextStep:
+def _contributor_step(layout: Layout, report: Report | None = None) -> NextStep:
     # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
     from geneb_ci.situation.contributor import TABLE
     from geneb_ci.situation.read_branch import read_branch
 
-    return decide(Role.CONTRIBUTOR, read_branch(layout, checked), TABLE)
+    return decide(Role.CONTRIBUTOR, read_branch(layout, report), TABLE)
 
 
 def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:
@@ -132,7 +132,7 @@ def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: 
         path_by_word = {"FILE": first_error.file, "DIR": parent, "FOLDER": parent}
         return re.sub(
             rf"\b({'|'.join(path_by_word)})\b",
-            lambda word: shlex.quote(path_by_word[word[0]]),
+            lambda match: shlex.quote(path_by_word[match[0]]),
             commands[0],
         )
     if first_error.rule == "extractor-mismatch":

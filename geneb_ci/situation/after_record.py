@@ -18,7 +18,7 @@ def command_after_record(record: Path) -> str:
     folder = record.parent
     row = (find_layout(folder).submissions or folder) / f"{folder.name}.json"
     try:
-        is_uncommitted, is_row_uncommitted = (
+        is_record_uncommitted, is_row_uncommitted = (
             bool(GitRepository(folder).run("status", "--porcelain", "--", str(path)))
             for path in (folder, row)
         )
@@ -26,7 +26,7 @@ def command_after_record(record: Path) -> str:
         return shlex.join(["geneb-ci", "audit", "verify", os.path.relpath(record)])
     # Whoever has an uncommitted row is its contributor as well, so no role is given.
     next_command = "geneb-ci next" if is_row_uncommitted else NEXT_COMMAND
-    if not is_uncommitted:
+    if not is_record_uncommitted:
         return next_command
     relative_path = os.path.relpath(folder)
     commit = shlex.join(["git", "commit", "-m", f"Audit {folder.name}", relative_path])

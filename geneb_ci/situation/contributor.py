@@ -16,10 +16,11 @@ PATHS_SHOWN = 3
 MISSING_CARD = "missing-card"
 
 
-class ProblemCounts(NamedTuple):
-    """The number of findings of one severity about a row, card or branch, and their rules."""
+class ProblemSummary(NamedTuple):
+    """The findings of one severity about a row, card or branch, in short."""
 
     number: int = 0
+    """Number of the findings."""
     rules: tuple[str, ...] = ()
     """Ids of the rules without repetition, in the order of the findings."""
     first_message: str = ""
@@ -31,7 +32,7 @@ class ProblemCounts(NamedTuple):
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
 
-NO_PROBLEMS = ProblemCounts()
+NO_PROBLEMS = ProblemSummary()
 
 
 class MisplacedFile(NamedTuple):
@@ -108,13 +109,13 @@ class BranchState(CloneState):
     """Whether this is a practice board without a remote."""
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
-    row_errors: ProblemCounts = NO_PROBLEMS
-    card_errors: ProblemCounts = NO_PROBLEMS
+    row_errors: ProblemSummary = NO_PROBLEMS
+    card_errors: ProblemSummary = NO_PROBLEMS
     extractor_error: str = ""
     """Why the harness cannot call the extractor; "" if it can."""
     is_module_missing: bool = False
-    warnings: ProblemCounts = NO_PROBLEMS
-    pending: tuple[str, ...] = ()
+    warnings: ProblemSummary = NO_PROBLEMS
+    uncommitted: tuple[str, ...] = ()
     """Paths of the submission's files that are not committed."""
     other_uncommitted: tuple[str, ...] = ()
     """Paths of other uncommitted files below the folder of submissions."""
@@ -122,7 +123,7 @@ class BranchState(CloneState):
     """Number of files that the commits of the branch change."""
     outdated: tuple[str, ...] = ()
     """Paths of files that the base branch has changed as well."""
-    verdict_errors: ProblemCounts = NO_PROBLEMS
+    verdict_errors: ProblemSummary = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: DeclaredReceipt | None = None
     pull: OpenPull | None = None
@@ -148,7 +149,7 @@ def _join(*words: str) -> str:
     return shlex.join(words)
 
 
-def _paths(paths: Iterable[str]) -> str:
+def _path_list(paths: Iterable[str]) -> str:
     return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
 
 
@@ -170,7 +171,7 @@ def _clone_command(branch: BranchState) -> str:
 
 def _conflicts_lines(branch: BranchState) -> Iterator[str]:
     yield f"a merge left {plural(len(branch.tree.conflicts), 'file')} with both versions: " + (
-        _paths(branch.tree.conflicts)
+        _path_list(branch.tree.conflicts)
     )
     yield (
         "in each file, keep the right lines, and delete those that begin with <<<<<<<, ======= or "
@@ -197,7 +198,8 @@ def _move_command(branch: BranchState) -> str:
 
 
 def _several_models_lines(branch: BranchState) -> Iterator[str]:
-    yield f"the branch has files of {plural(len(branch.models), 'model')}: {_paths(branch.models)}"
+    models = plural(len(branch.models), "model")
+    yield f"the branch has files of {models}: {_path_list(branch.models)}"
     yield "a pull request may have only one model: put every other model on a branch of its own"
     if branch.other_models_files:
         yield (
@@ -275,7 +277,7 @@ def _check_row_command(branch: BranchState) -> str:
 
 
 def _no_card_lines(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.row} passes, but has no card, and the server refuses a row without a card"
+    yield f"{branch.row} passes, but the server refuses a row without a card"
     yield (
         "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
         "and known overlap; `geneb-ci explain incomplete-card` has a template"
@@ -367,21 +369,21 @@ def _pending_lines(branch: BranchState) -> Iterator[str]:
 
 
 def _uncommitted_lines(branch: BranchState) -> Iterator[str]:
-    yield f"not committed, so the server would not see: {_paths(branch.pending)}"
-    if ignored := [path for path in branch.pending if path in branch.tree.ignored]:
-        yield f"git ignores {_paths(ignored)}; the command adds them all the same"
+    yield f"not committed, so the server would not see: {_path_list(branch.uncommitted)}"
+    if ignored := [path for path in branch.uncommitted if path in branch.tree.ignored_files]:
+        yield f"git ignores {_path_list(ignored)}; the command adds them all the same"
     if branch.other_uncommitted:
-        yield f"left out, since not part of a submission: {_paths(branch.other_uncommitted)}"
+        yield f"left out, since not part of a submission: {_path_list(branch.other_uncommitted)}"
 
 
 def _commit_command(branch: BranchState) -> str:
     message = f"Add {branch.model}" if branch.model else "Add a submission"
-    add = _join(*branch.tree.add(*branch.pending))
+    add = _join(*branch.tree.add_command(*branch.uncommitted))
     return f"{add} && {_join('git', 'commit', '-m', message)}"
 
 
 def _outdated_lines(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.tree.base} has meanwhile changed the same files: {_paths(branch.outdated)}"
+    yield f"{branch.tree.base} has meanwhile changed the same files: {_path_list(branch.outdated)}"
     yield "merge it and keep both changes; otherwise the pull request would undo the other change"
 
 
@@ -415,7 +417,7 @@ def _warned_lines(branch: BranchState) -> Iterator[str]:
 
 def _other_uncommitted_lines(branch: BranchState) -> Iterator[str]:
     if branch.other_uncommitted:
-        file_list = _paths(branch.other_uncommitted)
+        file_list = _path_list(branch.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
 
 
@@ -443,8 +445,8 @@ def _create_pull_command(branch: BranchState) -> str:
     words += ["--base", branch.tree.base_name or "main", "--fill-first"]
     if branch.tree.repository:
         words += ["--repo", branch.tree.repository]
-        fork = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
-        owner = fork.partition("/")[0]
+        fork_name = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
+        owner = fork_name.partition("/")[0]
         words += ["--head", f"{owner}:{branch.tree.branch}" if owner else branch.tree.branch]
     return _join(*words)
 
@@ -461,7 +463,7 @@ def _view_command(branch: BranchState) -> str:
 
 
 def _has_submission_files(branch: BranchState) -> bool:
-    return bool(branch.row or branch.card or branch.module or branch.pending)
+    return bool(branch.row or branch.card or branch.module or branch.uncommitted)
 
 
 TABLE: tuple[Situation[BranchState], ...] = (
@@ -559,7 +561,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "practice-row",
         "the row passes, but is not committed, on a practice board without a remote",
-        lambda s: s.is_practice_board and s.row in s.pending,
+        lambda s: s.is_practice_board and s.row in s.uncommitted,
         _practice_row_lines,
         _commit_practised_command,
     ),
@@ -580,14 +582,14 @@ TABLE: tuple[Situation[BranchState], ...] = (
     Situation(
         "receipt-not-verified",
         "the receipt is published, but the row is not committed yet",
-        lambda s: s.receipt is not None and s.row in s.pending,
+        lambda s: s.receipt is not None and s.row in s.uncommitted,
         _published_receipt_lines,
         _verify_and_commit_command,
     ),
     Situation(
         "not-committed",
         "the submission passes, perhaps with warnings, but is not committed",
-        lambda s: s.pending,
+        lambda s: s.uncommitted,
         _pending_lines,
         _commit_command,
     ),

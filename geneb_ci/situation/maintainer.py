@@ -14,7 +14,7 @@ from reference_harness.formats.text import plural
 
 LISTED_MAX = 3
 """Maximum number of rows and paths that a line names."""
-DIGITS = 12
+COMMIT_DIGITS = 12
 """Hex digits of a commit's id in a command."""
 KEYS = "leaderboard/policy/keys.json"
 CORRECTION_TEXT = (
@@ -22,7 +22,7 @@ CORRECTION_TEXT = (
     "geneb-ci audit withdraw RECORD --reason WHY"
 )
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
-LABEL = "audit"
+AUDIT_LABEL = "audit"
 """Label of a pull request that requests an audit of its row."""
 STATEMENTS_BRANCH = "audits"
 """Name of the new branch for statements that were committed on the local main branch."""
@@ -32,7 +32,7 @@ REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
 """States of a key whose signatures do not count."""
 DrawKey = tuple[str, tuple[str, ...]]
 """Digest of a commitment, and the options of `audit FILE` that select the sample."""
-OVERDUE = int(OVERDUE_AFTER.total_seconds())
+OVERDUE_SECONDS = int(OVERDUE_AFTER.total_seconds())
 
 
 class KeyFacts(NamedTuple):
@@ -87,7 +87,7 @@ class OpenAudit(NamedTuple):
     """Digest of the commitment."""
     statement: str = ""
     """Path of the signed commitment or start; "" if nothing was signed."""
-    work: str = ""
+    work_folder: str = ""
     """Path of the work folder; "" if this machine has none."""
     plan: str = ""
     """Path of the plan; "" if nothing is drawn, or the plan is in the work folder."""
@@ -168,6 +168,7 @@ class BoardState(CloneState):
     lost_statement: LostStatement | None = None
     broken_statement: BrokenStatement | None = None
     pending: PendingStatements | None = None
+    """Signed statements that are not committed; None without any."""
     unmerged: tuple[str, ...] = ()
     """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()
@@ -192,13 +193,13 @@ class BoardState(CloneState):
 
     @property
     def title(self) -> str:
-        """The first line, with the role, the rows and their evidence; "" for an unknown state."""
+        """The first line, with the role, the rows and their audits; "" for an unknown state."""
         if self.refusal or not self.is_board:
             return ""
-        return f"maintainer: {plural(self.row_count, 'row')}, {self.evidence}"
+        return f"maintainer: {plural(self.row_count, 'row')}, {self.audit_summary}"
 
     @property
-    def evidence(self) -> str:
+    def audit_summary(self) -> str:
         """Numbers of rows to audit and of unfinished audits, and the disputed rows, in words."""
         audits = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
@@ -210,7 +211,7 @@ class BoardState(CloneState):
         return self.audits[0]
 
     @property
-    def signing(self) -> list[str]:
+    def signing_options(self) -> list[str]:
         """Words of the option that names the key."""
         return ["--key", self.key.path or "KEY.pem"]
 
@@ -259,7 +260,7 @@ def _restore_command(board: BoardState) -> str:
         [
             "git",
             "restore",
-            f"--source={board.lost_statement.commit[:DIGITS]}",
+            f"--source={board.lost_statement.commit[:COMMIT_DIGITS]}",
             "--",
             board.lost_statement.path,
         ]
@@ -295,8 +296,8 @@ def _commit_pending_command(board: BoardState) -> str:
     paths = board.pending.paths if board.pending is not None else ()
     folders = sorted({path.rpartition("/")[0] for path in paths})
     models = [folder.rpartition("/")[2] for folder in folders]
-    is_plain = len(paths) > 1 and not {*paths} & {*board.tree.ignored}
-    add = shlex.join(board.tree.add(*(folders if is_plain else paths)))
+    is_plain = len(paths) > 1 and not {*paths} & {*board.tree.ignored_files}
+    add = shlex.join(board.tree.add_command(*(folders if is_plain else paths)))
     return f"{add} && {shlex.join(['git', 'commit', '-m', f'Audit {first_and_more(models)}'])}"
 
 
@@ -355,18 +356,18 @@ def _keygen_command(board: BoardState) -> str:
 def _continuing_command(board: BoardState, *options: str) -> str:
     """Return the command that continues an audit: `audit run` for a plan, else `audit FILE`."""
     audit = board.audit
-    is_drawn_here = bool(audit.work) and audit.is_drawn
+    is_drawn_here = bool(audit.work_folder) and audit.is_drawn
     if audit.plan:
         words = ["geneb-ci", "audit", "run", audit.plan]
     elif audit.typed_words:
         words = [word for word in audit.typed_words if word != "--unsigned"]
         practice = [["--practice"]] if audit.is_practice and not is_drawn_here else []
-        for option in (*practice, [*options], board.signing):
+        for option in (*practice, [*options], board.signing_options):
             words += [] if {*option[:1]} & {*words} else option
         return shlex.join(words)
     else:
         words = ["geneb-ci", "audit", audit.file, *audit.sample]
-        if not audit.work and audit.is_drawn:
+        if not audit.work_folder and audit.is_drawn:
             words += ["--committed-at", audit.committed_at]
         if audit.is_practice and not is_drawn_here:
             words.append("--practice")
@@ -374,7 +375,7 @@ def _continuing_command(board: BoardState, *options: str) -> str:
         words += ["--data", DIR]
     if audit.shown_on and not audit.is_practice:
         words += ["--shown-on", audit.shown_on]
-    return shlex.join([*words, *options, *board.signing])
+    return shlex.join([*words, *options, *board.signing_options])
 
 
 def _unsigned_lines(board: BoardState) -> Iterator[str]:
@@ -395,7 +396,7 @@ def _not_rerun_lines(board: BoardState) -> Iterator[str]:
     yield f"the sample of {board.audit.model} is drawn, but not rerun yet"
     if board.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
-    if board.audit.statement and not board.audit.plan and not board.audit.work:
+    if board.audit.statement and not board.audit.plan and not board.audit.work_folder:
         yield f"the command makes the same plan again as in {board.audit.statement}"
 
 
@@ -417,11 +418,11 @@ def _round_due_lines(board: BoardState) -> Iterator[str]:
 def _draw_command(board: BoardState) -> str:
     audit = board.audit
     time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
-    if audit.work or not audit.statement:
+    if audit.work_folder or not audit.statement:
         return _continuing_command(board, *time)
     words = ["geneb-ci", "audit", "plan", audit.statement, *time, *audit.sample]
     words += ["--practice"] if audit.is_practice else ["--shown-on", audit.shown_on or COMMIT]
-    return shlex.join([*words, "--output", "PLAN.json", *board.signing])
+    return shlex.join([*words, "--output", "PLAN.json", *board.signing_options])
 
 
 def _unpublished_lines(board: BoardState) -> Iterator[str]:
@@ -475,8 +476,10 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
         return f"{fetch} && git diff HEAD...FETCH_HEAD"
     if pull.action.startswith("gh "):
         return f"{pull.action} --repo {repository}"
-    verb = ["edit", "--add-label", LABEL] if pull.is_to_be_audited else ["view"]
-    return shlex.join(["gh", "pr", verb[0], str(pull.number), "--repo", repository, *verb[1:]])
+    subcommand = ["edit", "--add-label", AUDIT_LABEL] if pull.is_to_be_audited else ["view"]
+    return shlex.join(
+        ["gh", "pr", subcommand[0], str(pull.number), "--repo", repository, *subcommand[1:]]
+    )
 
 
 def _first_candidate(board: BoardState) -> AuditCandidate | None:
@@ -549,7 +552,7 @@ def _audit_first_command(board: BoardState) -> str:
     candidate = _first_candidate(board)
     words = ["geneb-ci", "audit", candidate.file if candidate is not None else ""]
     words += ["--data", DIR] if board.needs_data else ["--practice"]
-    return shlex.join([*words, *board.signing])
+    return shlex.join([*words, *board.signing_options])
 
 
 def _disputed_lines(board: BoardState) -> Iterator[str]:
@@ -674,7 +677,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, but has no record",
-        lambda s: s.audits and s.audit.is_drawn and (s.audit.age_seconds or 0) > OVERDUE,
+        lambda s: s.audits and s.audit.is_drawn and (s.audit.age_seconds or 0) > OVERDUE_SECONDS,
         _overdue_lines,
         _continuing_command,
     ),

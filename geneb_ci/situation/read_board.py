@@ -40,7 +40,7 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.github.verdict.decide import weight_of
-from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository
 from geneb_ci.situation.maintainer import (
     EXPIRED,
     NOT_LISTED,
@@ -55,27 +55,25 @@ from geneb_ci.situation.maintainer import (
     PendingStatements,
 )
 from geneb_ci.situation.table import repository_named
-from geneb_ci.situation.work_tree import WorkTree, read_work_tree
+from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
 COMMITS_MAX = 50
 """Maximum number of commits that are searched for a lost statement."""
-TRIED_MAX = 3
+TESTED_ROWS_MAX = 3
 """Maximum number of rows for which it is tested whether they can be audited."""
 
 
-def read_board(layout: Layout, now: dt.datetime) -> BoardState:
+def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None) -> BoardState:
     """Return the state of a board's repository at a time; no server is asked.
 
+    `clone` is the repository if it has been read.
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return BoardState(is_board=False, repository=repository_named())
     try:
-        repository = repository_at(layout)
-        return BoardReader(
-            layout, repository, read_work_tree(repository, repository_folders(layout)), now
-        ).state()
+        return BoardReader(layout, *(clone or open_clone(layout)), now).state()
     except BadRepository as error:
         return BoardState(refusal=error.message, refusal_fix=error.fix)
 
@@ -92,7 +90,7 @@ class BoardReader:
         self.tree = tree
         self.now = now
         self.audits = AuditRepository(layout)
-        self.folder = repository_folders(layout).audits
+        self.audits_folder = repository_folders(layout).audits
         self.benchmark = benchmark_of(layout)
 
     def state(self) -> BoardState:
@@ -160,7 +158,7 @@ class BoardReader:
         """Return the first lost statement, with a commit that has it; None if none is lost."""
         losses = self.audits.history.loss_reasons
         for file, loss in losses.items():
-            path = f"{self.folder}/{file}"
+            path = f"{self.audits_folder}/{file}"
             return LostStatement(
                 path, loss, self._commit_of(path, self._digests_of(file)), len(losses)
             )
@@ -171,14 +169,14 @@ class BoardReader:
 
         A statement that has the content to which another one links counts as restored.
         """
-        prefix = f"{self.folder}/"
+        prefix = f"{self.audits_folder}/"
         if (
             not any(path.startswith(prefix) for path in self.tree.changed_files)
             or not self.tree.head
         ):
             return None
         committed_paths = {
-            file.path for file in self.repository.tree(self.tree.head, (self.folder,))
+            file.path for file in self.repository.tree(self.tree.head, (self.audits_folder,))
         }
         for path in self.tree.changed_files:
             file = path.removeprefix(prefix)
@@ -215,12 +213,12 @@ class BoardReader:
         if not broken:
             return None
         step = broken[0].broken[0]
-        path = f"{self.folder}/{broken[0].name}"
+        path = f"{self.audits_folder}/{broken[0].name}"
         return BrokenStatement(path, f"{step.name}: {step.message}", len(broken))
 
     def _pending(self) -> PendingStatements | None:
         """Return the statements of the working tree that are not committed; None without any."""
-        prefix = f"{self.folder}/"
+        prefix = f"{self.audits_folder}/"
         paths = [path for path in self.tree.pending if path.startswith(prefix)]
         paths = [path for path in paths if (self.root / path).is_file()]
         if not paths:
@@ -235,11 +233,15 @@ class BoardReader:
         return PendingStatements(tuple(paths), next(differing_models, ""))
 
     def _unmerged(self) -> tuple[str, ...]:
-        """Return the statements of the last commit that the base branch lacks."""
+        """Return the paths of the last commit's statements that the base branch lacks."""
         if not self.tree.head or not self.tree.base or self.tree.base == self.tree.branch:
             return ()
-        branch_files = {file.path for file in self.repository.tree(self.tree.head, (self.folder,))}
-        main_files = {file.path for file in self.repository.tree(self.tree.base, (self.folder,))}
+        branch_files = {
+            file.path for file in self.repository.tree(self.tree.head, (self.audits_folder,))
+        }
+        main_files = {
+            file.path for file in self.repository.tree(self.tree.base, (self.audits_folder,))
+        }
         return tuple(sorted(branch_files - main_files))
 
     def _checked_rows(self) -> list[FileResult]:
@@ -270,7 +272,7 @@ class BoardReader:
             decision = evidence.decide(row.sha256, row.origin, row.scorer)
             shortfall = decision.reason if decision.basis else ""
             refusal = ""
-            if not has_auditable_row and tested_count < TRIED_MAX:
+            if not has_auditable_row and tested_count < TESTED_ROWS_MAX:
                 tested_count += 1
                 refusal = self._refusal(checked_row.document.path, shortfall)
                 has_auditable_row = not refusal
@@ -332,11 +334,15 @@ class BoardReader:
         drawn_commitments = {sha256 for sha256, _ in {*ended_draws, *starts}}
         for file, event in history.events(StatementKind.COMMITMENT):
             if event.commitment.sha256 not in drawn_commitments:
-                yield self._audit_of_commitment(event.commitment, f"{self.folder}/{file}", shown_at)
+                yield self._audit_of_commitment(
+                    event.commitment, f"{self.audits_folder}/{file}", shown_at
+                )
         for draw, (file, plan, event) in starts.items():
             if draw not in ended_draws and self._is_current(event):
                 audit = self._audit_of_plan(plan)
-                yield audit._replace(statement=f"{self.folder}/{file}", shown_on=event.shown_on)
+                yield audit._replace(
+                    statement=f"{self.audits_folder}/{file}", shown_on=event.shown_on
+                )
 
     def _is_current(self, event: AuditEvent) -> bool:
         """Whether the present row is the one for which the sample was drawn."""
@@ -432,16 +438,21 @@ class BoardReader:
         is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
-        words = () if sample == TaskSample.name else ("--sample", sample)
+        sample_options = () if sample == TaskSample.name else ("--sample", sample)
         typed_words = tuple(words_of_last_command(folder, self.root))
         if (folder / PLAN).exists():
             audit = self._audit_of_plan(read_any_plan(folder / PLAN))
             is_rerun = WorkFolder(folder).has_result(OUTCOME_FILE)
             return audit._replace(
-                work=str(folder), sample=words, is_rerun=is_rerun, typed_words=typed_words
+                work_folder=str(folder),
+                sample=sample_options,
+                is_rerun=is_rerun,
+                typed_words=typed_words,
             )
         audit = self._audit_of_commitment(commitment, "", {})
-        return audit._replace(work=str(folder), sample=words, typed_words=typed_words)
+        return audit._replace(
+            work_folder=str(folder), sample=sample_options, typed_words=typed_words
+        )
 
 
 def _sample_options(plan: BasePlan) -> tuple[str, ...]:
@@ -463,6 +474,7 @@ def _completed(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
 
 
 def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
+    """Return a key that sorts the most urgent audit first."""
     return (
         not audit.is_rerun,
         not audit.is_drawn,

@@ -28,7 +28,7 @@ from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.scaffold import run_words
-from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch, repository_at
+from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch
 from geneb_ci.receipt.seen import published_receipt
 from geneb_ci.situation.contributor import (
     MISSING_CARD,
@@ -36,11 +36,11 @@ from geneb_ci.situation.contributor import (
     BranchState,
     DeclaredReceipt,
     MisplacedFile,
-    ProblemCounts,
+    ProblemSummary,
     ResultsFolder,
 )
 from geneb_ci.situation.table import board_address, repository_named
-from geneb_ci.situation.work_tree import WorkTree, blob_here, read_work_tree
+from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_here, open_clone
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
@@ -55,15 +55,18 @@ from reference_harness.formats.text import quoted
 CARD_RULES = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
 EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
-SUBMISSIONS_LOOKED_AT = 20
+FILES_READ_MAX = 20
 """Maximum number of files outside of a board that are read to find a submission."""
-_LOG = re.compile(r"results_.*\.json")
+_RESULTS_NAME = re.compile(r"results_.*\.json")
 
 
-def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
+def read_branch(
+    layout: Layout, report: Report | None = None, clone: OpenClone | None = None
+) -> BranchState:
     """Return the state of a contributor's clone; no server is asked.
 
-    `checked` is a report on the row or on the branch, which is then not checked again.
+    `report` is a report on the row or on the branch, which is then not checked again; `clone` is
+    the clone if it has been read.
     Raises BadConfiguration if the settings or the policy of the board are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
@@ -73,16 +76,14 @@ def read_branch(layout: Layout, checked: Report | None = None) -> BranchState:
             submission_file=_submission_in(layout.root),
         )
     try:
-        repository = repository_at(layout)
-        tree = read_work_tree(repository, repository_folders(layout))
-        return _Reader(layout, repository, tree, checked).state()
+        return _Reader(layout, *(clone or open_clone(layout)), report).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)
 
 
 def _submission_in(folder: Path) -> str:
     """Return the name of the first file of a folder that may be a submission; "" without one."""
-    for path in sorted(folder.glob("*.json"))[:SUBMISSIONS_LOOKED_AT]:
+    for path in sorted(folder.glob("*.json"))[:FILES_READ_MAX]:
         try:
             raw = read_bytes(path)
         except NothingChecked:
@@ -100,11 +101,11 @@ class _Reader:
         layout: Layout,
         repository: GitRepository,
         tree: WorkTree,
-        checked: Report | None = None,
+        report: Report | None = None,
     ) -> None:
         self.layout = layout
         self.tree = tree
-        self.checked = checked
+        self.report = report
         self.folders = repository_folders(layout)
         self.clone = Clone(repository)
         self.main: Main | None = None
@@ -142,16 +143,16 @@ class _Reader:
         )
         if len(models) == 1:
             branch = self._with_model(branch, models[0])
-        pending = tuple(
+        uncommitted = tuple(
             path for path in self.tree.pending if path in self._submission_paths(branch)
         )
         other_paths = tuple(
             path
             for path in self.tree.pending
-            if path not in pending and path.startswith(f"{self.folders.submissions}/")
+            if path not in uncommitted and path.startswith(f"{self.folders.submissions}/")
         )
-        branch = dataclasses.replace(branch, pending=pending, other_uncommitted=other_paths)
-        is_complete = not (pending or branch.row_errors.number or branch.card_errors.number)
+        branch = dataclasses.replace(branch, uncommitted=uncommitted, other_uncommitted=other_paths)
+        is_complete = not (uncommitted or branch.row_errors.number or branch.card_errors.number)
         if is_complete and self.committed.files and not branch.misplaced_files and len(models) <= 1:
             return dataclasses.replace(branch, verdict_errors=self._verdict_errors())
         return branch
@@ -163,7 +164,7 @@ class _Reader:
         """
         rows = {PurePosixPath(f.path).stem for f in self.change.rows if f.after is not None}
         if rows:
-            files = self.checked.files if self.checked is not None else ()
+            files = self.report.files if self.report is not None else ()
             checked_model = PurePosixPath(files[0]).stem if len(files) == 1 else ""
             return tuple(sorted(rows, key=lambda model: (model != checked_model, model)))
         cards = (f for f in self.change.files if f.path.startswith(f"{self.folders.cards}/"))
@@ -193,10 +194,10 @@ class _Reader:
         for file in self.change.files:
             right_path = right_place(file, self.change)
             is_tracked = file.path not in self.tree.untracked_files
-            if right_path and (is_tracked or self._is_mistaken(file, right_path)):
+            if right_path and (is_tracked or self._is_misplaced(file, right_path)):
                 yield MisplacedFile(file.path, right_path, is_tracked)
 
-    def _is_mistaken(self, file: FileChange, right_path: str) -> bool:
+    def _is_misplaced(self, file: FileChange, right_path: str) -> bool:
         """Whether an untracked file is part of a submission in the wrong folder.
 
         A row is recognised by its content; a card or a module by a changed row with the same name.
@@ -209,12 +210,11 @@ class _Reader:
 
     def _results(self) -> ResultsFolder | None:
         """Return the first folder with untracked files of results; None without one."""
-        folders: dict[str, int] = {}
-        for path in self.tree.untracked_files:
-            file_name = PurePosixPath(path).name
-            if _LOG.fullmatch(file_name) or file_name == MODEL_META:
-                folder = str(PurePosixPath(path).parent)
-                folders[folder] = folders.get(folder, 0)
+        folders = {
+            str(path.parent)
+            for path in map(PurePosixPath, self.tree.untracked_files)
+            if _RESULTS_NAME.fullmatch(path.name) or path.name == MODEL_META
+        }
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked_files if str(PurePosixPath(p).parent) == folder]
             meta = described_by(model_meta(self.layout.root / folder))
@@ -241,7 +241,9 @@ class _Reader:
                 class_name=_class_in(self.layout.root / module) if module else "",
             )
             words = self._run_words(branch, model, card)
-            return dataclasses.replace(branch, run_command=words, card_errors=_placeholders(card))
+            return dataclasses.replace(
+                branch, run_command=words, card_errors=_placeholder_problems(card)
+            )
         document = read_document(self.layout.root / row, spans=False)
         submission = document.value
         findings = self._findings(row)
@@ -320,7 +322,7 @@ class _Reader:
 
     def _findings(self, row: str) -> Sequence[Finding]:
         """Return the findings about a row in the working tree."""
-        report = self.checked
+        report = self.report
         if report is not None and not (report.proposal and {*self.tree.pending}):
             return report.findings
         return Checker(RULES).check(self.layout.root / row).findings
@@ -346,34 +348,34 @@ class _Reader:
             published_receipt(submission) is not None, len(matrix_names), folder, not is_mini
         )
 
-    def _verdict_errors(self) -> ProblemCounts:
+    def _verdict_errors(self) -> ProblemSummary:
         """Return the errors of the server's verdict on the last commit."""
-        if self.checked is not None:
+        if self.report is not None:
             return NO_PROBLEMS
         try:
-            judged = judge_branch(self.layout.root)
+            branch_verdict = judge_branch(self.layout.root, clone=self.clone)
         except NoBranch:
             return NO_PROBLEMS
-        findings = judged.decision.findings
+        findings = branch_verdict.decision.findings
         return problems(f for f in findings if f.severity is Severity.ERROR)
 
 
-def problems(findings: Iterable[Finding]) -> ProblemCounts:
+def problems(findings: Iterable[Finding]) -> ProblemSummary:
     """Return the number of findings, their rules, and the message of the first one."""
     all_findings = list(findings)
     first_message = all_findings[0].message if all_findings else ""
-    return ProblemCounts(
+    return ProblemSummary(
         len(all_findings), tuple(dict.fromkeys(f.rule for f in all_findings)), first_message
     )
 
 
-def _placeholders(card: Card | None) -> ProblemCounts:
+def _placeholder_problems(card: Card | None) -> ProblemSummary:
     """Return the placeholders that are left in a card, counted as findings."""
     from geneb_ci.check.rules.card import PLACEHOLDER_IN_CARD, placeholders_of
 
     faults = list(placeholders_of(card)) if card is not None else []
     first_message = f"line {faults[0].at}: {faults[0].message}" if faults else ""
-    return ProblemCounts(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first_message)
+    return ProblemSummary(len(faults), (PLACEHOLDER_IN_CARD.id,) * bool(faults), first_message)
 
 
 _NUMBER = re.compile(r"\d[\d,]*")

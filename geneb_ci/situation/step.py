@@ -8,11 +8,11 @@ from pathlib import Path
 from geneb_ci.audit.record.keys import KEY_VARIABLE, KEYS_FOLDER
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.github.verdict.checker import repository_folders
-from geneb_ci.publish.git import BadRepository, repository_at
+from geneb_ci.publish.git import BadRepository
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
 from geneb_ci.situation.table import NextStep, Role, at_root, decide
-from geneb_ci.situation.work_tree import read_work_tree
+from geneb_ci.situation.work_tree import OpenClone, open_clone
 from geneb_ci.submission.reading import files_in
 
 NOTHING_CHANGED = "nothing-changed"
@@ -48,17 +48,18 @@ def _step_of(
     now: dt.datetime,
 ) -> NextStep:
     """Return the next step in a repository, with a command that runs in its root."""
-    if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout)):
-        return _maintainer_step(layout, repository, space, now)
-    branch = _branch_state(layout, repository)
+    clone = _readable_clone(layout)
+    if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout, clone)):
+        return _maintainer_step(layout, clone, repository, space, now)
+    branch = _branch_state(layout, clone, repository)
     step = decide(Role.CONTRIBUTOR, branch, contributor.TABLE)
     has_key = role is None and _has_key(layout)
     is_local_board = role is None and _has_rows(layout) and not branch.tree.remotes
     if step.situation in NOTHING_TO_SUBMIT and has_key:
-        return _maintainer_step(layout, repository, space, now)
+        return _maintainer_step(layout, clone, repository, space, now)
     if step.situation == NOTHING_CHANGED and is_local_board:  # its rows can be submitted nowhere
         try:
-            return _maintainer_step(layout, repository, space, now)
+            return _maintainer_step(layout, clone, repository, space, now)
         except ModuleNotFoundError:  # the extra `records`; this command says how to install it
             lines = (*step.lines[:1], NO_REMOTE)
             return dataclasses.replace(step, lines=lines, command=AS_MAINTAINER)
@@ -72,16 +73,22 @@ def _has_key(layout: Layout) -> bool:
     return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(keys_folder.glob("*.pem")))
 
 
-def _has_uncommitted_statements(layout: Layout) -> bool:
-    """Whether the working tree has signed statements that are not committed."""
+def _readable_clone(layout: Layout) -> OpenClone | None:
+    """Return the clone of a board; None if this is none, or if git refuses it."""
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
-        return False
+        return None
     try:
-        folders = repository_folders(layout)
-        tree = read_work_tree(repository_at(layout), folders)
+        return open_clone(layout)
     except BadRepository:
+        return None
+
+
+def _has_uncommitted_statements(layout: Layout, clone: OpenClone | None) -> bool:
+    """Whether the working tree has signed statements that are not committed."""
+    if clone is None:
         return False
-    return any(path.startswith(f"{folders.audits}/") for path in tree.pending)
+    folder = repository_folders(layout).audits
+    return any(path.startswith(f"{folder}/") for path in clone.tree.pending)
 
 
 def _has_rows(layout: Layout) -> bool:
@@ -89,9 +96,11 @@ def _has_rows(layout: Layout) -> bool:
     return layout.submissions is not None and any(files_in(layout.submissions))
 
 
-def _branch_state(layout: Layout, repository: str | None) -> contributor.BranchState:
+def _branch_state(
+    layout: Layout, clone: OpenClone | None, repository: str | None
+) -> contributor.BranchState:
     """Return the state of the branch, with its pull request if `repository` is given."""
-    branch = read_branch(layout)
+    branch = read_branch(layout, clone=clone)
     if repository is None or not branch.tree.head:
         return branch
     from geneb_ci.situation.servers import pull_of  # the extra `github`
@@ -101,19 +110,22 @@ def _branch_state(layout: Layout, repository: str | None) -> contributor.BranchS
 
 
 def _maintainer_step(
-    layout: Layout, repository: str | None, space: str | None, now: dt.datetime
+    layout: Layout,
+    clone: OpenClone | None,
+    repository: str | None,
+    space: str | None,
+    now: dt.datetime,
 ) -> NextStep:
     # Imported here: they need the extra `records`, which a contributor does not.
     from geneb_ci.situation import maintainer
     from geneb_ci.situation.read_board import BoardReader, read_board
 
-    board = read_board(layout, now)
-    if (repository, space) != (None, None) and board.is_board and not board.refusal:
+    board = read_board(layout, now, clone)
+    if (repository, space) != (None, None) and clone is not None and not board.refusal:
         from geneb_ci.situation.servers import server_answers  # the extras `github` and `hub`
 
-        clone = repository_at(layout)
-        answers = server_answers(repository, space, clone, board.audits)
-        reader = BoardReader(layout, clone, board.tree, now)
+        answers = server_answers(repository, space, clone.repository, board.audits)
+        reader = BoardReader(layout, *clone, now)
         board = dataclasses.replace(
             board,
             audits=reader.open_audits(answers.shown_at),

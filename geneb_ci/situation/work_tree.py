@@ -6,15 +6,18 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SUFFIXES, SYMLINK, Blob, RepositoryFolders
-from geneb_ci.publish.git import GitRepository, NoBranch, known_base
+from geneb_ci.common.config import Layout
+from geneb_ci.github.verdict.checker import repository_folders
+from geneb_ci.publish.git import GitRepository, NoBranch, known_base, repository_at
 
-CACHE = "__pycache__"
+PYTHON_CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
 _FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
 """Number of fields before the path in an entry of `git status`, by the entry's kind."""
-_GITHUB = re.compile(
+_GITHUB_ADDRESS = re.compile(
     r"(?:https://[^/]*/|ssh://[^/]*/|[^/@]*@[^/:]*:)([\w.-]+/[\w.-]+?)(?:\.git)?/?"
 )
 
@@ -37,7 +40,7 @@ class WorkTree:
     """Paths of tracked files that differ from the last commit."""
     untracked_files: tuple[str, ...] = ()
     """Paths of files that git neither tracks nor ignores."""
-    ignored: tuple[str, ...] = ()
+    ignored_files: tuple[str, ...] = ()
     """Paths of ignored files in the folders of a board whose suffix is in `SUFFIXES`."""
     conflicts: tuple[str, ...] = ()
     """Paths of files in which a merge left both versions."""
@@ -52,11 +55,11 @@ class WorkTree:
     @property
     def pending(self) -> tuple[str, ...]:
         """Paths that the next commit could contain, sorted."""
-        return tuple(sorted({*self.changed_files, *self.untracked_files, *self.ignored}))
+        return tuple(sorted({*self.changed_files, *self.untracked_files, *self.ignored_files}))
 
-    def add(self, *paths: str) -> list[str]:
+    def add_command(self, *paths: str) -> list[str]:
         """Return the command that adds paths to the next commit, including ignored ones."""
-        force = ["--force"] if {*paths} & {*self.ignored} else []
+        force = ["--force"] if {*paths} & {*self.ignored_files} else []
         return ["git", "add", *force, "--all", "--", *paths]
 
     @property
@@ -103,6 +106,22 @@ class CloneState:
         yield f"fix: {self.refusal_fix}"
 
 
+class OpenClone(NamedTuple):
+    """The git repository of a board, and the state of its working tree."""
+
+    repository: GitRepository
+    tree: WorkTree
+
+
+def open_clone(layout: Layout) -> OpenClone:
+    """Return the git repository of a board and the state of its working tree.
+
+    Raises BadRepository, and UsageProblem if the layout has no submissions.
+    """
+    repository = repository_at(layout)
+    return OpenClone(repository, read_work_tree(repository, repository_folders(layout)))
+
+
 def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> WorkTree:
     """Return the state of a working tree; nothing is written, not even git's index.
 
@@ -111,7 +130,7 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     status = repository.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
     headers: dict[str, str] = {}
     paths: dict[str, list[str]] = {"?": [], _TRACKED: [], _UNMERGED: []}
-    for kind, entry in _entries(os.fsdecode(status).split("\0")):
+    for kind, entry in _status_entries(os.fsdecode(status).split("\0")):
         if kind == "#":
             header, _, header_text = entry.partition(" ")
             headers[header] = header_text
@@ -132,15 +151,15 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
         changed_files=tuple(paths[_TRACKED]),
         untracked_files=tuple(paths["?"]),
         conflicts=tuple(paths[_UNMERGED]),
-        ignored=tuple(_ignored(repository, folders)),
+        ignored_files=tuple(_ignored(repository, folders)),
         base=base,
         remotes=_remotes(repository),
     )
 
 
-def _entries(entries: list[str]) -> Iterator[tuple[str, str]]:
+def _status_entries(raw_entries: list[str]) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each entry of `git status`; a rename yields both paths."""
-    iterator = iter(entries)
+    iterator = iter(raw_entries)
     for entry in iterator:
         kind = entry[:1]
         if kind in {"#", "?"}:
@@ -157,7 +176,7 @@ def _ignored(repository: GitRepository, folders: RepositoryFolders) -> Iterator[
         *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
     )
     for path in os.fsdecode(listing).split("\0"):
-        if path.endswith(SUFFIXES) and CACHE not in path.split("/"):
+        if path.endswith(SUFFIXES) and PYTHON_CACHE not in path.split("/"):
             yield path
 
 
@@ -166,7 +185,7 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
     remotes = {}
     for line in os.fsdecode(lines).splitlines():
         setting, _, address = line.partition(" ")
-        match = _GITHUB.fullmatch(address)
+        match = _GITHUB_ADDRESS.fullmatch(address)
         remotes[setting.removeprefix("remote.").removesuffix(".url")] = match[1] if match else ""
     return remotes
 

@@ -83,13 +83,14 @@ def test_a_whole_board_audit_leaves_no_task_elsewhere_and_a_draw_does():
 def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatch):
     """Also where honest claims lie below the rerun, and one equal to it has to pass as well."""
     monkeypatch.setattr(forger, "RESOLUTION", 0.016)
+    monkeypatch.setattr(forger, "TRIALS", 40)
     pool = [
         cell._replace(centre=centre, shifts=tuple(centre + shift for shift in cell.shifts))
         for cell in POOL
     ]
     cells = [Difference(0.0, cell.deviation, cell.step, cell.centre) for cell in pool * 5]
     room = joint_test(cells, TESTS).hidden_raise
-    # The made-up shifts have means of their own, and a rate is found with 80 trials.
+    # The made-up shifts have means of their own, and a rate is found with 40 trials.
     assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room
 
 

@@ -72,8 +72,11 @@ TYPICAL = {"whole sequence", "first quarter", "one minhash", "vote of 12-mers"}
 """Keys that are tried for each change; the last is one that variants do not find."""
 
 
-def found_of(extractor: object) -> list[Decisions]:
-    decisions = [decisions_of(extractor, case, "a test", 160) for case in CASES]
+def found_of(
+    extractor: object, cases: Sequence[Case] = CASES, *, few_shot: bool = True
+) -> list[Decisions]:
+    """Return the decisions on each task, as a document holds them."""
+    decisions = [decisions_of(extractor, case, "a test", 160, few_shot=few_shot) for case in cases]
     return [Decisions.model_validate(decision.model_dump()) for decision in decisions]
 
 
@@ -96,18 +99,18 @@ def varied_in(decisions_by_task: Mapping[str, Decisions], rows: int = 160) -> Va
 )
 def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change_breaks(key):
     cheat = Memoriser([case.data for case in CASES], KEYS[key])
-    assert flags(found_of(cheat)) == (key in CAUGHT, True)
+    assert flags(found_of(cheat, few_shot=False)) == (key in CAUGHT, True)
 
 
 @pytest.mark.parametrize(
     "extractor",
     [
-        KmerExtractor(k=2),
-        KmerExtractor(k=3),
-        RoundedExtractor(KmerExtractor(k=3)),
-        NetworkExtractor(random_convolution()),
+        # In the gate, 2-mers in tests/audit/test_embedding_audit.py.
+        pytest.param(KmerExtractor(k=2), id="2-mers", marks=pytest.mark.nightly),
+        pytest.param(KmerExtractor(k=3), id="3-mers", marks=pytest.mark.nightly),
+        pytest.param(RoundedExtractor(KmerExtractor(k=3)), id="3-mers in bfloat16"),
+        pytest.param(NetworkExtractor(random_convolution()), id="a random convolution"),
     ],
-    ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
 )
 def test_no_honest_extractor_is_flagged(extractor):
     decisions = found_of(extractor)
@@ -301,10 +304,7 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
     """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
     probe = "10shot, record"
     extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_indices)
-    decisions = [
-        Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
-        for case in BINARY
-    ]
+    decisions = found_of(extractor, BINARY, few_shot=False)
     result = varied_in(by_task(decisions))
     fresh = fresh_result(by_task(decisions), NONCE)
     assert fresh is not None
@@ -329,10 +329,7 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
 def test_moved_training_rows_are_found_whatever_the_key(keys, found_by_variants):
     """By draws of test rows; by variants, if these break the key; and by a fresh set."""
     cheat = MovedTraining([case.data for case in BINARY], keys)
-    decisions = [
-        Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
-        for case in BINARY
-    ]
+    decisions = found_of(cheat, BINARY)
     assert mean_drop(decisions) > 0.2, "what it gains in MCC"
     result = varied_in(by_task(decisions))
     assert not is_flagged(result.kinds, None)
@@ -363,10 +360,7 @@ def few_shot_of(decisions_by_task: Mapping[str, Decisions]) -> FewShotResult:
 def test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key(keys):
     """Of a key that variants keep, nothing else objects. A vote of words moves other draws, too."""
     cheat = MovedTraining([case.data for case in BINARY], keys, few_shot_indices)
-    decisions = [
-        Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
-        for case in BINARY
-    ]
+    decisions = found_of(cheat, BINARY)
     few_shot = few_shot_of(by_task(decisions))
     gained = flagged_gains(few_shot, OTHERS)
     regimes = {gain.regime for gain in gained if not gain.task}

@@ -30,7 +30,7 @@ from reference_harness.optimum import solve
 from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.rounding import widened
 from tests.receipt import attacks, audited
-from tests.receipt.audited import Found, Scored, audit, scored
+from tests.receipt.audited import Scored, audit, scored
 from tests.receipt.test_attacks import data_of, labels_of
 from tests.receipt.test_attacks import honest as convolution
 
@@ -219,46 +219,66 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def receipts(folder: Path, attack: Attack) -> tuple[Mapping[str, Scored], dict[str, Rows]]:
-    """Return the receipts of an attack, and what the extractor gives in float64."""
-    rows = {task: attack.receipt(task, attack.rerun(task)) for task in TASKS}
-    written = {task: scored(folder, task, values, SAMPLE) for task, values in rows.items()}
-    return written, rows if attack.excuse else {task: attack.rerun(task) for task in TASKS}
+class Receipts:
+    """Receipts of attacks and of honest extractors, each written and scored once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._written: dict[str, Mapping[str, Scored]] = {}
+
+    def of(self, name: str, rows: Callable[[str], Rows]) -> Mapping[str, Scored]:
+        """Return the receipts, by task, of an extractor that gives `rows`; they share a name."""
+        if name not in self._written:
+            folder = self._folder / str(len(self._written))
+            self._written[name] = {task: scored(folder, task, rows(task), SAMPLE) for task in TASKS}
+        return self._written[name]
+
+    def of_attack(self, name: str) -> Mapping[str, Scored]:
+        """Return the receipts of an attack."""
+        attack = ATTACKS[name]
+        return self.of(name, lambda task: attack.receipt(task, attack.rerun(task)))
+
+
+@pytest.fixture(scope="module")
+def receipts(tmp_path_factory: pytest.TempPathFactory) -> Receipts:
+    return Receipts(tmp_path_factory.mktemp("receipts"))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_each_attack_passes_without_its_defence_and_is_found_by_it(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, receipts: Receipts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attack = ATTACKS[name]
-    written, precise = receipts(tmp_path, attack)
-
-    def audit_outcome() -> Found:
-        return audit(written, {task: attack.rerun(task) for task in TASKS}, precise=precise)
-
-    reasons = audit_outcome().reasons
+    written = receipts.of_attack(name)
+    reruns = {task: attack.rerun(task) for task in TASKS}
+    precise = reruns
+    if attack.excuse:  # the extractor gives the altered embeddings in float64
+        precise = {task: attack.receipt(task, reruns[task]) for task in TASKS}
+    reasons = audit(written, reruns, precise=precise).reasons
     assert attack.words in reasons[0], reasons
     attack.off(monkeypatch)
-    assert audit_outcome().reasons == []
+    assert audit(written, reruns, precise=precise).reasons == []
 
 
-@pytest.mark.parametrize(
-    "rerun", [functools.partial(with_constant, size=3e6, columns=1), with_offset, on_borders]
-)
-def test_honest_rows_of_the_same_extractors_agree(
-    rerun: Callable[[str], Rows], tmp_path: Path
-) -> None:
-    honest = {task: rerun(task) for task in TASKS}
-    written = {task: scored(tmp_path, task, rows, SAMPLE) for task, rows in honest.items()}
-    result = audit(written, honest)
+LARGE_COLUMN = functools.partial(with_constant, size=3e6, columns=1)
+HONEST: dict[str, Callable[[str], Rows]] = {
+    "a large column": LARGE_COLUMN,
+    "an offset": with_offset,
+    "on borders": on_borders,
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_rows_of_the_same_extractors_agree(name: str, receipts: Receipts) -> None:
+    honest = {task: HONEST[name](task) for task in TASKS}
+    result = audit(receipts.of(name, HONEST[name]), honest)
     assert result.reasons == []
     assert max(task.room or 0.0 for task in result.tasks) < ROOM / 10
 
 
-def test_the_attack_by_a_constant_column_pays(tmp_path: Path) -> None:
-    attack = ATTACKS["a constant column of 3e6"]
-    written, _ = receipts(tmp_path / "altered", attack)
-    honest = {task: scored(tmp_path / "honest", task, attack.rerun(task), SAMPLE) for task in TASKS}
+def test_the_attack_by_a_constant_column_pays(receipts: Receipts) -> None:
+    written = receipts.of_attack("a constant column of 3e6")
+    honest = receipts.of("a large column", LARGE_COLUMN)
     gains = [written[task].mcc["1shot"] - honest[task].mcc["1shot"] for task in TASKS]
     assert max(gains) > 0.1, gains
 

@@ -1,6 +1,5 @@
 """Every leaf of a JSON value, and what one flipped bit makes of it."""
 
-import copy
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -55,11 +54,12 @@ def at(value: Any, path: Path) -> Any:
 
 
 def put_at(value: Any, path: Path, leaf: Any) -> Any:
-    """Return a copy with another leaf at a path."""
-    changed_value = copy.deepcopy(value)
+    """Return a copy with another leaf at a path; all beside the path is shared with the value."""
     if not path:
         return leaf
-    at(changed_value, path[:-1])[path[-1]] = leaf
+    changed_value = value.copy()
+    inner = value[path[0]] if len(path) > 1 else None
+    changed_value[path[0]] = put_at(inner, path[1:], leaf)
     return changed_value
 
 

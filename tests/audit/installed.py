@@ -73,9 +73,13 @@ class Installed(MiniRepository):
         )
         policy.write_text(text, encoding="utf-8")
 
-    def unbox_processes(self) -> None:
+    @contextlib.contextmanager
+    def unboxed_processes(self) -> Iterator[None]:
         """Let processes that a command starts rerun by tests/audit/unboxed.py too."""
-        self.environment["PYTHONPATH"] += f"{os.pathsep}{UNBOXED_SITE}"
+        before = self.environment["PYTHONPATH"]
+        self.environment["PYTHONPATH"] = f"{before}{os.pathsep}{UNBOXED_SITE}"
+        yield
+        self.environment["PYTHONPATH"] = before
 
     def run(self, module: str, *arguments: str, check: bool = True) -> CompletedProcess[str]:
         """Run a command of the installation in the repository, and keep what it says."""

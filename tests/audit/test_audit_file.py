@@ -72,7 +72,9 @@ def test_a_dry_run_stops_before_the_digest_is_shown(installed: Installed, stoppe
 @pytest.mark.usefixtures("stopped")
 def test_a_queue_shows_cost_digest_and_the_command_that_continues(installed: Installed) -> None:
     digest = read_commitment(work_of(installed) / "commitment.json").sha256
-    done = installed.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
+    with installed.unboxed_processes():
+        done = installed.run("geneb_ci", "audit", "queue", FILE, "--unsigned", "--device", "cpu")
+        dry = installed.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
     table, _, details = done.stdout.partition("\n\n")
     assert table.splitlines()[1].split(maxsplit=2) == ["0", FILE, "to be published"]
     assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
@@ -82,7 +84,6 @@ def test_a_queue_shows_cost_digest_and_the_command_that_continues(installed: Ins
         f"next: geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
     )
     assert "wrote " not in done.stderr
-    dry = installed.run("geneb_ci", "audit", "queue", FILE, "--dry-run")
     assert "cost of a draw to come" in dry.stdout
     assert digest not in dry.stdout
 
@@ -182,26 +183,26 @@ def test_a_queue_carries_what_it_can_and_continues(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     command = ("geneb_ci", "audit", "queue", "--from", "list.toml", "--unsigned")
-    installed.unbox_processes()
-    done = installed.run(*command, check=False)
-    lines = done.stdout.splitlines()
-    assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
-    assert lines[1].split() == ["0", FILE, "agrees"]
-    assert lines[2].split()[:2] == ["3", "submissions/missing.json"]
-    assert "2 s" in lines[3]  # refused before the draw, or on a busy machine stopped later
-    assert "--limit-task-time" in done.stderr
-    assert lines[4] == (
-        "3 audits: 1 without an error, 0 that differ or are refused, 2 not carried out"
-    )
-    outcome = json.loads((work_of(installed) / "outcome.json").read_bytes())
-    limits = outcome["sandbox"]["limits"]
-    assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
-        "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
-    }  # fmt: skip
-    (installed.root / "list.toml").write_text(first, encoding="utf-8")
-    again = installed.run(*command, "--device", "cpu", "--device", "cpu", check=False)
-    assert again.stdout.splitlines()[:3] == lines[:3]
-    assert ": embedding" not in again.stderr
+    with installed.unboxed_processes():
+        done = installed.run(*command, check=False)
+        lines = done.stdout.splitlines()
+        assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
+        assert lines[1].split() == ["0", FILE, "agrees"]
+        assert lines[2].split()[:2] == ["3", "submissions/missing.json"]
+        assert "2 s" in lines[3]  # refused before the draw, or on a busy machine stopped later
+        assert "--limit-task-time" in done.stderr
+        assert lines[4] == (
+            "3 audits: 1 without an error, 0 that differ or are refused, 2 not carried out"
+        )
+        outcome = json.loads((work_of(installed) / "outcome.json").read_bytes())
+        limits = outcome["sandbox"]["limits"]
+        assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
+            "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
+        }  # fmt: skip
+        (installed.root / "list.toml").write_text(first, encoding="utf-8")
+        again = installed.run(*command, "--device", "cpu", "--device", "cpu", check=False)
+        assert again.stdout.splitlines()[:3] == lines[:3]
+        assert ": embedding" not in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Many records are verified by one process that reads each file once."""
 
-import subprocess
-import sys
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks.many_records import many_records
+from tests import forked
 from tests.gate import gated
 
 COUNTING = """
@@ -30,19 +30,18 @@ def repository_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("named", gated(["all", "folder", "files"], "all", "files"))
+# In the gate, `audit verify` of all in tests/audit/test_journey.py.
+@pytest.mark.parametrize("named", gated(["all", "folder", "files"], "files"))
 def test_each_file_is_read_once_and_each_round_verified_once(repository_folder, named):
-    import json
-
     audits = repository_folder / "leaderboard/audits"
     files = sorted(audits.glob("*/*.json"))
     words = {"all": [], "folder": ["leaderboard/audits"], "files": map(str, files)}[named]
-    done = subprocess.run(
-        [sys.executable, "-c", COUNTING, "audit", "verify", *words],
-        cwd=repository_folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.endswith(f"{RECORDS} records: {RECORDS} verified\n")
-    rounds, opened = json.loads(done.stderr.splitlines()[-1])
+    command = ("counting", "audit", "verify", *words)
+    done = forked.start(*command, cwd=repository_folder, code=COUNTING)
+    output, errors = done.communicate()
+    assert done.returncode == 0, errors
+    assert output.endswith(f"{RECORDS} records: {RECORDS} verified\n")
+    rounds, opened = json.loads(errors.splitlines()[-1])
     inside = Counter(
         {Path(name).name: n for name, n in opened.items() if str(repository_folder) in name}
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.board.decisions import ScoreColumn, critical_value
-from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff, regimes_of
+from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff, macro_scores_of
 
 NAMES = tuple("abcdefgh")
 NOISE = 0.05
@@ -96,7 +96,8 @@ def test_a_rank_differs_by_a_move_or_by_rows_that_came_or_went(before, after):
         assert differences.pushed == {"full": 0}
     moved = {move.model for move in differences.moves}
     old, new = (
-        regimes_of(side(b).categories["data"], side(b).columns)["full"] for b in (before, after)
+        macro_scores_of(side(b).categories["data"], side(b).columns)["full"]
+        for b in (before, after)
     )
     elsewhere = {m for m in before.keys() & after.keys() if old.rank(m) != new.rank(m)}
     assert len(elsewhere - moved) == differences.pushed["full"]
@@ -140,7 +141,7 @@ def test_a_row_that_came_stands_between_the_ranks_that_noise_allows():
 
 def test_equal_scores_share_the_better_rank():
     board = side({"a": 0.5, "b": 0.5, "c": 0.4}, half=0)
-    regime = regimes_of(board.categories["data"], board.columns)["full"]
+    regime = macro_scores_of(board.categories["data"], board.columns)["full"]
     assert [regime.rank(name) for name in "abc"] == [1, 1, 3]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import geneb_ci
 from geneb_ci.audit.trust.evidence import gather_evidence
-from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects, row_decider
+from geneb_ci.board.marks import DEFECTS_FILE, DefectFile, marks_of, read_defects, row_decider
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -65,7 +65,7 @@ def test_each_warning_of_check_stands_on_its_row():
 
 
 def test_each_defect_is_explained_where_it_says():
-    parsed = DefectFile.model_validate_json((POLICY / FILE).read_bytes())
+    parsed = DefectFile.model_validate_json((POLICY / DEFECTS_FILE).read_bytes())
     assert len({defect.id for defect in parsed.defects}) == len(parsed.defects)
     known = {path.stem for path in SUBMISSIONS.glob("*.json")}
     for defect in parsed.defects:

@@ -11,10 +11,10 @@ from geneb_ci.board.advice import (
     HUNDREDS,
     Advice,
     AdviceFacts,
-    Claim,
-    exact_need,
+    AdvisedModel,
     model_request,
     parameters,
+    with_board_names,
 )
 from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
 from geneb_ci.board.reasons import bound_text, score_text, size_text
@@ -61,7 +61,7 @@ def highest_of(regime: str, tasks: list[str], models: list[str]) -> str:
     return min(models, key=key)
 
 
-def wins_of(claim: Claim, regime: str, tasks: list[str], models: list[str]) -> int:
+def wins_of(claim: AdvisedModel, regime: str, tasks: list[str], models: list[str]) -> int:
     board = known().boards[regime]
     places = [board.models.index(model) for model in models]
     own = board.models.index(claim.model)
@@ -125,13 +125,13 @@ def is_within(bound: float | None, margin: float) -> bool:
     return bound is not None and bound <= margin
 
 
-def is_claim(text: str, claim: Claim, row_advice: Advice) -> bool:
+def is_claim(text: str, claim: AdvisedModel, row_advice: Advice) -> bool:
     if claim is row_advice.smallest:
         return "the smallest is" in text
     return text.startswith("Highest on") and f"with {next(iter(claim.wins))}" in text
 
 
-def rest(claim: Claim, count: int) -> str:
+def rest(claim: AdvisedModel, count: int) -> str:
     """Return how a sentence on a claim has to end."""
     if count == 1:
         return "This rests on one task alone."
@@ -258,7 +258,7 @@ def refusal(facts: AdviceFacts, **need: str) -> str:
         requests["category"], requests["species"], str(requests["regime"]), None, None, None, 0.03
     )
     with pytest.raises(UsageProblem) as caught:
-        exact_need(request, facts)
+        with_board_names(request, facts)
     return caught.value.message
 
 
@@ -269,7 +269,7 @@ def test_names_that_a_board_does_not_have_are_refused():
     assert refusal(facts, species="plant").startswith('"plant" is not a species or kingdom of the')
     assert refusal(facts, regime="2shot").startswith('"2shot" is not a regime of the benchmark')
     request = model_request("promoters", "HUMAN", "Hundreds", "500M", 16, "audited", 0.03)
-    exact = exact_need(request, facts)
+    exact = with_board_names(request, facts)
     assert (exact.category, exact.species, exact.regime) == ("Promoters", "human", HUNDREDS)
     assert (exact.max_params, exact.evidence) == (500_000_000, "audited")
     only_full = facts._replace(draw_variances={"full": 0.0})

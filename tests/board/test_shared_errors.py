@@ -13,7 +13,7 @@ from geneb_ci.board.board import CheckedFolder, analyses_of
 from geneb_ci.board.columns import Row
 from geneb_ci.board.decisions import better, compare_pair, difference_errors
 from geneb_ci.board.diagnostics.whole import shared_of
-from geneb_ci.board.diff import regimes_of
+from geneb_ci.board.diff import macro_scores_of
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -171,7 +171,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
     boards_built = [_side(CheckedFolder(tuple(rows), ()), MINI) for rows in (plain, paired)]
-    alone, pairs = (regimes_of(data, item.columns)["full"] for item in boards_built)
+    alone, pairs = (macro_scores_of(data, item.columns)["full"] for item in boards_built)
     board = intervals(paired, MINI, regimes=["full"])["full"].board
     scores, index_by_model = (
         board.scores["macro"],

@@ -95,7 +95,7 @@ def test_the_closed_form_is_near_twenty_thousand_draws():
 
 def test_few_shot_variance_is_that_of_five_fits_that_err_alike():
     whole = cells_of(SPACE, "10shot", BENCHMARK)
-    assert not whole.seeds.any()
+    assert not whole.seed_variance.any()
     assert not whole.has_seeds
     benchmark_of_one_seed = replace(BENCHMARK, protocol=replace(BENCHMARK.protocol, seeds=[13]))
     more = [k for k, task in enumerate(BENCHMARK.tasks) if not task.test_class_counts]

@@ -198,7 +198,7 @@ def test_a_warm_check_is_a_cold_one(tmp_path_factory, seed, steps, harm):
 
 
 def test_an_unchanged_check_computes_nothing(tmp_path, computed):
-    files, folder = repository(tmp_path), tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:3]), tmp_path / "cache"
     first = warm(files, folder)
     assert computed == [path.name for path in files]
     computed.clear()
@@ -292,7 +292,7 @@ def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
 
 
 def test_other_rules_have_results_of_their_own(tmp_path):
-    files, folder = repository(tmp_path), tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:3]), tmp_path / "cache"
     for names in ((), ("coverage",), ("plausibility", "near-copy")):
         rules = chosen_rule_ids(names, ())
         assert warm(files, folder, rules=rules) == cold(files, rules)
@@ -418,8 +418,9 @@ def test_a_full_disk_keeps_nothing_and_says_the_same(tmp_path):
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
     files = repository(tmp_path, ROWS[:2])
     (tmp_path / "file").write_bytes(b"")
+    expected = cold(files)
     for folder in (tmp_path / "file", tmp_path / "file/below", Path("/proc/none")):
-        assert warm(files, folder) == cold(files)
+        assert warm(files, folder) == expected
 
 
 def test_an_entry_is_read_back_only_under_its_name_and_whole(tmp_path):
@@ -452,7 +453,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", ["few files", "github", "no cache"])
 def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypatch, case):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    files = repository(tmp_path)
+    files = repository(tmp_path, ROWS[:2])
     api.check(*files)
     assert len(list((tmp_path / "cache/geneb-ci/check").iterdir())) == 1
     shutil.rmtree(tmp_path / "cache")

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.git import git
+from tests.git import git, head_of
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
 
@@ -13,7 +13,7 @@ from tests.small import BENCHMARK_FILE, CARD, small
 def commit(root: Path, message: str = "a change") -> str:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "--message", message)
-    return git(root, "rev-parse", "HEAD")
+    return head_of(root)
 
 
 def put(root: Path, name: str, document: Any = None) -> Path:

@@ -1,6 +1,7 @@
 """`geneb-ci diff` as a maintainer runs it: public rows, small ones, and trees made to do harm."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,9 +55,14 @@ def test_public_rows_added_changed_removed_and_moved(tmp_path, update_golden):
         assert out == path.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    return small_repository(tmp_path_factory.mktemp("template"), "a", "b", "c", "d")
+
+
 @pytest.fixture
-def rows(tmp_path):
-    return small_repository(tmp_path, "a", "b", "c", "d")
+def rows(template, tmp_path):
+    return shutil.copytree(template, tmp_path, dirs_exist_ok=True)
 
 
 def test_nothing_differs(rows, monkeypatch, capsys):

@@ -6,11 +6,12 @@ null then, beside an error, as on GitHub.
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphql import (
+    DocumentNode,
     GraphQLError,
     GraphQLResolveInfo,
     GraphQLSchema,
@@ -39,8 +40,14 @@ def graphql(server: "GitHubServer", query: str) -> Node:
     # Queries of one form differ in numbers and commit ids: one of them is checked.
     if errors := _errors(re.sub(r'(?<=")[0-9a-f]{40}(?=")|\d+', "0", query)):
         return {"errors": errors}
-    document = parse(query, no_location=True)
-    return dict(execute_sync(published(), document, server, field_resolver=_resolve).formatted)
+    return dict(
+        execute_sync(published(), _parsed(query), server, field_resolver=_resolve).formatted
+    )
+
+
+@lru_cache(maxsize=64)
+def _parsed(query: str) -> DocumentNode:
+    return parse(query, no_location=True)
 
 
 @cache

@@ -9,7 +9,7 @@ from geneb_ci.common.answers import ANSWERS_FILE
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.settings.apply import GUARD
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
-from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
+from geneb_ci.github.settings.features import FeatureState, features_of, settings_of_jobs
 from geneb_ci.init.new_repository import BoardAnswers, refuse_organisation
 from tests.github.broken_settings import KEYS, changed, key_file, put
 from tests.github.history import Files
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "audits",
         CHOICE,
         "main has no .github/workflows/audit.yml",
-        "geneb-ci init writes it",
+        "run geneb-ci init, which writes it",
     ),
     "stopped by GitHub": (
         put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
@@ -273,7 +273,7 @@ def test_what_jobs_read_is_derived_from_their_files():
     secrets_read = {
         (job.workflow, name, job.environment)
         for path in FOLDER.glob("*.yml")
-        for job in reads_of(path.stem, path.read_text("utf-8"))
+        for job in settings_of_jobs(path.stem, path.read_text("utf-8"))
         for name in job.secrets
     }
     assert secrets_read == {
@@ -283,10 +283,10 @@ def test_what_jobs_read_is_derived_from_their_files():
         ("audit", "HF_JOBS_TOKEN", "geneb-audit"),
         ("verdict", "VERDICT_APP_KEY", "geneb-verdict"),
     }
-    jobs = reads_of("audit", (FOLDER / "audit.yml").read_text("utf-8"))
+    jobs = settings_of_jobs("audit", (FOLDER / "audit.yml").read_text("utf-8"))
     assert [job.job for job in jobs] == ["open", "ready", "rerun", "deliver"]
     assert {"AUDIT_FLAVOR", "AUDIT_RUNNER"} <= jobs[0].variables
     assert {job.runs_on for job in jobs} == {"ubuntu-24.04", "[self-hosted, geneb-audit]"}
     steps = "    steps:\n      - run: x ${{ secrets.NEW }}\n"
-    (more,) = reads_of("x", f"on: push\njobs:\n  a:\n{steps}")
+    (more,) = settings_of_jobs("x", f"on: push\njobs:\n  a:\n{steps}")
     assert more.secrets == {"NEW"}

@@ -17,7 +17,7 @@ from geneb_ci.github.comment import comment
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.one_line import BYTES_MAX
 from geneb_ci.github.verdict.model import (
-    PLACES_MAX,
+    LISTED_PER_RULE_MAX,
     PullVerdict,
     Verdicts,
     counts_by_rule,
@@ -144,7 +144,7 @@ def test_a_flood_of_findings_is_cut_and_counted(text):
     for pull in decode(line, REPOSITORY).pulls:
         assert pull.places == {"missing-task": 300}
         listed = len(pull.findings)
-        assert 0 < listed <= PLACES_MAX
+        assert 0 < listed <= LISTED_PER_RULE_MAX
         comment_text = comment(pull, ADDRESS)
         assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in comment_text
         assert (

@@ -9,20 +9,23 @@ from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
 from tests.github.conftest import CARD_PATH, REGULAR, sound, swept
 from tests.github.refusals import Fault
 
-OPEN, BEFORE = 110, 43
-FIRST_REQUESTS = 5
-"""Before any comment is read: main and its files, two pages of pull requests, those that wait."""
+OPEN, BEFORE = 55, 43
+FIRST_REQUESTS = 4
+"""Before any comment is read: main and its files, the pull requests, those that wait."""
 RESERVED_REQUESTS = 100
 LATER = {"Retry-After": "900"}
 
 
 @pytest.fixture
 def crowd(board_checkout):
-    """Open 110 pull requests that change a file of no submission, and give 50 their verdict."""
+    """Open 55 pull requests that change a file of no submission, and give 50 their verdict."""
     board_checkout.server.is_graphql = False
     for n in range(OPEN):
         board_checkout.pull({f"notes/{n}.md": (REGULAR, b"%d\n" % n)})
-    assert swept(board_checkout)[0] == 0
+    code, numbers, err = swept(board_checkout)
+    assert (code, len(numbers)) == (0, 50)
+    # A full sweep says what it leaves to the next.
+    assert err.endswith("55 open pull requests: 50 judged now, 5 are left: 51 to 55\n")
     return board_checkout
 
 
@@ -31,12 +34,12 @@ def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):
     crowd.server.charged = 0
     crowd.server.limit = FIRST_REQUESTS + BEFORE - 1 + RESERVED_REQUESTS - 1
     code, line, err = crowd.run("reconcile")
-    assert (code, json.loads(line)["pulls"], json.loads(line)["waiting"]) == (3, [], 68)
+    assert (code, json.loads(line)["pulls"], json.loads(line)["waiting"]) == (3, [], 13)
     *_, counts, message, fix = err.splitlines()
-    left = "43 to 110"
-    assert counts == f"110 open pull requests: 42 have their verdict, 68 are left: {left}"
+    left = "43 to 55"
+    assert counts == f"55 open pull requests: 42 have their verdict, 13 are left: {left}"
     assert message == (
-        f"geneb-ci: 68 of 110 open pull requests were left: {left}: 99 requests are left in this "
+        f"geneb-ci: 13 of 55 open pull requests were left: {left}: 99 requests are left in this "
         "hour, and 100 are kept for runs that events start"
     )
     until = dt.datetime.fromisoformat(
@@ -46,9 +49,8 @@ def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):
     assert dt.timedelta(minutes=20) < until - now < dt.timedelta(minutes=31)
     # The next runs go on where it stopped, and say so once nothing is left.
     crowd.server.limit = 9999
-    assert swept(crowd)[:2] == (0, list(range(51, 101)))
-    assert swept(crowd)[:2] == (0, list(range(101, 111)))
-    assert swept(crowd) == (0, [], "every open pull request has its verdict: 110\n")
+    assert swept(crowd)[:2] == (0, list(range(51, 56)))
+    assert swept(crowd) == (0, [], "every open pull request has its verdict: 55\n")
 
 
 @pytest.mark.nightly  # in the gate, it is reached before, above
@@ -58,17 +60,8 @@ def test_a_limit_that_is_reached_while_comments_are_read_is_no_success(crowd):
         Fault("GET", f"/issues/{BEFORE}/comments", 429, {"Retry-After": "900"})
     )
     code, line, err = crowd.run("reconcile")
-    assert (code, json.loads(line)["waiting"]) == (3, 68)
-    assert "68 of 110 open pull requests were left: 43 to 110: GitHub's" in err
-
-
-def test_a_full_sweep_says_what_it_leaves_to_the_next(board_checkout):
-    board_checkout.server.is_graphql = False
-    for n in range(52):
-        board_checkout.pull({f"notes/{n}.md": (REGULAR, b"")})
-    code, numbers, err = swept(board_checkout)
-    assert (code, len(numbers)) == (0, 50)
-    assert err.endswith("52 open pull requests: 50 judged now, 2 are left: 51 to 52\n")
+    assert (code, json.loads(line)["waiting"]) == (3, 13)
+    assert "13 of 55 open pull requests were left: 43 to 55: GitHub's" in err
 
 
 def test_without_a_pull_request_there_is_no_verdict_to_speak_of(board_checkout):

@@ -9,7 +9,7 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.verdict.model import (
     FINDINGS_MAX,
     FOR_MAINTAINERS,
-    PLACES_MAX,
+    LISTED_PER_RULE_MAX,
     Counts,
     PullOutcome,
     counts_by_rule,
@@ -94,7 +94,7 @@ def test_the_first_of_each_rule_is_told_before_the_second_of_any():
     order = ("foreign-file", ERROR, WARNING, NOTE)
     assert [(important.rule, important.line) for important in important_findings(findings)] == [
         (rule, index)
-        for index in range(PLACES_MAX)
+        for index in range(LISTED_PER_RULE_MAX)
         for rule in order
         if rule != "foreign-file" or index < 2
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.github.api import connect
-from geneb_ci.github.wire import LOG
+from geneb_ci.github.wire import LOG_VARIABLE
 from tests.github.conftest import sound
 from tests.github.server import REPOSITORY, TOKEN
 from tools import replay
@@ -18,9 +18,9 @@ def recording(board_checkout, tmp_path, monkeypatch):
     """Record the verdict on one pull request; return the file and what was printed."""
     number = board_checkout.pull(sound())
     path = tmp_path / "exchange.jsonl"
-    monkeypatch.setenv(LOG, str(path))
+    monkeypatch.setenv(LOG_VARIABLE, str(path))
     code, out, _ = board_checkout.run("reconcile", "--pr", str(number))
-    monkeypatch.delenv(LOG)
+    monkeypatch.delenv(LOG_VARIABLE)
     assert code == 0
     return path, out
 
@@ -73,7 +73,7 @@ def test_a_request_that_was_not_recorded_is_named(recording, capsys, monkeypatch
 @pytest.mark.usefixtures("board_checkout")
 def test_a_recording_has_what_an_earlier_run_knew(tmp_path, monkeypatch):
     path = tmp_path / "exchange.jsonl"
-    monkeypatch.setenv(LOG, str(path))
+    monkeypatch.setenv(LOG_VARIABLE, str(path))
     with connect(None) as github:
         for _ in range(2):
             assert github.wire.get("").body["full_name"] == REPOSITORY

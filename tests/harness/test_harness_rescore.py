@@ -21,7 +21,7 @@ from reference_harness.rescore import FEW_SHOT_COPIES_FACTOR
 from tests.harness.support import REPOSITORY, Harness
 
 TASKS = ("mini_mouse", "mini_species")
-COPIES = 3
+COPIES = 2
 NOTHING, USAGE = 3, 2
 
 

@@ -138,7 +138,7 @@ def test_gaps_say_what_is_missing(folder: Path) -> None:
 def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harness) -> None:
     (harness.folder / "mine.py").write_text(TEN_LINES)
     spec = "mine.py:Composition"
-    words = ("run", "--extractor", spec, "--output", "r.json", "--quiet")
+    words = ("run", "--extractor", spec, "--output", "r.json", "--tasks", "mini_tf", "--quiet")
     done = harness(*words, "--submission", "s.json")
     assert done.returncode == 2
     assert "does not declare max_length, truncation, dtype, source" in done.stderr

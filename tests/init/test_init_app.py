@@ -17,7 +17,7 @@ from nacl.public import PrivateKey, SealedBox
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.init import new_app
-from geneb_ci.init.new_app import KEY_NAMES
+from geneb_ci.init.new_app import SECRET_NAMES
 from tests.github.server import REPOSITORY
 from tests.github.settings_server import SEALED_BY, SettingsServer
 from tests.init.conftest import IMPATIENT
@@ -39,7 +39,7 @@ def forge(board, servers, identity, monkeypatch):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
-    for name in KEY_NAMES:
+    for name in SECRET_NAMES:
         servers.forge.put_environment({}, {}, name)
     servers.forge.main_of = lambda: "a" * 40  # `init --apply` has pushed
     servers.forge.apps[CODE] = dict(MADE)
@@ -98,7 +98,7 @@ def test_a_click_makes_an_app_and_stores_its_key(forge, capsys):
     }
     assert (sent["public"], sent["hook_attributes"]["active"]) == (False, False)
     assert forge.variables["geneb-audit"]["AUDIT_APP"] == "Iv23liA1"
-    for environment, name in KEY_NAMES.items():
+    for environment, name in SECRET_NAMES.items():
         assert name in forge.secrets[environment]
         sealed = base64.b64decode(forge.sealed[name])
         assert SealedBox(PrivateKey(SEALED_BY)).decrypt(sealed).decode() == PEM

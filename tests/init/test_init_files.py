@@ -148,7 +148,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     out, err = capsys.readouterr()
     assert "  keep, it differs  tools/audit-job\n" in out
     assert "  keep, it is yours  README.md\n" in out
-    assert "  delete it yourself, not of this version  geneb_ci/old.py\n" in out
+    assert "  delete it yourself, this version has no such file  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
     assert "next: git add --all && git commit\n" in out
     assert (
@@ -186,7 +186,7 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         (("init", "--repo", 'a/b"\nx'), "write --repo OWNER/NAME"),
         ((*FIRST, "--space", "board"), "write --space OWNER/NAME"),
         ((*FIRST, "--space", "a/b--c"), "write --space OWNER/NAME: letters, digits, '-', '_' and"),
-        (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not a Space"),
+        (("init", "--repo", "a/b..c"), "--space 'a/b..c' is not the name of a Space"),
         (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
         (
             ("init", "--repo", "a/b"),

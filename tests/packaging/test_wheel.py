@@ -1,5 +1,6 @@
 """The wheel that a stranger installs: whole, and working away from the checkout."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ import pytest
 
 from geneb_ci.board.page import FIXED_FILES
 from geneb_ci.common.shipped import toolkit_files
-from geneb_ci.init.new_repository import copied_files
+from geneb_ci.init import new_repository
 from tests.packaging.wheel import built
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -20,6 +21,14 @@ from tests.paths import ROOT, SUBMISSIONS
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     return built(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """Return a folder with what the wheel installs."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
 
 
 def test_it_carries_schemas_policy_and_page(wheel):
@@ -36,18 +45,17 @@ def test_it_carries_schemas_policy_and_page(wheel):
             *(ROOT / "leaderboard" / name for name in FIXED_FILES),
         )
     }
-    shipped |= {f"geneb_ci/_shipped/repository/{path}" for path in copied_files()}
+    shipped |= {f"geneb_ci/_shipped/repository/{path}" for path in new_repository.copied_files()}
     shipped |= set(toolkit_files())
     assert shipped <= names
     assert not {name for name in names if name.startswith(("tests/", "submissions/", "tools/"))}
 
 
-def test_it_checks_a_lone_file_away_from_the_checkout(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+def test_it_checks_a_lone_file_away_from_the_checkout(installed, tmp_path):
     shutil.copy(SUBMISSIONS / "space.json", tmp_path)
     code = (
-        "import sys; sys.path.insert(0, 'site'); import geneb_ci.cli.main as m;"
-        "assert m.__file__.endswith('/site/geneb_ci/cli/main.py'), m.__file__;"
+        f"import sys; sys.path.insert(0, {str(installed)!r}); import geneb_ci.cli.main as m;"
+        f"assert m.__file__ == '{installed}/geneb_ci/cli/main.py', m.__file__;"
         "sys.exit(m.main(['check', 'space.json', '--format', 'json']))"
     )
     done = subprocess.run(
@@ -57,22 +65,24 @@ def test_it_checks_a_lone_file_away_from_the_checkout(wheel, tmp_path):
     assert json.loads(done.stdout)["findings"] == []
 
 
-def test_it_writes_the_same_board_as_a_checkout(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+def test_it_writes_the_same_board_as_a_checkout(installed, tmp_path):
     code = (
-        "import sys; sys.path.insert(0, 'site'); import hashlib, json;"
+        f"import sys; sys.path.insert(0, {str(installed)!r}); import hashlib, json;"
         "from geneb_ci.init import new_repository as n;"
+        f"assert n.__file__ == '{installed}/geneb_ci/init/new_repository.py', n.__file__;"
         "g = n.BoardAnswers('org/board', 'org/board', '@org/team');"
         "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
         " n.files_of(g, n.benchmark_bytes(None)).items()}))"
     )
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=True
-        ).stdout
-        for lines in (code, code.replace("sys.path.insert(0, 'site'); ", ""))
-    ]
-    assert json.loads(outputs[0]) == json.loads(outputs[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert Path(new_repository.__file__).is_relative_to(ROOT)
+    answers = new_repository.BoardAnswers("org/board", "org/board", "@org/team")
+    files = new_repository.files_of(answers, new_repository.benchmark_bytes(None))
+    assert json.loads(done.stdout) == {
+        path: hashlib.sha256(raw).hexdigest() for path, raw in files.items()
+    }
 
 
 def test_every_requirement_but_torch_is_locked_with_hashes():

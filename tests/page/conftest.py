@@ -64,7 +64,7 @@ def served(board) -> Iterator[str]:
         yield home
 
 
-@pytest.fixture(params=["disk", "server"])
+@pytest.fixture(params=[pytest.param("disk", marks=pytest.mark.nightly), "server"])
 def anywhere(request, browser, board, served) -> Iterator[Tab]:
     """Open a tab on the board, once from disk and once from a server."""
     home = f"{board.as_uri()}/index.html" if request.param == "disk" else served

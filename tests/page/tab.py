@@ -27,6 +27,9 @@ WALK = """
   if (location.hash === before) arrived(false);
 })
 """
+# Whether the page is printed, and whether it is dark. To ask is cheaper than to set both again: a
+# page is laid out anew. Nothing shows that a test asked for a screen: none may.
+LOOK = "['print', '(prefers-color-scheme: dark)'].map((query) => matchMedia(query).matches)"
 # One more sheet of style, which the policy of the page does not refuse.
 STYLED = """
 (text) => {
@@ -145,7 +148,8 @@ def opened(
     is_new = bool(options) or not home.startswith("file:")
     page = browser.new_context(**options).new_page() if is_new else _idle_page(browser, home)
     page.set_viewport_size(viewport)
-    page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion="null")
+    if page.evaluate(LOOK) != [False, color_scheme == "dark"]:
+        page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion="null")
     page.context.set_offline(False)
     tab = Tab(page, home)
     try:

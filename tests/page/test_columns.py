@@ -91,7 +91,7 @@ def test_every_row_of_the_table_is_as_wide_as_the_others(browser, board, width, 
     size = {"width": width, "height": 844}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
         page = tab.go("#/table?columns=tasks")
-        page.emulate_media(media=media)
+        page.emulate_media(media="print" if media == "print" else "null")
         rows = (
             ".scores .above > *",
             ".scores thead tr:last-child > *",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.board.page import FIXED_FILES, POLICY, page_files
+from geneb_ci.board.page import FIXED_FILES, SECURITY_POLICY, page_files
 from geneb_ci.board.page_data import millionths, page_scripts
 from geneb_ci.board.rows import encode
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -120,7 +120,7 @@ def test_the_page_has_no_way_to_run_a_text():
 
 def test_the_policy_of_the_server_is_that_of_the_page():
     head = (PAGE / "index.html").read_text("utf-8")
-    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in head
+    assert f'<meta http-equiv="Content-Security-Policy" content="{SECURITY_POLICY}">' in head
 
 
 def test_what_is_loaded_lies_beside_the_page():

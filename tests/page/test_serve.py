@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.board.page import POLICY
+from geneb_ci.board.page import SECURITY_POLICY
 from geneb_ci.cli.main import main
 from tests.page.tab import opened
 from tests.paths import ROOT
@@ -118,7 +118,10 @@ def answers(port: int) -> None:
     for name, kind in TYPES.items():
         answer = ask("GET", f"/{name}")
         assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
-        assert answer.headers["Content-Security-Policy"] == f"{POLICY}; frame-ancestors 'none'"
+        assert (
+            answer.headers["Content-Security-Policy"]
+            == f"{SECURITY_POLICY}; frame-ancestors 'none'"
+        )
         assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         assert answer.headers["Server"].strip() == "geneb-ci"

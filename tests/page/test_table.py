@@ -27,6 +27,7 @@ def test_the_table_shows_scores_as_they_are(tab):
         for score in (row["macro_MCC"], row["micro_MCC"], *row["cat_MCC"].values())
     ]
     assert cells == expected
+    assert tab.texts(".scores .trust small:not(.doubt)") == ["not rerun"] * ALL
 
 
 def test_ranks_and_badges_are_those_of_diagnostics(tab):

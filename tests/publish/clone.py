@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Self
 
-from tests.git import git
+from tests.git import git, head_of
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK_FILE, CARD, small
 
@@ -55,10 +55,7 @@ class Folder:
         return self.write(f"submissions/{model}.json", document)
 
     def _note(self) -> str:
-        path = self.root / ".git"
-        head = (path / "HEAD").read_text().strip()  # `git rev-parse` is a process more
-        branch = head.removeprefix("ref: ")
-        self.commits.append(head if branch == head else (path / branch).read_text().strip())
+        self.commits.append(head_of(self.root))
         return self.commits[-1]
 
 

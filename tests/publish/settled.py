@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 
 from geneb_ci.publish.generation import Generation
-from geneb_ci.publish.manifest import NAME, parse_manifest
+from geneb_ci.publish.manifest import MANIFEST_FILE, parse_manifest
 from tests.publish.hub import Commit, Repo
 
 BY_HAND = "by hand"
@@ -23,9 +23,9 @@ class Patience:
 
 def generation_of(commit: Commit) -> str | None:
     """Return the generation of a commit of the Space, whose files must all be those it lists."""
-    if NAME not in commit.tree:
+    if MANIFEST_FILE not in commit.tree:
         return None
-    manifest = parse_manifest(commit.tree[NAME], commit.oid)
+    manifest = parse_manifest(commit.tree[MANIFEST_FILE], commit.oid)
     held = {name: commit.tree.get(name, b"") for name in manifest.files}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in held.items()}
     assert digests == {name: file.sha256 for name, file in manifest.files.items()}, "a half board"

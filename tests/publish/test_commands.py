@@ -162,8 +162,8 @@ def test_a_submission_with_an_error_publishes_nothing(run, repo, clone):
         (["--space", NAME], {"token": "hf_gone"}, 1, f"the Hub rejected the token for {RESOURCE}"),
         (["--space", NAME], {"token": READER}, 1, f"the token may not write to {RESOURCE} (403)"),
         (["--space", "geneb/none"], {}, 1, "spaces/geneb/none does not exist"),
-        (["--space", "board"], {}, 2, "'board' is not a Space"),
-        (["--space", "geneb/a--b"], {}, 2, "'geneb/a--b' is not a Space"),
+        (["--space", "board"], {}, 2, "'board' is not the name of a Space"),
+        (["--space", "geneb/a--b"], {}, 2, "'geneb/a--b' is not the name of a Space"),
         ([], {}, 2, "no Space is given"),
         (["--space", NAME, "--expect", "0" * 64], {}, 1, "this commit gives generation"),
         (

@@ -82,11 +82,18 @@ CASES: dict[str, tuple[Callable[[Path], None], str, str]] = {
 EXITS = {"no repository": 2, "a lost worktree": 2}
 
 
-@pytest.fixture
-def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "board"
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the board that each test damages a copy of."""
+    root = tmp_path_factory.mktemp("template") / "board"
     root.mkdir()
     board_of_rows(root, *ROWS)
+    return root
+
+
+@pytest.fixture
+def board(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root: Path = shutil.copytree(template, tmp_path / "board")
     monkeypatch.chdir(root)
     return root
 

@@ -179,7 +179,7 @@ def test_a_shallow_clone_is_refused(clone, tmp_path):
     for ask in (ledger, source_of, generate):
         with pytest.raises(BadRepository, match="the clone is shallow") as refusal:
             ask(GitRepository(shallow), "HEAD")
-        assert refusal.value.fix.startswith("git fetch --unshallow")
+        assert refusal.value.fix.startswith("run `git fetch --unshallow`")
 
 
 def test_settings_of_the_machine_change_no_byte(lively, tmp_path, monkeypatch):

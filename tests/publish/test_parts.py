@@ -10,8 +10,8 @@ import pytest
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
-from geneb_ci.publish.generation import Generation, _page, _require_usual_places
-from geneb_ci.publish.manifest import NAME, manifest_of
+from geneb_ci.publish.generation import Generation, _page_files, _require_default_paths
+from geneb_ci.publish.manifest import MANIFEST_FILE, manifest_of
 from geneb_ci.publish.push import BoardChange, dropped_files
 from geneb_ci.publish.space import HubFileDigest, SpaceState
 
@@ -45,7 +45,7 @@ def test_the_page_is_all_of_its_folder_but_what_decides(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    assert dict(_page(tmp_path)) == {
+    assert dict(_page_files(tmp_path)) == {
         name: name.encode()
         for name in ("index.html", "src/app.js", "src/manifest.json", "src/policy/x.js")
     }
@@ -61,12 +61,12 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
         audits=tmp_path / "leaderboard/audits",
         benchmark=tmp_path / "schemas/benchmark.json",
     )
-    _require_usual_places(layout)
+    _require_default_paths(layout)
     unset: dict[str, Any] = {name: None}
     elsewhere: dict[str, Any] = {name: tmp_path / "elsewhere"}
-    _require_usual_places(dataclasses.replace(layout, **unset))
+    _require_default_paths(dataclasses.replace(layout, **unset))
     with pytest.raises(BadConfiguration) as caught:
-        _require_usual_places(dataclasses.replace(layout, **elsewhere))
+        _require_default_paths(dataclasses.replace(layout, **elsewhere))
     assert caught.value.message.startswith(
         f"pyproject.toml: the setting {name} of [tool.geneb-ci] is "
     )
@@ -86,7 +86,7 @@ def test_all_that_is_wrong_is_named():
     change = BoardChange(after, MADE.published, ["gone.json", "x.json"], "", MADE.manifest)
     wrong_files = change.files_not_as_published(dataclasses.replace(after, files=files))
     assert wrong_files == {"a.json", "b.json", "gone.json"}
-    assert NAME in change.files_not_as_published(dataclasses.replace(after, manifest=None))
+    assert MANIFEST_FILE in change.files_not_as_published(dataclasses.replace(after, manifest=None))
 
 
 def test_only_what_we_published_and_no_longer_have_is_dropped():
@@ -99,12 +99,12 @@ def test_only_what_we_published_and_no_longer_have_is_dropped():
 
 def test_each_file_has_its_sign():
     made = generation({"a.json": b"a", "b.json": b"new", "d.json": b"dddd"})
-    size = len(made.published[NAME])
+    size = len(made.published[MANIFEST_FILE])
     assert file_changes(live(MADE, ["README.md"]), made) == [
         SpaceFileChange(Sign.SAME, "a.json", 1),
         SpaceFileChange(Sign.CHANGED, "b.json", 3),
         SpaceFileChange(Sign.ADDED, "d.json", 4),
-        SpaceFileChange(Sign.CHANGED, NAME, size),
+        SpaceFileChange(Sign.CHANGED, MANIFEST_FILE, size),
         SpaceFileChange(Sign.REMOVED, "z/c.js", 0),
     ]
     assert [str(sign) for sign in Sign] == ["+", "~", "-", "="]

@@ -309,4 +309,4 @@ def test_the_hub_itself_is_as_strict_as_the_real_one(hub, repo):
     anonymous = Space(NAME, token=None, endpoint=hub.endpoint)
     assert anonymous.state().head == repo.head.oid
     assert Space(NAME, token=READER, endpoint=hub.endpoint).read("notes.txt") == b"not ours"
-    assert manifest.NAME not in anonymous.state().files
+    assert manifest.MANIFEST_FILE not in anonymous.state().files

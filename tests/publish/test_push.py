@@ -37,8 +37,8 @@ def test_an_earlier_generation_is_live_as_itself_or_as_this_rollback():
     states = {
         "no board": dataclasses.replace(live(MADE), manifest=None),
         "itself": live(MADE),
-        "this rollback": live(MADE.rolled_back(BACK)),
-        "a rollback of more": live(MADE.rolled_back(BACK.model_copy(update={"covers": LATER}))),
+        "this rollback": live(MADE.with_rollback(BACK)),
+        "a rollback of more": live(MADE.with_rollback(BACK.model_copy(update={"covers": LATER}))),
         "another generation": live(OTHER),
         "a file is missing": dataclasses.replace(live(MADE), files={}),
     }
@@ -80,7 +80,7 @@ def test_a_generation_as_published_has_its_bytes_and_no_rollback():
         return FILES[name]
 
     space = cast("Space", SimpleNamespace(read=read))
-    held = PastGeneration("5" * 40, MADE.rolled_back(BACK).manifest)
+    held = PastGeneration("5" * 40, MADE.with_rollback(BACK).manifest)
     assert as_published(space, held) == MADE
 
 

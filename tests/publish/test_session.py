@@ -16,7 +16,13 @@ from geneb_ci.publish.faults import (
     StorageFailed,
     UnknownOutcome,
 )
-from geneb_ci.publish.session import RESOURCE, TIMEOUT_S, attempt, find_token, token_to_read
+from geneb_ci.publish.session import (
+    RESOURCE_VARIABLE,
+    TIMEOUT_S,
+    attempt,
+    find_token,
+    token_to_read,
+)
 from tests.publish.settled import Patience
 
 SPACE = "spaces/geneb/board"
@@ -24,7 +30,7 @@ SPACE = "spaces/geneb/board"
 
 @pytest.fixture(autouse=True)
 def _no_resource(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(RESOURCE, raising=False)
+    monkeypatch.delenv(RESOURCE_VARIABLE, raising=False)
 
 
 def answer_of_client(monkeypatch: pytest.MonkeyPatch, answer: str | Exception | None) -> Patience:
@@ -81,7 +87,7 @@ def test_the_time_of_an_answer_does_not_count(monkeypatch):
 )
 def test_the_space_that_a_job_is_scoped_to(monkeypatch, scope, name):
     if scope is not None:
-        monkeypatch.setenv(RESOURCE, scope)
+        monkeypatch.setenv(RESOURCE_VARIABLE, scope)
     assert session.space_of_environment() == name
 
 
@@ -132,7 +138,7 @@ def test_a_job_without_an_identity_is_told_so_at_once(monkeypatch):
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert (refusal.value.message, refusal.value.fix) == (
-        f"{RESOURCE} is set, but the job has no OIDC identity: id-token: none",
+        f"{RESOURCE_VARIABLE} is set, but the job has no OIDC identity: id-token: none",
         "add `permissions: id-token: write` to the job",
     )
     assert clock.waits == []
@@ -151,9 +157,9 @@ def test_an_exchange_that_does_not_answer_is_tried_again(monkeypatch, error):
 
 def test_a_token_for_another_space_is_not_asked_for(monkeypatch):
     clock = answer_of_client(monkeypatch, "hf_token")
-    monkeypatch.setenv(RESOURCE, "spaces/geneb/other")
+    monkeypatch.setenv(RESOURCE_VARIABLE, "spaces/geneb/other")
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == (
-        f"{RESOURCE} is 'spaces/geneb/other', expected the Space to publish, {SPACE!r}"
+        f"{RESOURCE_VARIABLE} is 'spaces/geneb/other', expected the Space to publish, {SPACE!r}"
     )

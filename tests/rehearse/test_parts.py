@@ -136,8 +136,13 @@ def test_a_repository_without_workflows_is_no_rehearsal(tmp_path):
         workflows(tmp_path)
 
 
-def test_interpreters():
+def test_interpreters(tmp_path, monkeypatch):
+    """Of pyenv; each that there is on this machine would be started."""
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    (tmp_path / "versions/own").mkdir(parents=True)
+    (tmp_path / "versions/own/bin").symlink_to(Path(sys.base_prefix, "bin"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
     assert find(own).name.startswith("python")
     with pytest.raises(NoInterpreter) as caught:
         find("3.99")

@@ -5,7 +5,6 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from geneb_ci.sandbox.run import (
     run_in_sandbox,
 )
 from reference_harness.cli import main
+from tests import forked
 from tests.paths import PUBLIC, ROOT
 from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL, hostile
 
@@ -332,7 +332,7 @@ def test_the_bundle_for_gvisor(tmp_path):
 
 @pytest.mark.usefixtures("bubblewrap_sandbox")
 def test_the_doctor_says_what_there_is():
-    command = [sys.executable, "-m", "geneb_ci", "doctor"]
-    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=True)
+    done = forked.run("geneb_ci", "doctor", cwd=PUBLIC)
+    assert done.returncode == 0, done.stderr
     assert "  2  bubblewrap: yes\n" in done.stdout
     assert "public beacon: not tested (pass --network)\n" in done.stdout

@@ -52,6 +52,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     board = small_repository(folder / "board", "alpha", "beta")
     git(folder, "clone", "--quiet", "--bare", str(board), "org/board.git")
     git(folder, "clone", "--quiet", "org/board.git", "clone")
+    clone = folder / "clone"
+    git(clone, "remote", "set-url", "origin", ADDRESS)
+    git(clone, "config", "url.../org/board.git.insteadOf", ADDRESS)  # from the root of each copy
     return folder
 
 
@@ -60,8 +63,6 @@ def clone(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Return a copy of the clone, as the current folder."""
     shutil.copytree(template, tmp_path / "at", symlinks=True)
     root = tmp_path / "at/clone"
-    git(root, "remote", "set-url", "origin", ADDRESS)
-    git(root, "config", f"url.{tmp_path}/at/org/board.git.insteadOf", ADDRESS)
     monkeypatch.chdir(root)
     for name in ("GENEB_AUDIT_KEY_FILE", "GH_TOKEN", "GITHUB_TOKEN", "GITHUB_REPOSITORY"):
         monkeypatch.delenv(name, raising=False)
@@ -702,7 +703,7 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
     """No server has the board: nothing is pushed or proposed, and the receipt stays here."""
     state = BranchState(
         row=ROW,
-        pending=(ROW,),
+        uncommitted=(ROW,),
         models=("gamma",),
         receipt=DeclaredReceipt(is_published=False, file_count=13),
         is_practice_board=True,

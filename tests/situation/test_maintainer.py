@@ -20,7 +20,7 @@ from geneb_ci.audit.sampling.plan import commitment_text, encoded
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work
 from geneb_ci.cli.main import main
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
-from geneb_ci.publish.manifest import NAME, encode_manifest, manifest_of
+from geneb_ci.publish.manifest import MANIFEST_FILE, encode_manifest, manifest_of
 from geneb_ci.publish.space import Space
 from geneb_ci.situation import servers
 from geneb_ci.situation.maintainer import (
@@ -59,7 +59,7 @@ from tests.audit.recorded import (
     repository,
     write_keys,
 )
-from tests.git import git
+from tests.git import git, head_of
 from tests.github.conftest import IMPATIENT
 from tests.github.server import GitHubServer
 from tests.github.world import DirectWire, World
@@ -78,7 +78,7 @@ LOOK = "geneb-ci next --as maintainer --repo OWNER/NAME --space OWNER/NAME"
 def save(root: Path, message: str = "a change") -> str:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "--message", message)
-    return git(root, "rev-parse", "HEAD")
+    return head_of(root)
 
 
 def put_key(root: Path, seed: str = "maintainer") -> None:
@@ -594,7 +594,9 @@ def test_the_published_board(board, hub, is_there, is_behind, situation, line):
     confirmed(board)
     head = git(board, "rev-parse", "HEAD")
     manifest = manifest_of({}, before if is_behind else head)
-    hub.create("spaces/org/board", {NAME: encode_manifest(manifest)} if is_there else {"a": b""})
+    hub.create(
+        "spaces/org/board", {MANIFEST_FILE: encode_manifest(manifest)} if is_there else {"a": b""}
+    )
     next_step = step(role="maintainer", space="org/board")
     assert (next_step.situation, next_step.command) == (situation, line), next_step.text()
 
@@ -603,7 +605,7 @@ def test_nothing_is_left_where_all_was_looked_at(board, forge, hub):
     assert forge.pulls == {}
     confirmed(board)
     manifest = manifest_of({}, git(board, "rev-parse", "HEAD"))
-    hub.create("spaces/org/board", {NAME: encode_manifest(manifest)})
+    hub.create("spaces/org/board", {MANIFEST_FILE: encode_manifest(manifest)})
     next_step = step(role="maintainer", repository="org/board", space="org/board")
     assert next_step.command == ""
     assert next_step.text() == "maintainer: 1 row, 0 to audit\nnext: nothing\n"

@@ -44,13 +44,9 @@ def test_hostile_inputs_are_read_as_the_scanner_reads_them(name):
 @example('{"a":-0.0,"b":-0,"c":0.0e9}')
 @example('{"a":' + "1" * 33 + "}")
 @example('{"' + "a" * 301 + '":1}')
-@example("[" * DEPTH_MAX + "]" * DEPTH_MAX)
 @example("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 @example("[" * 100_000)
-@example("[" + "null," * (VALUES_MAX - 2) + "1,2]")
-@example("[" + "null," * (VALUES_MAX - 1) + "1]")
 @example("[" + "null," * VALUES_MAX + "1]")
-@example("[" + "1," * (NUMBERS_MAX - 1) + "1]")
 @example("[" + "1," * NUMBERS_MAX + "1]")
 def test_any_text_is_read_as_the_scanner_reads_it(text):
     alike(text)

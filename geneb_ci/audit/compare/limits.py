@@ -1,5 +1,8 @@
 """The limits by which an audit is judged, as one digest in each commitment and record."""
 
+import functools
+import json
+
 from geneb_ci.audit.canonical import digest
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare import joint, tolerance
@@ -56,9 +59,14 @@ def deciding_limits() -> dict[str, dict[str, str]]:
 
 def limits_digest() -> str:
     """Return the digest of all limits that decide a verdict, for the policy in a commitment."""
-    return digest(
-        {"rule": "5", "tolerance": tolerance.tolerance_digest(), "limits": deciding_limits()}
-    )
+    limits = {"rule": "5", "tolerance": tolerance.tolerance_digest(), "limits": deciding_limits()}
+    return _digest_of(json.dumps(limits))
+
+
+@functools.cache
+def _digest_of(limits: str) -> str:
+    """Return the digest of the limits in a JSON text, of which each verification needs the same."""
+    return digest(json.loads(limits))
 
 
 def uses_every_defence(commitment: Commitment, benchmark: Benchmark) -> bool:

@@ -29,9 +29,9 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     COMPUTED_LIMITS,
-    FACTOR,
-    MEMORY,
-    SECONDS,
+    LIMIT_FACTOR,
+    MEMORY_LIMIT,
+    SECONDS_LIMIT,
     ScoringOptions,
     Shape,
     TaskSource,
@@ -140,9 +140,9 @@ class PreparedRerun:
         }
         limits = [limits_of(shape, self._scoring) for shape in shapes.values()]
         return {
-            "scoring_factor": FACTOR,
-            SECONDS: max(limit.seconds for limit in limits),
-            MEMORY: max(limit.memory_mib for limit in limits),
+            "scoring_factor": LIMIT_FACTOR,
+            SECONDS_LIMIT: max(limit.seconds for limit in limits),
+            MEMORY_LIMIT: max(limit.memory_mib for limit in limits),
         }
 
     @property

@@ -49,8 +49,8 @@ class DiagnosticInputs:
     benchmark: Benchmark
     models: list[document.ModelFacts]
     """In the order of their ids."""
-    scores: dict[str, RankedModels]
-    """The ranked models by regime."""
+    ranked_models: dict[str, RankedModels]
+    """The ranked models and their scores, by regime."""
     intervals: Mapping[str, RegimeIntervals]
     results: Mapping[str, Any]
     """Results of `diagnostic_steps`, by name."""
@@ -66,12 +66,15 @@ def inputs_of(
 ) -> DiagnosticInputs:
     """Return the inputs of diagnostics; `intervals` and `step_results` are of the same rows."""
     ordered_rows = in_board_order(rows)
-    scores = {
-        regime: _scores(regime_intervals.board) for regime, regime_intervals in intervals.items()
+    ranked_by_regime = {
+        regime: _ranked_models(regime_intervals.board)
+        for regime, regime_intervals in intervals.items()
     }
-    models = [_model(row, scores) for row in ordered_rows]
+    models = [_model_facts(row, ranked_by_regime) for row in ordered_rows]
     attributes = {row.submission.model_id: row.attributes for row in ordered_rows}
-    return DiagnosticInputs(benchmark, models, scores, intervals, step_results, attributes)
+    return DiagnosticInputs(
+        benchmark, models, ranked_by_regime, intervals, step_results, attributes
+    )
 
 
 def diagnostic_steps(
@@ -80,12 +83,14 @@ def diagnostic_steps(
     benchmark: Benchmark,
 ) -> Steps:
     """Return the slow steps of diagnostics; `figure_inputs` are the inputs of figures."""
-    scores = {regime: _scores(board) for regime, board in boards.items()}
+    ranked_by_regime = {regime: _ranked_models(board) for regime, board in boards.items()}
     partial = functools.partial
     steps_by_name: Steps = {"findings": partial(_findings, figure_inputs, benchmark)}
-    for pair in itertools.combinations(scores, 2):
-        steps_by_name[f"taus {pair}"] = partial(_pair_taus, *map(scores.__getitem__, pair))
-    for regime, ranked_models in scores.items():
+    for pair in itertools.combinations(ranked_by_regime, 2):
+        steps_by_name[f"taus {pair}"] = partial(
+            _pair_taus, *map(ranked_by_regime.__getitem__, pair)
+        )
+    for regime, ranked_models in ranked_by_regime.items():
         steps_by_name[f"taus {regime}"] = partial(
             kendall_taus, list(ranked_models.columns.values())
         )
@@ -106,25 +111,25 @@ def _findings(
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
     """Return the number of models ranked in both regimes, and their Kendall's tau by score name."""
-    row_pairs = [
+    index_pairs = [
         (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
     ]
-    left_rows, right_rows = np.array(row_pairs, dtype=int).reshape(-1, 2).T
-    return len(row_pairs), {
+    left_indices, right_indices = np.array(index_pairs, dtype=int).reshape(-1, 2).T
+    return len(index_pairs), {
         score_name: rounded_or_none(
-            kendall_taus([column[left_rows], right.columns[score_name][right_rows]])[0, 1]
+            kendall_taus([column[left_indices], right.columns[score_name][right_indices]])[0, 1]
         )
         for score_name, column in left.columns.items()
     }
 
 
-def _scores(board: RegimeScores) -> RankedModels:
+def _ranked_models(board: RegimeScores) -> RankedModels:
     positions = {model: index for index, model in enumerate(board.models)}
     columns = {name: column.values for name, column in board.scores.items() if name != "micro"}
     return RankedModels(positions, columns)
 
 
-def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
+def _model_facts(row: Row, ranked_by_regime: Mapping[str, RankedModels]) -> document.ModelFacts:
     submission = row.submission
     model, paper_params = submission.model_id, params_in_paper(row)
     return document.ModelFacts(
@@ -135,7 +140,9 @@ def _model(row: Row, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
         params=submission.meta.params,
         params_in_paper=None if paper_params is None else int(paper_params),
         regimes=[
-            regime for regime, ranked_models in scores.items() if model in ranked_models.positions
+            regime
+            for regime, ranked_models in ranked_by_regime.items()
+            if model in ranked_models.positions
         ],
     )
 
@@ -154,7 +161,7 @@ def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
     """Return by regime the models that score higher by macro than all that are not larger."""
     return {
         regime: document.Size(pareto=pareto(_models_by_size(inputs, ranked_models)))
-        for regime, ranked_models in inputs.scores.items()
+        for regime, ranked_models in inputs.ranked_models.items()
     }
 
 
@@ -196,12 +203,14 @@ class _ComparedModel(NamedTuple):
 
 def controlled_comparisons(inputs: DiagnosticInputs) -> dict[str, dict[str, document.Attribute]]:
     """Return by regime and attribute the comparisons of pairs that differ only in it."""
-    facts = list(_facts(inputs))
+    facts = list(_compared_models(inputs))
     controlled_pairs = list(pairs_with_one_difference(facts))
-    return {regime: _attributes_in(inputs, regime, controlled_pairs) for regime in inputs.scores}
+    return {
+        regime: _attributes_in(inputs, regime, controlled_pairs) for regime in inputs.ranked_models
+    }
 
 
-def _facts(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
+def _compared_models(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
     for model in inputs.models:
         paper_params, attributes = model.params_in_paper, inputs.attributes.get(model.model, {})
         value_by_attribute = {attribute: attributes.get(attribute) for attribute in ATTRIBUTES[1:]}
@@ -293,7 +302,7 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     categories = list(inputs.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, ranked_models in inputs.scores.items():
+    for regime, ranked_models in inputs.ranked_models.items():
         score_names, matrix = list(ranked_models.columns), inputs.results[f"taus {regime}"]
         by_name = {
             a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(score_names)}
@@ -304,9 +313,9 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     return document.Stability(
         category_tau=agreement,
         macro_tau=with_macro,
-        winners={regime: _winners(inputs, regime) for regime in inputs.scores},
+        winners={regime: _winners(inputs, regime) for regime in inputs.ranked_models},
         regime_pairs=[
-            _regime_pair(inputs, *pair) for pair in itertools.combinations(inputs.scores, 2)
+            _regime_pair(inputs, *pair) for pair in itertools.combinations(inputs.ranked_models, 2)
         ],
     )
 

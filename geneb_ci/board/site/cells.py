@@ -149,7 +149,7 @@ def plain_cells(
 
 
 def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
-    """Return the facts of a model with their sources, one per line."""
+    """Return the HTML of a model's facts with their sources, one per line."""
     return _lines(
         f"<div><dt>{html_text(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
         f"<small>{html_text(fact.author)}</small></dd></div>"

@@ -183,7 +183,7 @@ class Site:
         return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
 
     @functools.cached_property
-    def places_by_category(self) -> list[int]:
+    def tasks_by_category(self) -> list[int]:
         """Indices of the tasks in board order, ordered by category as pages list them."""
         position_by_task = {task: index for index, task in enumerate(self.benchmark.task_ids)}
         return [
@@ -226,7 +226,7 @@ class Site:
         diagnostics = self.parsed_files.get("diagnostics.json")
         return {} if diagnostics is None else diagnostics["ranks"]
 
-    def ranked(self, regime: str) -> int:
+    def ranked_count(self, regime: str) -> int:
         """Return the number of models that are ranked in a regime."""
         return len(self._category_rows[regime])
 

@@ -32,7 +32,7 @@ LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
 """Licence of the figures and of the pages, the same as of this repository."""
 DESCRIPTION_MAX = 5000
 """Maximum characters of a description in search engines' guidelines for data sets."""
-FILES = ("leaderboard.json", "leaderboard_tasks.json")
+DATA_FILES = ("leaderboard.json", "leaderboard_tasks.json")
 
 
 class Link(NamedTuple):
@@ -282,6 +282,6 @@ def dataset(
                 "encodingFormat": "application/json",
                 "contentUrl": site.address(file),
             }
-            for file in FILES
+            for file in DATA_FILES
         ]
     return members

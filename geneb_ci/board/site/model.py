@@ -59,14 +59,13 @@ def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
         baselines = ", ".join(
             f"{name} {score:.3f}" for name, score in comparison.baseline_means.items()
         )
-        tasks = (
+        tasks_text = (
             "every task"
             if comparison.tasks == len(benchmark.tasks)
             else f"{comparison.tasks} tasks"
         )
-        means = (
-            f"mean MCC of {tasks} in {benchmark.regimes[0]}: {comparison.row_mean:.3f}; {baselines}"
-        )
+        mean_text = f"{comparison.row_mean:.3f}; {baselines}"
+        means = f"mean MCC of {tasks_text} in {benchmark.regimes[0]}: {mean_text}"
         yield ModelFact("Beside baselines", means, Author.BOARD)
 
 
@@ -267,7 +266,7 @@ def rank_words(model: str, site: Site) -> str:
     if standing.rank_low is None or standing.rank_high is None:
         return f"macro {site.benchmark.primary_metric} {score_text(standing.score)}"
     ranks = range_text(standing.rank_low, standing.rank_high)
-    return f"rank {ranks} of {site.ranked(site.benchmark.regimes[0])}"
+    return f"rank {ranks} of {site.ranked_count(site.benchmark.regimes[0])}"
 
 
 def _width(label: str) -> int:

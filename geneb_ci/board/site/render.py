@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from geneb_ci import __version__
-from geneb_ci.board.page import POLICY, pages_style, write_page
+from geneb_ci.board.page import SECURITY_POLICY, pages_style, write_page
 from geneb_ci.board.site.cells import (
     fact_rows,
     link_rows,
@@ -55,9 +55,9 @@ PAGES_AT_ONCE = 100
 SLOT = "\0"
 """Placeholder in a template of `render_frame` for text that differs between pages; no page may
 contain it."""
-ENTRIES_MAX = 100
+FEED_ENTRIES_MAX = 100
 """Maximum number of events in the feed, the newest ones; `ledger.json` has all."""
-_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
+_FEED_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
 
 
 def site_files(site: Site) -> dict[str, bytes]:
@@ -176,7 +176,7 @@ def _environment() -> jinja2.Environment:
         auto_reload=False,
     )
     environment.globals |= {
-        "policy": POLICY,
+        "policy": SECURITY_POLICY,
         "version": __version__,
         "licence": LICENCE,
         "data_page": data_page,
@@ -238,10 +238,10 @@ class Feed(NamedTuple):
 def feed_of(site: Site) -> Feed:
     """Return the feed of a board that has a ledger."""
     events = list(site.built.events)
-    newest = list(enumerate(events))[-ENTRIES_MAX:]
+    newest = list(enumerate(events))[-FEED_ENTRIES_MAX:]
     entries = tuple(_feed_entry(number, event, site) for number, event in reversed(newest))
     updated = entries[0].when if entries else site.built.when or ""
-    return Feed(f"urn:uuid:{_SPACE}", updated, entries)
+    return Feed(f"urn:uuid:{_FEED_NAMESPACE}", updated, entries)
 
 
 def _feed_entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
@@ -250,7 +250,7 @@ def _feed_entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
     levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])
     path = f"models/{model}.html" if model in site.names else "index.html"
     return FeedEntry(
-        id=f"urn:uuid:{uuid.uuid5(_SPACE, name)}",
+        id=f"urn:uuid:{uuid.uuid5(_FEED_NAMESPACE, name)}",
         title=f"{event['kind']}: {model} ({levels})" if levels else f"{event['kind']}: {model}",
         when=event["when"],
         who=event["who"],

@@ -19,9 +19,9 @@ ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
 """Ids of repository roles in rulesets, as GitHub's documentation lists them."""
 GUARD, VERDICT = "geneb-ci: main", "geneb-ci: verdict"
 """Names of our rulesets."""
-_REPOSITORY_GROUP = "Repository"
+_REPOSITORY_SOURCE = "Repository"
 """Source type of a ruleset of the repository itself, not of its organisation."""
-COLOUR = "ededed"
+LABEL_COLOUR = "ededed"
 
 
 def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
@@ -40,7 +40,7 @@ def replace_objects(client: SettingsClient, settings: Sequence[Setting]) -> None
 
 
 def switch_on(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Switch something on by a request without a body."""
+    """Switch on a setting by a request without a body."""
     client.send("PUT", settings[0].written_path)
 
 
@@ -59,7 +59,7 @@ def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> Non
 def create_labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Create the labels that are missing."""
     for label in missing_labels(client, settings[0]):
-        client.send("POST", "/labels", {"name": label, "color": COLOUR})
+        client.send("POST", "/labels", {"name": label, "color": LABEL_COLOUR})
 
 
 def set_guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
@@ -107,7 +107,7 @@ def _ruleset(
         ruleset["id"]
         for ruleset in client.entries("/rulesets")
         if ruleset["name"] == name
-        and ruleset.get("source_type", _REPOSITORY_GROUP) == _REPOSITORY_GROUP
+        and ruleset.get("source_type", _REPOSITORY_SOURCE) == _REPOSITORY_SOURCE
     ]
     if our_rulesets:
         client.send("PUT", f"/rulesets/{our_rulesets[0]}", body)

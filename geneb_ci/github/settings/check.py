@@ -19,9 +19,11 @@ DISABLED = "disabled_manually"
 """State of a workflow that a person disabled."""
 AUDIT_RUNNER = "geneb-audit"
 """Label of the runners of audits."""
-RULES = f"/rules/branches/{MAIN}"
+RULES_PATH = f"/rules/branches/{MAIN}"
 GUARDS = tuple(
-    dict.fromkeys(kind for row in SETTINGS if row.apply == "set_guard" for kind in row.required)
+    dict.fromkeys(
+        kind for setting in SETTINGS if setting.apply == "set_guard" for kind in setting.required
+    )
 )
 """Types of the rules that nobody bypasses."""
 
@@ -107,7 +109,7 @@ def labels(client: SettingsClient, setting: Setting) -> str | None:
 
 def rules(client: SettingsClient, rule_type: str) -> list[dict[str, Any]]:
     """Return the active rules of one type that apply to main."""
-    return [rule for rule in client.entries(RULES) if rule["type"] == rule_type]
+    return [rule for rule in client.entries(RULES_PATH) if rule["type"] == rule_type]
 
 
 def main_rules(client: SettingsClient, setting: Setting) -> str | None:
@@ -243,8 +245,8 @@ def named_space(client: SettingsClient) -> str | None:
     """
     if client.space:
         return client.space
-    variables = [setting for setting in SETTINGS if setting.check == "variable"]
-    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(variables))
+    settings = [setting for setting in SETTINGS if setting.check == "variable"]
+    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(settings))
     return next((space for space in spaces if space), None)
 
 

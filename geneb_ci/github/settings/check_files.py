@@ -21,10 +21,10 @@ OWN_WORKFLOWS = frozenset({"ci.yml", "docs.yml"})
 OWNERS = ".github/CODEOWNERS"
 OWNER_PLACEHOLDER = "@ORG/"
 PLACEHOLDER = re.compile(r"\bOWNER/[\w-]+")
-WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
+FILES_WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
 KEYS = "leaderboard/policy/keys.json"
 BENCHMARK, POLICY = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
-ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
+ESSENTIAL_FILES = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
 """Files that a board needs; if one is missing, the shipped one is used or the build fails."""
 KEY_SUFFIXES = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
@@ -87,7 +87,7 @@ def files_present(client: SettingsClient, setting: Setting) -> str | None:
 
 def policy(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which essential file of a board is missing or invalid, or None."""
-    if missing_files := _missing_text(client, ESSENTIAL):
+    if missing_files := _missing_text(client, ESSENTIAL_FILES):
         return missing_files
     try:
         benchmark = parse_benchmark(client.content(BENCHMARK) or b"", BENCHMARK)
@@ -133,7 +133,7 @@ def code_owner_errors(client: SettingsClient, setting: Setting) -> str | None:
 def placeholders(client: SettingsClient, _setting: Setting) -> str | None:
     """List the files of main in which OWNER was not replaced by an account."""
     problems = []
-    for path in WITH_PLACEHOLDERS:
+    for path in FILES_WITH_PLACEHOLDERS:
         raw = client.content(path)
         if raw is None:
             problems.append(f"{path} is missing")

@@ -72,7 +72,7 @@ class SettingsClient:
             except NotFound:
                 self._replies[request] = default
             except MissingScope as error:
-                self._replies[request] = _unseen(path, permission, error.message)
+                self._replies[request] = _unreadable(path, permission, error.message)
         reply = self._replies[request]
         if isinstance(reply, UnreadableSetting):
             raise reply
@@ -85,7 +85,7 @@ class SettingsClient:
         """
         reply = self.get(path, ADMINISTRATION)
         if not isinstance(reply, dict):
-            raise _unseen(path, ADMINISTRATION, "GitHub finds nothing there")
+            raise _unreadable(path, ADMINISTRATION, "GitHub finds nothing there")
         return reply
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
@@ -178,7 +178,7 @@ def _permission_for(path: str) -> str:
     return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
-def _unseen(path: str, permission: str, reason: str) -> UnreadableSetting:
+def _unreadable(path: str, permission: str, reason: str) -> UnreadableSetting:
     return UnreadableSetting(
         f"{path or 'the repository'} cannot be read: {reason}",
         f"use a token of an administrator with {permission}",

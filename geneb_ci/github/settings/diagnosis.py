@@ -16,7 +16,7 @@ from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 
-FORMAT = "1.0"
+REPORT_FORMAT = "1.0"
 _CHECKS: dict[str, check.Check] = {
     function.__name__: function
     for function in (
@@ -123,10 +123,10 @@ def as_text(
     for diagnosis in unfulfilled:
         ids_by_state.setdefault(diagnosis.state, []).append(diagnosis.setting.id)
     name_lines = [f"{state}: {', '.join(ids)}" for state, ids in ids_by_state.items()]
-    return wrapped_text("\n".join([*name_lines, ALL_PRINTS, *last_lines]), width)
+    return wrapped_text("\n".join([*name_lines, ALL_HINT, *last_lines]), width)
 
 
-ALL_PRINTS = "--all prints what was found and expected, and the fixes"
+ALL_HINT = "--all prints what was found and expected, and the fixes"
 
 
 def _last_lines(
@@ -170,7 +170,7 @@ def as_json(
         for feature in features
     ]
     report = {
-        "format": FORMAT,
+        "format": REPORT_FORMAT,
         "repository": repository,
         "features": feature_values,
         "settings": settings,

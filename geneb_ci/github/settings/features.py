@@ -29,8 +29,8 @@ from geneb_ci.github.settings.client import ADMINISTRATION, SettingsClient, vari
 from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.render.plain import visible
 
-HUB_TOKEN, RESOURCE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
-NEW_APP = "geneb-ci init --app"
+HUB_TOKEN, RESOURCE_VARIABLE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
+NEW_APP_COMMAND = "geneb-ci init --app"
 WRITERS_MIN = 2
 _READ_SETTING = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
 _JOB = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
@@ -65,7 +65,7 @@ class Feature(NamedTuple):
         return [text, f"  fix: {self.fix}"] if self.fix else [text]
 
 
-class JobReads(NamedTuple):
+class JobSettings(NamedTuple):
     """Settings of the repository that a job reads according to its workflow file."""
 
     workflow: str
@@ -76,19 +76,19 @@ class JobReads(NamedTuple):
     runs_on: str
 
 
-def reads_of(workflow: str, workflow_text: str) -> list[JobReads]:
+def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:
     """Return the settings that each job of a workflow file reads, also by the head of the file."""
     head, _, body = workflow_text.partition("\njobs:\n")
     shared_names = set(_READ_SETTING.findall(head))
     starts = [*_JOB.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
-    reads = []
+    job_settings = []
     for match, end in zip(starts, ends, strict=True):
         job_text = body[match.start() : end]
         setting_names = shared_names | set(_READ_SETTING.findall(job_text))
         environment, runner = _ENVIRONMENT.search(job_text), _RUNS_ON.search(job_text)
-        reads.append(
-            JobReads(
+        job_settings.append(
+            JobSettings(
                 workflow,
                 match[1],
                 environment[1] if environment else "",
@@ -97,7 +97,7 @@ def reads_of(workflow: str, workflow_text: str) -> list[JobReads]:
                 runner[1].strip() if runner else "",
             )
         )
-    return reads
+    return job_settings
 
 
 class _FeatureFault(Exception):  # noqa: N818 (what a feature lacks, not an error)
@@ -114,7 +114,7 @@ class _Board:
     def __init__(self, client: SettingsClient) -> None:
         self.client = client
 
-    def jobs(self, workflow: str) -> list[JobReads]:
+    def jobs(self, workflow: str) -> list[JobSettings]:
         """Return what the jobs of a workflow read. Raises _FeatureFault if it does not run."""
         path = f"{WORKFLOWS}/{workflow}.yml"
         actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
@@ -124,7 +124,7 @@ class _Board:
         if raw is None:
             raise _FeatureFault(
                 f"main has no {path}",
-                "geneb-ci init writes it; commit it",
+                "run geneb-ci init, which writes it, and commit it",
                 state=FeatureState.NOT_SET_UP,
             )
         workflows_reply = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
@@ -137,23 +137,23 @@ class _Board:
             raise _FeatureFault(
                 f"GitHub disabled {path} (state: {state})", f"gh workflow enable {workflow}.yml"
             )
-        return reads_of(workflow, raw.decode("utf-8", "replace"))
+        return settings_of_jobs(workflow, raw.decode("utf-8", "replace"))
 
     def has_secret(self, secret_name: str, environment: str) -> bool:
         """Whether a secret exists that a job of this environment can read."""
-        places = [f"/environments/{environment}/secrets/{secret_name}"] if environment else []
+        paths = [f"/environments/{environment}/secrets/{secret_name}"] if environment else []
         needs = {True: "Environments: read", False: "Secrets: read"}
         return any(
             self.client.get(path, needs[path.startswith("/env")]) is not None
-            for path in (*places, f"/actions/secrets/{secret_name}")
+            for path in (*paths, f"/actions/secrets/{secret_name}")
         )
 
     def variable(self, name: str, environment: str = "") -> str:
         """Return the value of a variable as a job of this environment reads it; "" if not set."""
-        of_environment = self.client.value(variable_path(name, environment)) if environment else ""
-        return of_environment or self.client.value(variable_path(name))
+        value = self.client.value(variable_path(name, environment)) if environment else ""
+        return value or self.client.value(variable_path(name))
 
-    def require_environments(self, jobs: Sequence[JobReads]) -> None:
+    def require_environments(self, jobs: Sequence[JobSettings]) -> None:
         """Raise _FeatureFault if a job's environment does not exist."""
         for job in jobs:
             path = f"/environments/{job.environment}"
@@ -161,7 +161,7 @@ class _Board:
                 reason = f"there is no environment {job.environment}, which {job.workflow} uses"
                 raise _FeatureFault(reason, "geneb-ci init --apply makes it and admits only main")
 
-    def require_secrets(self, jobs: Sequence[JobReads], optional: frozenset[str]) -> None:
+    def require_secrets(self, jobs: Sequence[JobSettings], optional: frozenset[str]) -> None:
         """Raise _FeatureFault if a secret that a job reads is not stored."""
         for job in jobs:
             for secret in sorted(job.secrets - optional):
@@ -185,7 +185,7 @@ def _verdicts(board: _Board) -> str:
     except UnreadableSetting:
         return ""
     if not app:
-        return f"all who can write can set the status; to allow only an App: {NEW_APP}"
+        return f"all who can write can set the status; to allow only an App: {NEW_APP_COMMAND}"
     if not board.has_secret(VERDICT_KEY, VERDICT_ENVIRONMENT):
         reason = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
         raise _FeatureFault(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
@@ -202,9 +202,11 @@ def _publishing(board: _Board) -> str:
     board.require_environments(jobs)
     board.require_secrets(jobs, frozenset())
     for job in jobs:
-        if RESOURCE in job.variables and not board.variable(RESOURCE, job.environment):
+        if RESOURCE_VARIABLE in job.variables and not board.variable(
+            RESOURCE_VARIABLE, job.environment
+        ):
             of_environment = f" of the environment {job.environment}" if job.environment else ""
-            reason = f"the variable {RESOURCE}{of_environment} names no Space"
+            reason = f"the variable {RESOURCE_VARIABLE}{of_environment} names no Space"
             raise _FeatureFault(reason, "geneb-ci init --apply --space OWNER/NAME")
     (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
     if not has_published(board.client, publisher):
@@ -289,7 +291,7 @@ def features_of(client: SettingsClient) -> Iterator[Feature]:
     for feature, check in _FEATURES.items():
         try:
             yield Feature(feature, FeatureState.WORKS, check(board))
-        except _FeatureFault as lack:
-            yield Feature(feature, lack.state, visible(lack.because), lack.fix)
+        except _FeatureFault as fault:
+            yield Feature(feature, fault.state, visible(fault.because), fault.fix)
         except (UnreadableSetting, UnexpectedReply) as error:
             yield Feature(feature, FeatureState.UNSEEN, visible(error.message), error.fix)

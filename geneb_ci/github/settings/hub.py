@@ -35,7 +35,7 @@ def _hub_errors() -> tuple[type[Exception], ...]:
     return HfHubHTTPError, httpx.HTTPError, ValueError
 
 
-def _status(error: Exception) -> int | None:
+def _http_status(error: Exception) -> int | None:
     """Return the HTTP status of a request that the Hub refused; None without an answer."""
     return getattr(getattr(error, "response", None), "status_code", None)
 
@@ -52,7 +52,7 @@ def space(client: SettingsClient, _setting: Setting | None = None) -> str | None
     try:
         info = api.space_info(space_id)
     except _hub_errors() as error:
-        if _status(error) in _NO_SPACE_STATUSES:
+        if _http_status(error) in _NO_SPACE_STATUSES:
             return f"the Hub finds no Space {space_id}"
         raise UnreadableSetting(
             f"the Hub did not show {space_id}: {type(error).__name__}", "run this again later"
@@ -67,7 +67,7 @@ def require_writing_token(token: str) -> None:
     except UnreadableSetting:
         return  # the report at the end says so
     except _hub_errors() as error:
-        if _status(error) == UNAUTHORISED:
+        if _http_status(error) == UNAUTHORISED:
             raise UsageProblem(
                 "HF_TOKEN is not a valid token of the Hub (401)", _WRITE_FIX
             ) from error

@@ -38,7 +38,7 @@ class BaseBranch:
 
     @functools.cached_property
     def modules(self) -> dict[str, str]:
-        """By model id: the file name of the extractor that the row names."""
+        """File name of the extractor that each row names, by model id."""
         rows = (self._row(path) for path in self._files() if _may_name_extractor(path))
         return {
             row.model_id: row.run.extractor.path.rsplit("/", 1)[-1]

@@ -28,10 +28,10 @@ from reference_harness.formats.text import Say, silent
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
-_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+_OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
-"""By the mark that `git status` prints: its meaning; any other mark means changed."""
+"""Meaning of the marks that `git status` prints; any other mark means changed."""
 
 
 class NoClone(NoBranch):
@@ -61,13 +61,19 @@ class BranchVerdict(NamedTuple):
 
 
 def judge_branch(
-    folder: Path, base: str | None = None, say: Say = silent, *, ranks: bool = False
+    folder: Path,
+    base: str | None = None,
+    say: Say = silent,
+    *,
+    ranks: bool = False,
+    clone: Clone | None = None,
 ) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
     Without `base`, HEAD is compared with the main branch of the remote `upstream`, else of
     `origin`, else of the clone. The settings of the base apply; uncommitted files do not count.
-    With `ranks` the verdict also contains the rank of the row.
+    With `ranks` the verdict also contains the rank of the row. `clone` is a reader of the
+    clone, whose root is `folder`: what it has read is not read again.
 
     Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
     ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
@@ -76,9 +82,9 @@ def judge_branch(
     """
     if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
-    root = top_folder(folder)
-    repository = GitRepository(root)
-    clone = Clone(repository)
+    if clone is None:
+        clone = Clone(GitRepository(top_folder(folder)))
+    repository, root = clone.repository, clone.repository.root
     branch = base or known_base(repository)
     base_commit, head = clone.commit(branch), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
@@ -117,7 +123,9 @@ def report_of(
         status=verdict.state,
         description=verdict.description,
         title=TITLES[verdict.outcome],
-        advice=next_step(verdict).replace("`", "") if verdict.outcome in _WITH_ADVICE else "",
+        advice=next_step(verdict).replace("`", "")
+        if verdict.outcome in _OUTCOMES_WITH_ADVICE
+        else "",
         model=verdict.model,
         base=base,
         base_sha=verdict.base_sha,

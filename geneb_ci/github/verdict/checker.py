@@ -44,7 +44,7 @@ from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
-KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
+STEPS_KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
 """Steps of a verification that need the audited row on main; they may be unknown before a merge.
 
 If the audit differs, its record is merged without the row, and then only its draw counts.
@@ -114,8 +114,8 @@ def _board_mismatch(
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
-    It need not link to statements that were added to main meanwhile, because audits may run at the
-    same time. `changed_paths` are those of the pull request.
+    The statement need not link to those that were added to main meanwhile, because audits may run
+    at the same time. `changed_paths` are those of the pull request.
     """
     history, audits = repository.history, repository_folders(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
@@ -172,7 +172,7 @@ def _step_errors(verification: Verification) -> Iterator[str]:
     unknown_steps = [
         s.name
         for s in verification.steps
-        if s.state is StepState.UNKNOWN and s.name not in KNOWN_LATER
+        if s.state is StepState.UNKNOWN and s.name not in STEPS_KNOWN_LATER
     ]
     if unknown_steps and not verification.differs:
         yield f"steps that could not be computed: {', '.join(unknown_steps)}"
@@ -354,27 +354,30 @@ class PullChecker:
         faults = [
             (path, raw.message) for path, raw in record_contents.items() if isinstance(raw, Fault)
         ]
-        proposed = {
+        proposed_files = {
             path: raw
             for path, raw in {**contents, **record_contents}.items()
             if isinstance(raw, bytes)
         }
         return record_contents, tuple(
-            sorted((*faults, *unverified_records(self.layout, self.main, proposed, self.reader)))
+            sorted(
+                (*faults, *unverified_records(self.layout, self.main, proposed_files, self.reader))
+            )
         )
 
-    def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
+    def _read(self, change: Change, merged_files: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Return the bytes or the fault of each file of the model, by path; also of its row."""
-        return {
-            path: read_blob(self.reader, head[path]) for path in self._paths_to_read(change, head)
-        }
+        paths = self._paths_to_read(change, merged_files)
+        if isinstance(self.reader, Clone):
+            self.reader.prefetch(merged_files[path] for path in paths)
+        return {path: read_blob(self.reader, merged_files[path]) for path in paths}
 
-    def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
+    def _paths_to_read(self, change: Change, merged_files: Mapping[str, Blob]) -> list[str]:
         row = f"{self.folders.submissions}/{change.model}.json"
         paths = [file.path for file in change.model_files if file.after is not None]
-        if change.model and row in head and row not in paths:
+        if change.model and row in merged_files and row not in paths:
             paths.append(row)
-        return [path for path in paths if head[path].mode == REGULAR]
+        return [path for path in paths if merged_files[path].mode == REGULAR]
 
     def _with_named_files(
         self, proposal: Proposal, contents: Mapping[str, bytes | Fault]
@@ -385,19 +388,19 @@ class PullChecker:
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
         card = _card(contents, f"{self.folders.cards}/{change.model}.md")
-        note = card.field_named(_CORRECTION) if card is not None else None
+        correction = card.field_named(_CORRECTION) if card is not None else None
         modules = self.base.modules
-        published = modules.get(change.model, "")
+        published_module = modules.get(change.model, "")
         is_shared = any(
-            name == published for model, name in modules.items() if model != change.model
+            name == published_module for model, name in modules.items() if model != change.model
         )
         return dataclasses.replace(
             change,
             module=module,
             has_extractor=is_built_in(row_document)
             or f"{self.folders.extractors}/{module}" in proposal.merged_files,
-            published_module="" if is_shared else published,
-            correction=note.value if note is not None else "",
+            published_module="" if is_shared else published_module,
+            correction=correction.value if correction is not None else "",
         )
 
     def _context(self, change: Change, contents: Mapping[str, bytes | Fault], row: str) -> Context:

@@ -51,7 +51,7 @@ def dating_errors(
     pulls = sorted({start.pull for start in starts if start.pull})
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
-    path, sha = _commitment(repository, plan, audits)
+    path, sha = _signed_commitment(repository, plan, audits)
     if not path or not _has_file(main.files, path, sha):
         yield (
             "dating: main lacks the signed commitment of the record, and no comment on a pull "
@@ -66,7 +66,7 @@ def dating_errors(
         )
 
 
-def _commitment(repository: AuditRepository, plan: BasePlan, audits: str) -> tuple[str, str]:
+def _signed_commitment(repository: AuditRepository, plan: BasePlan, audits: str) -> tuple[str, str]:
     """Return path and git object id of the signed commitment of a plan; "" if there is none."""
     for statement, event in repository.history.events(StatementKind.COMMITMENT):
         if event.commitment == plan.commitment:

@@ -16,7 +16,7 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.fingerprints import numbers
+from geneb_ci.github.fingerprints import pull_numbers
 from geneb_ci.github.verdict.base_branch import BaseBranch, DecisionFunction
 from geneb_ci.github.verdict.checker import CheckedPull, PullChecker, change_finding
 from geneb_ci.github.verdict.model import (
@@ -141,8 +141,8 @@ def row_comparison(
     )
 
 
-def _distance(row: RankedRow, rival: RankedRow) -> float:
-    return math.sqrt(mean((x - rival.categories[k]) ** 2 for k, x in row.categories.items()))
+def _distance(row: RankedRow, other_row: RankedRow) -> float:
+    return math.sqrt(mean((x - other_row.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
 def neighbour(context: Context) -> Neighbour | None:
@@ -227,8 +227,8 @@ def pull_verdict(
 ) -> PullVerdict:
     """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
     file_result, context = checked_pull.result, checked_pull.context
-    places = counts_by_rule(checked_pull.findings)
-    is_sound = file_result is not None and not counts_of(places).error
+    rule_counts = counts_by_rule(checked_pull.findings)
+    is_sound = file_result is not None and not counts_of(rule_counts).error
     submission = file_result.submission if file_result is not None and is_sound else None
     level = None
     if submission is not None and file_result is not None:
@@ -241,12 +241,12 @@ def pull_verdict(
         number=pull.number,
         head_sha=pull.head_sha,
         base_sha=checked_pull.merge_base,
-        outcome=outcome_of(places, is_checked=bool(checked_pull.files and model)),
+        outcome=outcome_of(rule_counts, is_checked=bool(checked_pull.files and model)),
         model=model,
         level=level,
         is_edit=not checked_pull.change.is_evidence and model is not None and base.has_row(model),
         files=list(checked_pull.files),
-        places=places,
+        places=rule_counts,
         weight=weight_of(checked_pull.findings),
         findings=listed_findings(checked_pull.findings),
         comparison=(None if ranked_row is None else row_comparison(ranked_row, board, benchmark)),
@@ -259,7 +259,7 @@ def pull_verdict(
         audit=audit_estimate(benchmark, base.policy) if submission is not None else None,
         main_digest=main_digest,
         fingerprint=checked_pull.fingerprint,
-        rivals=numbers(checked_pull.change.rivals),
+        rivals=pull_numbers(checked_pull.change.rivals),
     )
     require_consistent(verdict)
     return verdict

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub, OpenList
+from geneb_ci.github.api import GitHub, PullListing
 from geneb_ci.github.comment import verdict_on
 from geneb_ci.github.errors import result_or_error
 from geneb_ci.github.fingerprints import rivals
@@ -32,12 +32,12 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
     These include groups whose verdict was not written because main had changed. One request, and
     one for each group. Raises RateLimited.
     """
-    queued = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
-    if isinstance(queued, GenebError):
-        return [], [queued]
+    heads_by_branch = result_or_error(github.branches, f"gh-readonly-queue/{branch}/")
+    if isinstance(heads_by_branch, GenebError):
+        return [], [heads_by_branch]
     waiting: list[str] = []
     problems: list[GenebError] = []
-    for sha in queued.values():
+    for sha in heads_by_branch.values():
         has_verdict = result_or_error(any, github.verdict_statuses(sha))
         if isinstance(has_verdict, GenebError):
             problems.append(has_verdict)
@@ -54,27 +54,27 @@ def judge_group(github: GitHub, pull_checker: PullChecker, head: str) -> GroupVe
     """
     proposal = pull_checker.proposal(head)
     pull_by_model: dict[str, CheckedPull] = {}
-    places: Counter[str] = Counter()
+    rule_counts: Counter[str] = Counter()
     foreign_paths = {file.path for file in proposal.change.files}
     unread_rules = [
         f.rule for f in change_findings(proposal.change) if f.rule in UNREADABLE_CHANGE_RULES
     ]
-    open_list = OpenList([], []) if unread_rules else github.open_pulls()
+    open_list = PullListing([], []) if unread_rules else github.open_pulls()
     for model, paths in _paths_by_model(github, proposal.change, open_list.pulls).items():
         pull_by_model[model] = pull_checker.judge_alone(_proposal_of_files(proposal, paths))
         change = pull_by_model[model].change
         foreign_paths -= {file.path for file in (*change.model_files, *change.records)}
-    for model, row in pull_by_model.items():
-        places.update(finding.rule for finding in row.findings)
-        places.update(_joint_rules(model, pull_by_model))
-    places.update(unread_rules)
+    for model, checked_pull in pull_by_model.items():
+        rule_counts.update(finding.rule for finding in checked_pull.findings)
+        rule_counts.update(_joint_rules(model, pull_by_model))
+    rule_counts.update(unread_rules)
     if foreign_paths and not unread_rules:
         open_list.require_all(
             f"whether all files of the group {head} belong to a pull request is not known"
         )
-        places["foreign-file"] += len(foreign_paths)
+        rule_counts["foreign-file"] += len(foreign_paths)
     return GroupVerdict(
-        head_sha=head, places=dict(sorted(places.items())), models=sorted(pull_by_model)
+        head_sha=head, places=dict(sorted(rule_counts.items())), models=sorted(pull_by_model)
     )
 
 
@@ -108,7 +108,7 @@ def _proposal_of_files(proposal: Proposal, paths: set[str]) -> Proposal:
 
 def _joint_rules(model: str, pull_by_model: dict[str, CheckedPull]) -> list[str]:
     """Return the rules that a row breaks only together with the others of the group."""
-    fingerprints = {name: row.fingerprint for name, row in pull_by_model.items()}
+    fingerprints = {name: checked_pull.fingerprint for name, checked_pull in pull_by_model.items()}
     row_fingerprint = fingerprints[model]
     if row_fingerprint is None:
         return []

@@ -17,7 +17,7 @@ from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
-REASON_MAX, TROUBLE_MAX = 200, 160  # characters of the reason of a command, and of a trouble
+REASON_MAX, FAILED_REASON_MAX = 200, 160  # characters of the reason of a command, of a failure
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 """Effects of a merge that changes no rank."""
 # Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
@@ -29,7 +29,7 @@ OPEN_MAX = 1_000
 GROUPS_MAX = 5
 FINDINGS_MAX = 60
 # Listed findings per rule; `geneb-ci check` lists all.
-PLACES_MAX = 5
+LISTED_PER_RULE_MAX = 5
 FILES_MAX = 50  # what a pull request may change
 RULES_MAX = 200
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
@@ -101,7 +101,7 @@ STATES = {
     PullOutcome.NEEDS_MAINTAINER: PENDING,
     PullOutcome.NOT_CHECKED: "error",
 }
-"""The status that an outcome gives."""
+"""State of the status that an outcome gives."""
 
 
 _CHECK_VERDICTS = {
@@ -121,11 +121,11 @@ class CommandState(NamedTuple):
 
     def after(self, command: Command) -> "CommandState":
         """Return the state after a newer command; an audit keeps a dispute, a recheck ends it."""
-        dispute = self.in_force if command.name is CommandName.AUDIT else None
+        dispute = self.dispute_in_force if command.name is CommandName.AUDIT else None
         return CommandState(command, dispute, self.seen)
 
     @property
-    def in_force(self) -> Command | None:
+    def dispute_in_force(self) -> Command | None:
         """The dispute that withdraws a pass; None without one."""
         is_dispute = self.command is not None and self.command.name is CommandName.DISPUTE
         return self.command if is_dispute else self.dispute
@@ -133,7 +133,7 @@ class CommandState(NamedTuple):
 
 def state_of(outcome: PullOutcome, commands: CommandState) -> str:
     """Return the state of a verdict's status: pending if a dispute withdraws a pass."""
-    return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
+    return PENDING if commands.dispute_in_force and outcome in PASSING else STATES[outcome]
 
 
 class Counts(NamedTuple):
@@ -331,7 +331,7 @@ class PullVerdict(StrictModel):
     weight: Annotated[float, Field(ge=0, le=10**6)]
     """Sum of the scores of all warnings, each at least 1."""
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
-    """At most `PLACES_MAX` per rule; the first of every rule by severity, then the second."""
+    """At most five of each rule: the first of every rule by severity, then the second of each."""
     comparison: RowComparison | None
     standings: Annotated[list[RowStanding], Field(max_length=10)]
     neighbour: Neighbour | None
@@ -381,7 +381,7 @@ class PullVerdict(StrictModel):
     @property
     def description(self) -> str:
         """The text of the status."""
-        dispute = self.command_state.in_force
+        dispute = self.command_state.dispute_in_force
         if dispute is not None and self.state != STATES[self.outcome]:
             return f"disputed by {dispute.login}: {dispute.reason}"
         if self.outcome is PullOutcome.NEEDS_MAINTAINER:
@@ -426,15 +426,15 @@ class PullHead(StrictModel):
     head_sha: Hex40
 
 
-class Trouble(PullHead):
+class FailedPull(PullHead):
     """A pull request that could not be read or written; it waits without blocking others."""
 
     reason: Text
 
     @classmethod
-    def of(cls, number: int, head_sha: str, reason: str) -> "Trouble":
+    def of(cls, number: int, head_sha: str, reason: str) -> "FailedPull":
         """Return a waiting pull request; its reason is cut and shows hidden characters."""
-        return cls(number=number, head_sha=head_sha, reason=visible(reason, TROUBLE_MAX))
+        return cls(number=number, head_sha=head_sha, reason=visible(reason, FAILED_REASON_MAX))
 
 
 class GroupVerdict(StrictModel):
@@ -474,7 +474,7 @@ class Verdicts(StrictModel):
     """Digest of everything on main that a verdict depends on."""
     stale: Annotated[list[PullHead], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
     """Pull requests whose status passes, but whose verdict is about another state of main."""
-    troubles: Annotated[list[Trouble], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    troubles: Annotated[list[FailedPull], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
     settled: Annotated[list[Number], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
     """Pull requests that no longer have to wait."""
     groups: Annotated[list[GroupVerdict], Field(max_length=GROUPS_MAX)] = Field(
@@ -490,10 +490,10 @@ class Verdicts(StrictModel):
 
 def counts_by_rule(findings: Iterable[Finding]) -> dict[str, int]:
     """Return the number of findings by rule, including those that are counted but not listed."""
-    places: Counter[str] = Counter()
+    rule_counts: Counter[str] = Counter()
     for finding in findings:
-        places[finding.rule] += 1 + finding.unlisted
-    return dict(sorted(places.items()))
+        rule_counts[finding.rule] += 1 + finding.unlisted
+    return dict(sorted(rule_counts.items()))
 
 
 def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:
@@ -502,7 +502,7 @@ def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:
 
 
 def important_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order of importance, at most `PLACES_MAX` per rule.
+    """Return findings in the order of importance, at most `LISTED_PER_RULE_MAX` per rule.
 
     The first finding of every rule comes before the second of any, so cutting the end hides no
     rule.
@@ -513,7 +513,9 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
         weighted_findings.append((counts[finding.rule], _importance(finding), finding))
         counts[finding.rule] += 1
     weighted_findings.sort(key=lambda weighted: weighted[:2])
-    return [finding for nth, _, finding in weighted_findings if nth < PLACES_MAX][:FINDINGS_MAX]
+    return [finding for nth, _, finding in weighted_findings if nth < LISTED_PER_RULE_MAX][
+        :FINDINGS_MAX
+    ]
 
 
 def _importance(finding: Finding) -> tuple[bool, int, bool]:

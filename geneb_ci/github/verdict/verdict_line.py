@@ -12,43 +12,43 @@ from geneb_ci.github.verdict.model import PullVerdict, Verdicts, outcome_of
 _RETRY_FIX = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
-def encode(verdict: Verdicts) -> str:
-    """Return a verdict, shortened to fit, as one line of ASCII of at most `BYTES_MAX` bytes.
+def encode(verdicts: Verdicts) -> str:
+    """Return verdicts, shortened to fit, as one line of ASCII of at most `BYTES_MAX` bytes.
 
-    It is compressed if it is too long as JSON.
+    The line is compressed if the JSON is longer.
     """
-    return _shortest(shortened_verdict(verdict))
+    return _shortest(shortened_verdicts(verdicts))
 
 
-def shortened_verdict(verdict: Verdicts) -> Verdicts:
-    """Return a verdict that fits into one line.
+def shortened_verdicts(verdicts: Verdicts) -> Verdicts:
+    """Return verdicts that fit into one line.
 
-    If it is too long, findings are cut first; then the last pull requests are left for the next
+    If they are too long, findings are cut first; then the last pull requests are left for the next
     run. The numbers by rule stay complete.
     """
-    limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while len(_shortest(verdict)) > one_line.BYTES_MAX:
+    limit = max((len(pull.findings) for pull in verdicts.pulls), default=0)
+    while len(_shortest(verdicts)) > one_line.BYTES_MAX:
         if limit == 0:
-            verdict = _without_last(verdict)
+            verdicts = _without_last(verdicts)
             continue
         limit = limit * 3 // 4
-        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
-        verdict = verdict.model_copy(update={"pulls": pulls})
-    return verdict
+        pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdicts.pulls]
+        verdicts = verdicts.model_copy(update={"pulls": pulls})
+    return verdicts
 
 
-def _without_last(verdict: Verdicts) -> Verdicts:
-    if len(verdict.pulls) <= 1:
-        raise AssertionError(len(verdict.pulls))  # the schema bounds everything else
-    shortened = {"pulls": verdict.pulls[:-1], "waiting": verdict.waiting + 1}
-    return verdict.model_copy(update=shortened)
+def _without_last(verdicts: Verdicts) -> Verdicts:
+    if len(verdicts.pulls) <= 1:
+        raise AssertionError(len(verdicts.pulls))  # the schema bounds everything else
+    shortened = {"pulls": verdicts.pulls[:-1], "waiting": verdicts.waiting + 1}
+    return verdicts.model_copy(update=shortened)
 
 
-def _shortest(verdict: Verdicts) -> str:
-    """Return the verdict as JSON, or compressed if it does not fit."""
-    line = one_line.json_line(verdict)
+def _shortest(verdicts: Verdicts) -> str:
+    """Return the verdicts as JSON, compressed if the JSON does not fit."""
+    line = one_line.json_line(verdicts)
     is_short = len(line) <= one_line.BYTES_MAX
-    return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdict)
+    return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdicts)
 
 
 def decode(line: str, repository: str) -> Verdicts:
@@ -58,20 +58,20 @@ def decode(line: str, repository: str) -> Verdicts:
     """
     if not line.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
-    verdict = one_line.decode(line, Verdicts, "the verdict", _RETRY_FIX)
-    if verdict.repository.casefold() != repository.casefold():
+    verdicts = one_line.decode(line, Verdicts, "the verdict", _RETRY_FIX)
+    if verdicts.repository.casefold() != repository.casefold():
         raise Tampered(
-            f"the verdict is about {verdict.repository}, not about {repository}", _RETRY_FIX
+            f"the verdict is about {verdicts.repository}, not about {repository}", _RETRY_FIX
         )
-    numbers = [pull.number for pull in verdict.pulls]
+    numbers = [pull.number for pull in verdicts.pulls]
     if len(set(numbers)) < len(numbers):
         raise Tampered("the verdict has a duplicate pull request", _RETRY_FIX)
     # Known rules, their severities, and the outcome that follows from them.
-    for pull in verdict.pulls:
+    for pull in verdicts.pulls:
         require_consistent(pull)
-    for group in verdict.groups:
+    for group in verdicts.groups:
         _require_known_rules(group.places, "the merge queue")
-    return verdict
+    return verdicts
 
 
 def require_consistent(pull: PullVerdict) -> None:
