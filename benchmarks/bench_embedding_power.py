@@ -156,7 +156,9 @@ def simulation_table(rows: Sequence[PublishedRow], draws: int = STANDARD_TEST) -
     for row in rows:
         for raise_size in (0.004, 0.006, 0.01):
             picked_counts, gain = _cheapest(row.macro, raise_size)
-            hits = np.array([c.hit[k] for c, k in zip(row.macro, picked_counts, strict=True)])
+            hits = np.array(
+                [c.hit_probability[k] for c, k in zip(row.macro, picked_counts, strict=True)]
+            )
             counts = np.array([int(np.ceil(draws * c.weight - 1e-9)) for c in row.macro])
             computed = 1 - float(np.prod((1 - hits) ** counts))
             is_found = (generator.binomial(counts, hits, (SIMULATED_AUDITS, len(hits))) > 0).any(
@@ -175,7 +177,9 @@ def _cheapest(cells: Sequence[Alterations], raise_size: float) -> tuple[list[int
     """Return the alteration of the smallest multiplier that raises the macro by so much."""
 
     def best(multiplier: float) -> tuple[list[int], float]:
-        picked_counts = [int((cell.hit - multiplier * cell.mcc_gain).argmin()) for cell in cells]
+        picked_counts = [
+            int((cell.hit_probability - multiplier * cell.mcc_gain).argmin()) for cell in cells
+        ]
         gains = (
             cell.weight * float(cell.mcc_gain[k])
             for cell, k in zip(cells, picked_counts, strict=True)

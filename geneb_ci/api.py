@@ -194,6 +194,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
 
 def _check_report(report: Report) -> CheckReport:
+    """Return a report with the methods of the Python interface."""
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
@@ -408,8 +409,8 @@ def verify(
     submissions_folder = Path(submissions).resolve() if submissions is not None else None
     repository = AuditRepository(find_layout(Path.cwd()), submissions_folder)
     files = named_records(map(Path, records)) or repository.files
-    unread_records = [] if records else list(repository.lost_statements())
-    if not files and not unread_records:
+    lost_statements = [] if records else list(repository.lost_statements())
+    if not files and not lost_statements:
         fix = "name a record, or run the command in a repository with records"
         raise NothingChecked("there is no record to verify", fix)
     if not cells and (receipt is not None or data is not None):
@@ -418,7 +419,7 @@ def verify(
             "add --cells, or leave out --receipt and --data",
         )
     receipt_folder, data_folder = (None if f is None else Path(f) for f in (receipt, data))
-    recompute = (
+    receipt_tools = (
         receipt_tools_of(repository.layout, receipt_folder, data_folder, say) if cells else None
     )
 
@@ -426,10 +427,10 @@ def verify(
         for path in files:
             record_name = str(path) if records else os.path.relpath(path)
             yield verification_with_embeddings(
-                repository, located(path), record_name, recompute, is_named=bool(records)
+                repository, located(path), record_name, receipt_tools, is_named=bool(records)
             )
 
-    verifications = Verifications([*progress(verified_files(), len(files)), *unread_records])
+    verifications = Verifications([*progress(verified_files(), len(files)), *lost_statements])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from geneb_ci.common.files import Text
+from geneb_ci.common.files import TextSource
 
 DIGEST_DIGITS = 16
 """Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
@@ -47,7 +47,7 @@ class Texts(Mapping[str, bytes]):
     `write_files` writes the chunks of `makers` instead, so that no file is in memory as a whole.
     """
 
-    def __init__(self, makers: Mapping[str, Text]) -> None:
+    def __init__(self, makers: Mapping[str, TextSource]) -> None:
         self.makers = dict(makers)
         self._whole: dict[str, bytes] = {}
 

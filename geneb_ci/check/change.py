@@ -12,6 +12,7 @@ REGULAR = "100644"
 EXECUTABLE = "100755"
 SYMLINK = "120000"
 SUBMODULE = "160000"
+"""Modes of the entries of a git tree."""
 SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Suffixes of rows, cards, extractors, lock files and signed statements. A file with another
 suffix, such as one of a cache, does not belong to a model."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]
+"""A member of a parsed submission, such as `results`: regime -> task -> cell."""
 
 
 class ScoreClaim(NamedTuple):

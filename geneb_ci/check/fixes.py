@@ -21,8 +21,7 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.common.files import write_files
-from geneb_ci.common.finding import Finding
-from geneb_ci.common.finding import KeyPath as Pointer
+from geneb_ci.common.finding import Finding, KeyPath
 from geneb_ci.statistics.metrics import EXACT, UNROUNDED_DECIMALS
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.reading import BYTES_MAX
@@ -36,7 +35,7 @@ SCHEMA = "$schema"
 METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 DECIMALS_MIN = 3
 """With fewer decimals, a score changed by hand too often equals the rounded mean by chance."""
-CELLS = ("results", "evidence", "gaps")
+MEMBERS_BY_TASK = ("results", "evidence", "gaps")
 """Members of a submission that are objects by regime, then by task."""
 
 
@@ -103,20 +102,20 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         changes.append(f"{plural(len(exact_means), 'score')} set to the exact mean of the seeds")
     if member_order_by_path:
         changes.append(
-            f"members {_places(list(member_order_by_path))} put in the order of the format"
+            f"members {_places_text(list(member_order_by_path))} put in the order of the format"
         )
     if exact_means or member_order_by_path:
         raw = document.text.encode()
         located = parse_document(raw, document.path, document.name, spans=True)
         after = _Editor(located, exact_means, member_order_by_path).text()
-    schema = _missing_schema(context, layout)
+    schema = _missing_schema_path(context, layout)
     if schema is not None:
         after = _with_schema(after, schema)
         changes.append(f"{quoted(SCHEMA)} added: {quoted(schema)}")
     if not after.endswith("\n"):
         after += "\n"
         changes.append("newline added at the end")
-    refusal = _why_unchanged(context, layout)
+    refusal = _unchanged_reason(context, layout)
     if refusal:
         return Fixed(document.name, before, before, left=refusal if changes else "")
     return Fixed(document.name, before, after, tuple(changes))
@@ -137,7 +136,7 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
     return len(findings_after) < len(findings_before)
 
 
-def _places(paths: list[Pointer]) -> str:
+def _places_text(paths: list[KeyPath]) -> str:
     """Return the place of the first path and the number of further ones, for a message."""
     first_place = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
     return (
@@ -147,7 +146,7 @@ def _places(paths: list[Pointer]) -> str:
     )
 
 
-def _why_unchanged(context: Context, layout: Layout) -> str:
+def _unchanged_reason(context: Context, layout: Layout) -> str:
     """Return why the bytes of a file must not change; "" if they may."""
     if context.is_official:
         return "since its scores are official"
@@ -167,14 +166,14 @@ def _why_unchanged(context: Context, layout: Layout) -> str:
     return ""
 
 
-def _rounded_means(context: Context) -> Iterator[tuple[Pointer, str]]:
+def _rounded_means(context: Context) -> Iterator[tuple[KeyPath, str]]:
     """Yield the path and the exact JSON value of each mean that was rounded unlike its seeds."""
     seed_claims = context.seed_claims
     reported_by_path = (
         {claim.path: claim.reported for claim in context.claims} if seed_claims else {}
     )
     for claim in seed_claims:
-        path: Pointer = ("results", claim.regime, claim.task.id)
+        path: KeyPath = ("results", claim.regime, claim.task.id)
         reported = reported_by_path.get(path)
         if reported is None:
             continue
@@ -198,10 +197,10 @@ def _is_rounded(reported: float, mean: float) -> bool:
 
 def _member_orders(
     members: Any,
-    path: Pointer,
+    path: KeyPath,
     context: Context,
     version: str,
-) -> Iterator[tuple[Pointer, list[str]]]:
+) -> Iterator[tuple[KeyPath, list[str]]]:
     """Yield the path of each object whose members are out of order, with their right order."""
     if not isinstance(members, dict):
         return
@@ -214,8 +213,8 @@ def _member_orders(
         yield from _member_orders(member, (*path, name), context, version)
 
 
-def _order_of(path: Pointer, context: Context, version: str) -> tuple[str, ...]:
-    if path[:1] and path[0] in CELLS:
+def _order_of(path: KeyPath, context: Context, version: str) -> tuple[str, ...]:
+    if path[:1] and path[0] in MEMBERS_BY_TASK:
         if len(path) <= 2:  # noqa: PLR2004 (member, regime)
             order = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
             return tuple(order)
@@ -229,8 +228,8 @@ class _Editor:
     def __init__(
         self,
         document: Document,
-        numbers: Mapping[Pointer, str],
-        member_order_by_path: Mapping[Pointer, list[str]],
+        numbers: Mapping[KeyPath, str],
+        member_order_by_path: Mapping[KeyPath, list[str]],
     ) -> None:
         self.source, self.spans = document.text, document.known_spans or {}
         self.value = document.value
@@ -245,7 +244,7 @@ class _Editor:
         body = self._value((), self.value, root)
         return self.source[: root.start] + body + self.source[root.end :]
 
-    def _value(self, path: Pointer, value: Any, span: Span) -> str:
+    def _value(self, path: KeyPath, value: Any, span: Span) -> str:
         if path in self.numbers:
             return self.numbers[path]
         if path not in self.rebuilt_paths or not isinstance(value, dict) or not value:
@@ -267,7 +266,7 @@ class _Editor:
         )
 
 
-def _missing_schema(context: Context, layout: Layout) -> str | None:
+def _missing_schema_path(context: Context, layout: Layout) -> str | None:
     """Return the relative path of the repository's schema for a file without `$schema`.
 
     Return None for a file with `$schema`, and where the repository has no such schema.

@@ -16,9 +16,9 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import name_hint
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.statistics.reference import cell_names
+from geneb_ci.statistics.reference import primary_score_names
 from geneb_ci.submission.other_cards import OtherCards
-from geneb_ci.submission.peers import Peers, RowWithoutFile, cell_name, peers_of
+from geneb_ci.submission.peers import Peers, RowWithoutFile, peers_of, score_name
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
@@ -32,28 +32,30 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 
     Raises BrokenInstallation if the file cannot be read.
     """
-    return tuple(_shipped().values())
+    return tuple(_shipped_rows_by_file().values())
 
 
 @functools.cache
-def _shipped() -> dict[str, RowWithoutFile]:
+def _shipped_rows_by_file() -> dict[str, RowWithoutFile]:
     """Return the shipped rows by the SHA-256 of their files."""
     return read_shipped(SHIPPED_ROWS_FILE, BYTES_MAX, rows_by_file)
 
 
 def shipped_rows_of(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
-    """Return the shipped rows by the SHA-256 of their files: a file with it need not be read.
+    """Return the shipped rows by the SHA-256 of their files, which then need not be parsed.
 
     The mapping is empty if the benchmark has other regimes, tasks or another primary metric.
     """
-    known_cells = tuple(cell_names(benchmark))
-    return {name: row for name, row in _shipped().items() if row.cells == known_cells}
+    known_names = tuple(primary_score_names(benchmark))
+    return {
+        name: row for name, row in _shipped_rows_by_file().items() if row.score_names == known_names
+    }
 
 
 def rows_by_file(document: Any) -> dict[str, RowWithoutFile]:
     """Return the rows in the parsed `SHIPPED_ROWS_FILE`, by the SHA-256 of their files."""
     cells = tuple(
-        cell_name(regime, task, document["metric"])
+        score_name(regime, task, document["metric"])
         for regime in document["regimes"]
         for task in document["tasks"]
     )

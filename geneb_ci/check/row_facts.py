@@ -48,7 +48,7 @@ def card_at(row: Path, layout: Layout) -> Card | None:
     if layout.cards is None:
         return None
     path = layout.cards / f"{row.stem}.md"
-    return read_card(path, _relative(path, layout))
+    return read_card(path, _shown_path(path, layout))
 
 
 def extractor_module(document: object) -> str:
@@ -72,7 +72,7 @@ def names_module(document: Document) -> bool:
 
 @dataclass(frozen=True)
 class ExtractorFile:
-    """The module that a run names, or its lock file: its path, for findings, and its bytes."""
+    """The module that a run names, or its lock file: the path that findings show, and the bytes."""
 
     name: str
     raw: bytes
@@ -101,16 +101,16 @@ def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> E
     path = layout.extractors / module
     try:
         raw = proposed.extractors[module] if module in proposed.extractors else read_bytes(path)
-        relative_path = _relative(path, layout)
+        relative_path = _shown_path(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
     return ExtractorFile(relative_path, raw) if isinstance(raw, bytes) else None
 
 
 def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
-    """Return the lock beside the run's extractor, submitted or in the repository; None if absent.
+    """Return the lock file of the run's extractor, submitted or in the repository; None if absent.
 
-    A lock that the pull request deletes counts as one without bytes.
+    A lock file that the pull request deletes counts as one without bytes.
     """
     module = extractor_module(document.value)
     if layout.extractors is None or not module:
@@ -119,13 +119,14 @@ def lock_of(document: Document, layout: Layout, proposed: ProposedRow) -> Extrac
     try:
         submitted = proposed.extractors.get(path.name)
         raw = read_bytes(path) if submitted is None else submitted
-        relative_path = _relative(path, layout)
+        relative_path = _shown_path(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
     return ExtractorFile(relative_path, raw if isinstance(raw, bytes) else b"")
 
 
-def _relative(path: Path, layout: Layout) -> str:
+def _shown_path(path: Path, layout: Layout) -> str:
+    """Return a path relative to the current folder if it is in it, else to the root."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

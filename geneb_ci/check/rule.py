@@ -75,7 +75,7 @@ class Context:
     extractor: ExtractorFile | None
     """The extractor file that `run` names, if it is available."""
     lock: ExtractorFile | None = None
-    """The lock of packages beside that extractor, if there is one."""
+    """The lock file beside that extractor, which pins packages; None without one."""
     needs_extractor: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     other_cards: OtherCards = field(default_factory=OtherCards)
@@ -227,7 +227,7 @@ _IS_MET: dict[Need, Callable[[Context], bool]] = {
 
 Check = Callable[[Context], Iterator[Fault]]
 ChangeCheck = Callable[["Change"], "Iterator[ChangeFault]"]
-RULES = "geneb_ci.check.rules"
+RULES_PACKAGE = "geneb_ci.check.rules"
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class AnyRule:
     @property
     def family(self) -> str:
         """The rule's family: the first word of the name of its module in `geneb_ci/check/rules`."""
-        return self.check.__module__.removeprefix(f"{RULES}.").split("_")[0]
+        return self.check.__module__.removeprefix(f"{RULES_PACKAGE}.").split("_")[0]
 
 
 @dataclass(frozen=True)
@@ -275,5 +275,5 @@ def reading_rule(
     def check(context: Context) -> Iterator[Fault]:
         yield from context.reported.get(rule_id, ())
 
-    check.__module__ = f"{RULES}.{family}"  # so that `family` works as for other rules
+    check.__module__ = f"{RULES_PACKAGE}.{family}"  # so that `family` works as for other rules
     return Rule(rule_id, Severity.ERROR, what, why, fix, check, needs)

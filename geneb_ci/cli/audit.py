@@ -71,8 +71,8 @@ def declared_run(
                 "add --extractor PATH:CLASS, or omit these options",
             )
         return None
-    pinned = (model, revision, weights)
-    if any(pinned) == no_weights or any(pinned) != all(pinned):
+    weight_options = (model, revision, weights)
+    if any(weight_options) == no_weights or any(weight_options) != all(weight_options):
         raise UsageProblem(
             "--extractor is given without a complete declaration of its weights: repository, "
             "commit and the digest of each weight file, or that it has none",

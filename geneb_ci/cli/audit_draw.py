@@ -125,14 +125,14 @@ _SAMPLE_OPTIONS = (
 
 
 def sample_options(function: Any) -> Any:
-    """Add the options that select what is drawn; `sample_arguments` reads them."""
+    """Add the options that select what is drawn; `pop_sample_arguments` reads them."""
     for option in reversed(_SAMPLE_OPTIONS):
         function = option(function)
     return function
 
 
-def sample_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of the sample from `options`, and return them as arguments by name.
+def pop_sample_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the sample as arguments by name, and remove them from `options`.
 
     --rows N is the same as --sample embeddings --size N.
     """
@@ -216,8 +216,8 @@ def requested_sample_size(
     )
     echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated "
-        f"tasks is found with probability {requested_text}; with {commitment_text} by the "
-        f"{committed_size} that the commitment says",
+        f"tasks is found with probability {requested_text}; the {committed_size} of the "
+        f"commitment find one with probability {commitment_text}",
         err=to_stderr,
     )
     return size
@@ -325,7 +325,7 @@ def plan_command(
     """
     layout = find_layout(Path.cwd())
     commitment = read_any_commitment(commitment_file, layout)
-    arguments = sample_arguments(options)
+    arguments = pop_sample_arguments(options)
     draws_tasks = arguments["sample"] == TaskSample.name
     check_committed_at(committed_at)
     check_shown_on(shown_on, committed_at)

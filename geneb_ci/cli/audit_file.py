@@ -15,7 +15,7 @@ from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
     COMMITTED_AT,
     earlier_option,
-    sample_arguments,
+    pop_sample_arguments,
     sample_options,
     shown_option,
     source_options,
@@ -135,7 +135,7 @@ def file_command(
     typed_arguments = ctx.meta[ARGUMENTS_KEY]
     plain_options = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
     arguments = {name: options.pop(name) for name in plain_options if name in options}
-    arguments |= sample_arguments(options)
+    arguments |= pop_sample_arguments(options)
     arguments |= {
         "machine": machine_of(options),
         "source": beacon,

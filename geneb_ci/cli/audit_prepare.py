@@ -104,8 +104,8 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     if isinstance(outcome, EmbeddingOutcome):
         embeddings_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
         echo(
-            f"  and copy the rerun embeddings, {RERUN_EMBEDDINGS} of the work folder, whose sha256 "
-            f"is {outcome.rerun_sha256}, to leaderboard/audits/{embeddings_path}",
+            f"  and copy {RERUN_EMBEDDINGS} of the work folder, which has the rerun embeddings, to "
+            f"leaderboard/audits/{embeddings_path}; its sha256 is {outcome.rerun_sha256}",
             err=True,
         )
 

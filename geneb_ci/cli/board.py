@@ -397,7 +397,7 @@ def diff_command(
     if (base is None) == (not pulls):
         raise UsageProblem(
             f"found {'neither' if base is None else 'both'} of --base and --pr, expected one",
-            "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
+            "pass one of them, such as --base origin/main or --pr 12",
         )
     if pulls:
         from geneb_ci.github.api import connect  # of the extra

@@ -342,9 +342,9 @@ def rules_command(format_: str, *, prints_all: bool) -> None:
         return
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
-    lines_of = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
+    lines_by_rule = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
     family = ""
-    for rule, lines in zip(ALL, lines_of, strict=True):
+    for rule, lines in zip(ALL, lines_by_rule, strict=True):
         if rule.family != family:
             family = rule.family
             click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))

@@ -85,16 +85,16 @@ def _extractor_fault(extractor: str, layout: Layout) -> str:
     return f"there is no extractor {module}"
 
 
-def unusable_files(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
-    """Return a message for each of extractor and lock file of an entry that cannot be used here."""
+def file_faults(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
+    """Return why the extractor and the lock file of an entry cannot be used; [] if both can."""
     run = model_entry.run
     messages = []
     if (
         run is not None
         and run.extractor is not None
-        and (why := _extractor_fault(run.extractor, layout))
+        and (fault := _extractor_fault(run.extractor, layout))
     ):
-        messages.append(why)
+        messages.append(fault)
     if run is not None and run.environment is not None:
         try:
             entry_lock(run.environment, models.folder.parent)
@@ -179,7 +179,7 @@ def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
     for section in ("published", "weights", "code", "run", "loading", "sources"):
         table = _summary(read_entry).get(section)
         if table:
-            lines += [f"{section}", *_lines(table, address_by_file)]
+            lines += [f"{section}", *_table_lines(table, address_by_file)]
     columns, points = row_width("-"), open_points(read_entry.entry)
     wrapped_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last_lines = wrapped_text(
@@ -206,7 +206,7 @@ def _value_text(value: object, fact: str = "") -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
+def _table_lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -> list[str]:
     """Return the lines that show one table of an entry, with the address of a file below it."""
     lines = []
     for fact, fact_value in table.items():
@@ -245,12 +245,12 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
     listed, and are no error.
     """
     layout = find_layout(Path.cwd())
-    registered = ModelRegistry(layout)
+    registry = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError(
             f"--weights has the files of one model, and {len(models)} are named: name one MODEL"
         )
-    if not registered and not models:
+    if not registry and not models:
         raise NothingChecked(
             "the model registry is empty, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
@@ -258,9 +258,9 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
     facts_by_model = _loading_facts(facts) if facts is not None else {}
     invalid_count = 0
     complete_count = 0
-    for model in models or tuple(registered):
+    for model in models or tuple(registry):
         try:
-            read_entry = required_entry(registered, model)
+            read_entry = required_entry(registry, model)
         except GenebError as error:
             if models and isinstance(error, UsageProblem):
                 raise
@@ -268,7 +268,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
             invalid_count += 1
             continue
         open_facts = open_points(read_entry.entry)
-        faults = unusable_files(read_entry.entry, layout, registered)
+        faults = file_faults(read_entry.entry, layout, registry)
         faults += contradictions(read_entry.entry)
         faults += contradictions_with_row(read_entry.entry, _row_meta(layout, model))
         faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(model, {}))
@@ -281,7 +281,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         )
         invalid_count += bool(faults) or has_differing_files
         complete_count += not open_facts and not faults and not has_differing_files
-    total = len(models) or len(registered)
+    total = len(models) or len(registry)
     echo(f"{plural(total, 'model')}: {invalid_count} wrong, {complete_count} ready for an audit")
     return Exit.ERRORS if invalid_count else Exit.CLEAN
 
@@ -319,9 +319,9 @@ def _print_differing_files(model_entry: ModelEntry, folder: Path, model: str) ->
         digest = file_sha256(path) if path.is_file() else None
         if digest != expected:
             differing_count += 1
-            finding = f"sha256 {digest}" if digest else "no such file"
+            actual = f"sha256 {digest}" if digest else "no such file"
             remark = file_line_ends_clause(path, expected) if digest else ""
-            echo(f"{model}: {file}: {finding}, expected sha256 {expected}{remark}")
+            echo(f"{model}: {file}: {actual}, expected sha256 {expected}{remark}")
     files_text = f"{len(files) - differing_count} of {plural(len(files), 'file')}"
     echo(f"{model}: {files_text} with the digest that the entry states")
     return differing_count

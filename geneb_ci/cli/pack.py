@@ -18,7 +18,7 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.submission.result_files import BYTES_MAX, PackedResults, pack_results
-from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta, results_in
+from geneb_ci.submission.result_folders import MODEL_META, model_meta, options_from, results_in
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.recognition import disguise_of
 from reference_harness.formats.text import next_line, plural, quoted
@@ -70,7 +70,7 @@ def pack_command(
         )
     options = {"model_id": model_id, "display": display, "params": params, "url": url}
     meta_members = model_meta(results_folder)
-    facts = described_by(meta_members) | {k: v for k, v in options.items() if v is not None}
+    facts = options_from(meta_members) | {k: v for k, v in options.items() if v is not None}
     benchmark = benchmark_of(find_layout(Path.cwd()))
     settings = meta_members.get("experiment_kwargs")
     packed_results = pack_results(
@@ -108,8 +108,8 @@ def pack_command(
     raw = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_files(path.parent, {path.name: raw.encode()})
     _print_missing(packed_results)
-    cells = sum(len(tasks) for tasks in packed_results.results.values())
-    echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
+    cell_count = sum(len(tasks) for tasks in packed_results.results.values())
+    echo(f"wrote {path}: {cell_count} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     echo(next_line(shlex.join(["geneb-ci", "check", str(path)])))
     return Exit.CLEAN if packed_results.is_complete else Exit.ERRORS
 
@@ -139,7 +139,7 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
             raise UsageProblem(
                 f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
                 "this fact",
-                f"geneb-ci pack {folder} --model-id ID --display NAME --params N",
+                f"pass it: geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 
 

@@ -24,7 +24,7 @@ from geneb_ci.cli.repository import (
     announce_over_rows,
     build_generation,
     layout_here,
-    load,
+    load_rows,
     repository_here,
     space_name,
     watch_history,
@@ -325,7 +325,7 @@ def export_command(
     ids = _models_of(token_by_model, folder or layout.root)
     _refuse_two_tokens(ids)
     token_by_model = dict(zip(ids, token_by_model.values(), strict=True))
-    loaded = load(
+    loaded = load_rows(
         folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
     )
     if not isinstance(loaded, CheckedRows):

@@ -235,11 +235,11 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     count = f"{plural(len(missing_paths), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
     uploaded = upload(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
-    written = write_location(
+    is_changed = write_location(
         file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
-    echo(f"{file}: location {'written' if written else 'unchanged'}, commit {uploaded.commit}")
+    echo(f"{file}: location {'written' if is_changed else 'unchanged'}, commit {uploaded.commit}")
     echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file)])))
     return Exit.CLEAN
 
@@ -276,11 +276,11 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             continue
         if receipt is None:
             continue
-        missing = missing_file_reason(receipt)
-        tested_count, missing_count = tested_count + 1, missing_count + bool(missing)
-        _echo(f"{path}: {missing or 'available'}")
+        missing_reason = missing_file_reason(receipt)
+        tested_count, missing_count = tested_count + 1, missing_count + bool(missing_reason)
+        _echo(f"{path}: {missing_reason or 'available'}")
         new_notes = updated_notes(
-            new_notes, submission.model_id, receipt.root, today, is_available=not missing
+            new_notes, submission.model_id, receipt.root, today, is_available=not missing_reason
         )
     if tested_count:
         echo(f"{plural(tested_count, 'published receipt')}, {missing_count} missing")

@@ -120,17 +120,17 @@ def predictions_command(word: str, definition: Path | None) -> int:
             "predictions.bin has no task, so nothing was compared",
             "write predictions.bin again: geneb-harness run --receipt DIR --submission FILE",
         )
-    contradicted_cells = contradictions(
+    contradiction_lines = contradictions(
         receipt.subject.submission, predictions, receipt.subject.benchmark
     )
-    for line in contradicted_cells:
+    for line in contradiction_lines:
         echo(line)
     tasks = plural(len(predictions.tasks), "task")
     echo(
-        f"{plural(len(contradicted_cells), 'contradiction')} in {tasks}" if contradicted_cells
+        f"{plural(len(contradiction_lines), 'contradiction')} in {tasks}" if contradiction_lines
         else f"{tasks}: every matrix and digest follows from the predictions"
     )  # fmt: skip
-    return Exit.ERRORS if contradicted_cells else Exit.CLEAN
+    return Exit.ERRORS if contradiction_lines else Exit.CLEAN
 
 
 @click.command(
@@ -147,10 +147,10 @@ def near_command(receipts: tuple[str, ...], definition: Path | None, format_: st
     return Exit.CLEAN
 
 
-def _sample(receipt_folder: NamedReceipt) -> ReceiptSample:
-    receipt, benchmark = receipt_folder.subject.receipt, receipt_folder.subject.benchmark
-    with receipt_files(receipt, receipt_folder.folder) as files:
-        return sample_of(files, receipt, benchmark, receipt_folder.predictions())
+def _sample(named_receipt: NamedReceipt) -> ReceiptSample:
+    receipt, benchmark = named_receipt.subject.receipt, named_receipt.subject.benchmark
+    with receipt_files(receipt, named_receipt.folder) as files:
+        return sample_of(files, receipt, benchmark, named_receipt.predictions())
 
 
 @click.command()
@@ -213,9 +213,9 @@ def _collect(
     benchmark: Benchmark,
     predictions_by_model: dict[str, Predictions],
 ) -> str:
-    """Add the predictions of a row to `predictions_by_model`, and return "".
+    """Return why the predictions of a row cannot be used; "" after adding them to the mapping.
 
-    If they cannot be used, return why instead.
+    The mapping is `predictions_by_model`.
     """
     try:
         with receipt_files(receipt, folder) as files:

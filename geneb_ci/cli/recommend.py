@@ -208,10 +208,10 @@ def _computed_files(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
     If a submission has an error, print the report and return the exit code instead.
     """
     from geneb_ci.board.rows import figure_values
-    from geneb_ci.cli.repository import CheckedRows, load  # 0.3 s
+    from geneb_ci.cli.repository import CheckedRows, load_rows  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 
-    loaded = load(folder, "nothing was computed", "geneb-ci figures FOLDER")
+    loaded = load_rows(folder, "nothing was computed", "geneb-ci figures FOLDER")
     if not isinstance(loaded, CheckedRows):
         return loaded
     return figure_values(loaded.rows, benchmark_of(loaded.layout))

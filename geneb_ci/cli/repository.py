@@ -43,7 +43,7 @@ class CheckedRows(NamedTuple):
     rows: list[Row]
 
 
-def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
+def load_rows(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """Return the checked submissions of a folder.
 
     If a submission has an error, print the report with `refusal`, which says what was not done, and
@@ -167,7 +167,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
     if stem in known_names:
         return UsageProblem(
             f"{name!r} is a file, expected the name of a rule or a model",
-            f"geneb-ci explain {stem}",
+            f"name the model of the file: geneb-ci explain {stem}",
         )
     return UsageProblem(
         f"{name!r} is neither a rule nor a model of this repository{name_hint(name, known_names)}",

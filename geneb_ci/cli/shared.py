@@ -372,20 +372,20 @@ def machine_of(options: Mapping[str, Any]) -> "Machine":
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
 
-    machine_options = dict(options)
+    remaining_options = dict(options)
     limits = Limits(
-        seconds=machine_options.pop("limit_task_time"),
-        total_seconds=machine_options.pop("limit_time"),
-        memory_mib=machine_options.pop("limit_memory"),
+        seconds=remaining_options.pop("limit_task_time"),
+        total_seconds=remaining_options.pop("limit_time"),
+        memory_mib=remaining_options.pop("limit_memory"),
     )
     scoring = ScoringOptions(
-        machine_options.pop("limit_scoring_time"), machine_options.pop("limit_scoring_memory")
+        remaining_options.pop("limit_scoring_time"), remaining_options.pop("limit_scoring_memory")
     )
-    budget = machine_options.pop("token_budget")
+    budget = remaining_options.pop("token_budget")
     if budget is None:
         budget = TOKEN_BUDGET if options["device"] == "cpu" else AUTO
     return Machine(
-        **machine_options,
+        **remaining_options,
         scoring=scoring,
         token_budget=None if budget == AUTO else budget,
         limits=limits,
@@ -452,5 +452,5 @@ def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
-    outcome = verdict(report)
-    return Exit.WARNINGS if strict and outcome is Verdict.WARNINGS else _EXIT_CODES[outcome]
+    result = verdict(report)
+    return Exit.WARNINGS if strict and result is Verdict.WARNINGS else _EXIT_CODES[result]

@@ -21,9 +21,9 @@ ALLOWED_IP_ADDRESSES: frozenset[str] = frozenset()
 PORT_MAX = (1 << 16) - 1
 _UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
-"""Metadata services of Azure, where Actions run, and of Oracle's cloud. Their IP addresses count as
-public, at least in older versions of Python."""
+_METADATA_NETWORKS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
+"""Networks of the metadata services of Azure, where Actions run, and of Oracle's cloud. Their IP
+addresses count as public, at least in older versions of Python."""
 
 
 class NotPublicError(OSError):
@@ -47,8 +47,8 @@ def is_global(ip_address: str) -> bool:
             address = address.ipv4_mapped
         elif address not in _UNICAST or address.sixtofour is not None or address.teredo is not None:
             return False
-    is_platform = any(address in network for network in _PLATFORM)
-    return address.is_global and not address.is_multicast and not is_platform
+    is_metadata_service = any(address in network for network in _METADATA_NETWORKS)
+    return address.is_global and not address.is_multicast and not is_metadata_service
 
 
 def public_ip_addresses(host: str, port: int) -> list[str]:

@@ -10,7 +10,10 @@ ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
 
 
 def saved_answers(root: Path) -> dict[str, str]:
-    """Return key -> saved answer; {} if there is no file. Raises UsageProblem for invalid TOML."""
+    """Return key -> saved answer as text, such as "true"; {} if there is no file.
+
+    Raises UsageProblem for invalid TOML.
+    """
     path = root / ANSWERS_FILE
     if not path.is_file():
         return {}

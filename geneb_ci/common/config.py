@@ -76,8 +76,8 @@ def read_settings(path: Path) -> Settings | None:
             names = ", ".join((*PATH_SETTINGS, *LIST_SETTINGS, *ADDRESS_SETTINGS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_setting_name(setting)} = {_value_text(value)} is not a setting",
-                f"settings are {names}; select and ignore are lists of strings, repository, "
-                "site and space are https addresses, and all others are paths",
+                f"name one of the settings {names}; select and ignore are lists of strings, "
+                "repository, site and space are https addresses, and all others are paths",
             )
     return Settings(path, paths, lists, links)
 
@@ -201,7 +201,7 @@ _FOLDERS = {
 def default_folder(kind: LayoutKind, setting: str) -> str:
     """Return the default path of a folder in a kind of repository, relative to its root.
 
-    If the kind has no such folder, the path is that in a repository of this project.
+    If the kind has no such folder, return its path in a repository of geneb-ci.
     """
     return _FOLDERS.get(kind, {}).get(setting, _FOLDERS[LayoutKind.GENEB_CI][setting])
 
@@ -353,8 +353,8 @@ def _origin_text(settings: Settings | None, setting: str) -> str:
 
 
 @contextlib.contextmanager
-def naming(layout: Layout, setting: str) -> Iterator[None]:
-    """Add to the message of a BadConfiguration from the block which setting gives the path."""
+def naming_setting(layout: Layout, setting: str) -> Iterator[None]:
+    """Add to a BadConfiguration that the block raises the setting that gives the path, if any."""
     try:
         yield
     except BadConfiguration as error:
@@ -370,7 +370,7 @@ def benchmark_of(layout: Layout) -> Benchmark:
     """
     if layout.benchmark is None:
         return shipped_benchmark()
-    with naming(layout, "benchmark"):
+    with naming_setting(layout, "benchmark"):
         if layout.benchmark.match(_FOLDERS[LayoutKind.UPSTREAM]["benchmark"]):
             return upstream_benchmark(layout.benchmark)
         return load_benchmark(layout.benchmark)
@@ -415,7 +415,7 @@ def official_files(layout: Layout) -> dict[str, str]:
     The list is the repository's, or the shipped one. Raises BadConfiguration if it is malformed.
     """
     path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
-    with naming(layout, "policy"):
+    with naming_setting(layout, "policy"):
         try:
             digests = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except (ValueError, KeyError, TypeError) as error:

@@ -68,7 +68,7 @@ def download(
                     f"{address}: the file is at least {error.args[0]:,} bytes longer than expected",
                     "check the address of the file",
                 ) from error
-        keep_download(unfinished, path, sha256, address, purpose)
+        finish_download(unfinished, path, sha256, address, purpose)
 
 
 @contextlib.contextmanager
@@ -217,7 +217,7 @@ def _read(reply: http.client.HTTPResponse, missing: int, address: str, purpose: 
 
 
 def partial_path(path: Path, purpose: Purpose) -> Path:
-    """Return the path of the unfinished file, and create its folder."""
+    """Return the path of the unfinished download of `path`, after creating its folder."""
     with named_write_errors(path, purpose):
         path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(path.name + PARTIAL_SUFFIX)
@@ -247,10 +247,13 @@ def require_whole(response: object) -> None:
         raise EOFError(f"{missing:,} bytes are missing")
 
 
-def keep_download(
+def finish_download(
     partial_file: Path, path: Path, sha256: str, address: str, purpose: Purpose
 ) -> None:
-    """Rename a finished download to `path`. Raises `purpose.wrong_content` for another digest."""
+    """Rename a finished download to `path`, or delete it and raise `purpose.wrong_content`.
+
+    It is deleted if its digest is not `sha256`.
+    """
     digest = file_sha256(partial_file)
     if digest != sha256:
         partial_file.unlink()

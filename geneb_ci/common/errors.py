@@ -157,7 +157,9 @@ _MACHINE_FIXES = {
     errno.ENAMETOOLONG: _OTHER_PATH_FIX,
 }
 """Advice by errno, for errors that no bug in geneb-ci causes."""
-_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE})
+_DISK_ERRORS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE}
+)
 _NETWORK_FIX = "check the network connection, then run the command again"
 _NO_TEMPORARY_FOLDER = "No usable temporary directory"
 
@@ -168,7 +170,7 @@ def unwritable(path: str, error: OSError, fix: str) -> GenebError:
     It is a MachineFault if the disk or a limit is the cause, else a UsageProblem with `fix`.
     """
     fault = machine_fault(error)
-    if error.errno in _DISK and fault is not None:
+    if error.errno in _DISK_ERRORS and fault is not None:
         return MachineFault(f"{path}: cannot be written: {error.strerror}", fault.fix)
     return UsageProblem(f"{path}: cannot be written: {error.strerror}", fix)
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from geneb_ci.common.errors import unwritable
 from geneb_ci.common.parallel import in_processes
 
-Text = Callable[[], Iterable[bytes]]
+TextSource = Callable[[], Iterable[bytes]]
 """A function that returns the chunks of a text, in order."""
 MODE = 0o644
 """Mode of published files."""
 
 
-def write_files(folder: Path, files: Mapping[str, bytes | Text], jobs: int = 1) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes | TextSource], jobs: int = 1) -> None:
     """Write files (name -> content) to a folder, by `jobs` processes.
 
     Every file is first written under a temporary name; then each replaces the old one atomically. A
-    file that already has the same bytes is not touched. A `Text` is written chunk by chunk, which
-    needs little memory. Raises UsageProblem for a folder that cannot be written, MachineFault for a
-    full or broken disk.
+    file that already has the same bytes is not touched. A `TextSource` is written chunk by chunk,
+    which needs little memory. Raises UsageProblem for a folder that cannot be written, MachineFault
+    for a full or broken disk.
     """
     contents, token = list(files.values()), os.urandom(4).hex()
     temporary_paths = [folder / f".{name}.{token}" for name in files]

@@ -131,10 +131,10 @@ def fit_text(identity: str, doubles: bytes) -> str:
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 
 
-def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
-    """Return the tables, of these (height, width), of a shipped fit; None if it does not ship.
+def shipped_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
+    """Return the matrices of the shipped fit, with these shapes; None if it is another fit.
 
-    `identity` is a digest of everything that the fit depends on.
+    `identity` is a digest of everything that the requested fit depends on.
     """
     shipped_identity, shipped_doubles = read_shipped(
         FIT_FILE, FIT_BYTES_MAX, lambda fit: (fit["rows"], binascii.a2b_base64(fit["doubles"]))

@@ -36,12 +36,13 @@ GRID_SIZE = 16
 SEARCH_STEPS = 32
 """Number of steps of the search for the multiplier, which reduce its range to 2e-6."""
 BINARY = 2
+"""Number of classes of a task with a 2 x 2 confusion matrix."""
 
 
 class Alterations(NamedTuple):
     """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
 
-    hit: Wide
+    hit_probability: Wide
     """Probability r that one draw hits an altered embedding."""
     mcc_gain: Wide
     """MCC of the claimed matrix minus MCC of the honest matrix."""
@@ -74,8 +75,8 @@ def hit_probability_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
     if not tn + tp:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.
-    class_half = 0.25 if tn and tp else 0.5
-    probability: Wide = 0.5 * (a + b) / (tn + tp) + class_half * (
+    share_of_class = 0.25 if tn and tp else 0.5
+    probability: Wide = 0.5 * (a + b) / (tn + tp) + share_of_class * (
         a / max(1.0, tn) + b / max(1.0, tp)
     )
     return probability
@@ -97,20 +98,20 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
 
 
 def hit_lower_bound(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return a lower bound of the mean r that is needed to raise the macro MCC by `mean_raise`.
+    """Return a lower bound of the mean r of alterations that raise the macro MCC by `mean_raise`.
 
-    Return infinity if no alteration of these cells raises it that much.
+    r is the probability that one draw hits; infinity if no alteration raises the MCC that much.
     """
     if math.fsum(cell.weight * float(cell.mcc_gain.max()) for cell in cells) < mean_raise:
         return math.inf
 
-    hits = np.concatenate([cell.weight * cell.hit for cell in cells])
+    probabilities = np.concatenate([cell.weight * cell.hit_probability for cell in cells])
     gains = np.concatenate([cell.weight * cell.mcc_gain for cell in cells])
-    cell_starts = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
+    cell_starts = np.cumsum([0, *(len(cell.hit_probability) for cell in cells[:-1])])
 
     def dual(multiplier: float) -> float:
-        least = np.minimum.reduceat(hits - multiplier * gains, cell_starts)
-        return multiplier * mean_raise + float(least.sum())
+        cell_minima = np.minimum.reduceat(probabilities - multiplier * gains, cell_starts)
+        return multiplier * mean_raise + float(cell_minima.sum())
 
     return max(0.0, concave_maximum(dual))
 

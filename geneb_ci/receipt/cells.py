@@ -32,18 +32,19 @@ from reference_harness.formats.submission import (
 from reference_harness.formats.text import Say, plural, silent
 
 OPTIMUM_SECONDS = 0.12e-6
-"""Seconds per number of the training embeddings for the canonical probe. Measured on one core with
-1,900 to 32,000 embeddings of 256 to 4,096 numbers (`make bench-harness`): 7 to 100 ns with two
+"""Seconds per coordinate of the training embeddings to fit the canonical probe, on one core, with
+1,900 to 32,000 embeddings of 256 to 4,096 columns (`make bench-harness`): 7 to 100 ns with two
 classes, 120 to 360 ns with three to six. This is the slower end for two classes, plus a fifth."""
 RECORD_SECONDS = 0.5e-6
-"""Seconds per number of the training embeddings for the fit of record: 140 to 1,000 steps of 0.7 ns
-with two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
-numbers."""
+"""Seconds per coordinate of the training embeddings to fit the probe of record: 140 to 1,000 steps
+of 0.7 ns with two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and
+24,000 x 768 coordinates."""
 HASH_SECONDS_PER_EMBEDDING, HASH_SECONDS_PER_BYTE = 2e-6, 2e-9
 """Seconds per embedding and per byte to verify a file, measured at widths of 256 to 4,096."""
 TASK_SECONDS = 1.5
 """Seconds per task of any size, to read its sequences and fit ten few-shot probes."""
 START_SECONDS = 5
+"""Seconds to start the harness."""
 NETWORK_BYTES = 12.5e6
 """Assumed bytes per second of the network: 100 Mbit/s."""
 
@@ -52,7 +53,7 @@ class ReceiptCost(NamedTuple):
     """The estimated cost of computing the cells."""
 
     tasks: int
-    rows: int
+    embeddings: int
     width: int
     total_bytes: int
     """Size of the files."""
@@ -64,37 +65,44 @@ class ReceiptCost(NamedTuple):
     @property
     def text(self) -> str:
         """The cost as one line of text."""
-        line = f"{plural(self.tasks, 'task')}, {self.rows:,} embeddings of {self.width:,} numbers, "
+        line = f"{plural(self.tasks, 'task')}, {self.embeddings:,} embeddings of {self.width:,} "
+        line += "numbers, "
         line += f"{size_text(self.total_bytes)}; about {duration_text(self.seconds)} of one core"
         if not self.missing_bytes:
             return line
         return f"{line}; {network_text(self.missing_bytes, 'fetch')}"
 
 
-def network_text(count: int, purpose: str) -> str:
-    """Return in words the bytes to transfer for a purpose, such as "fetch", and the time."""
-    time_text = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
-    return f"{size_text(count)} to {purpose}{time_text}"
+def network_text(byte_count: int, purpose: str) -> str:
+    """Return a number of bytes and their transfer time as text, such as "2 MB to fetch: 1 s"."""
+    time_text = f": {duration_text(byte_count / NETWORK_BYTES)} at 100 Mbit/s" if byte_count else ""
+    return f"{size_text(byte_count)} to {purpose}{time_text}"
 
 
 def cost_of(
-    receipt: EmbeddingReceipt, tasks: Iterable[str], bytes_to_fetch: int, *, at_optimum: bool = True
+    receipt: EmbeddingReceipt,
+    tasks: Iterable[str],
+    bytes_to_fetch: int,
+    *,
+    with_canonical: bool = True,
 ) -> ReceiptCost:
     """Return the cost of recomputing the cells of these tasks of a receipt.
 
-    `bytes_to_fetch` is the number of bytes to download. With `at_optimum`, canonical probes are
+    `bytes_to_fetch` is the number of bytes to download. With `with_canonical`, canonical probes are
     fitted as well, as for an audit and for canonical claims.
     """
     receipt_tasks = [receipt.tasks[task] for task in tasks]
-    rows, total_bytes = (
+    embeddings, total_bytes = (
         sum(entry.train + entry.test for entry in receipt_tasks),
         sum(entry.bytes for entry in receipt_tasks),
     )
-    numbers = sum(entry.train for entry in receipt_tasks) * receipt.dim
-    probe_seconds = (RECORD_SECONDS + at_optimum * OPTIMUM_SECONDS) * numbers
-    reading_seconds = HASH_SECONDS_PER_EMBEDDING * rows + HASH_SECONDS_PER_BYTE * total_bytes
+    training_numbers = sum(entry.train for entry in receipt_tasks) * receipt.dim
+    probe_seconds = (RECORD_SECONDS + with_canonical * OPTIMUM_SECONDS) * training_numbers
+    reading_seconds = HASH_SECONDS_PER_EMBEDDING * embeddings + HASH_SECONDS_PER_BYTE * total_bytes
     seconds = START_SECONDS + TASK_SECONDS * len(receipt_tasks) + probe_seconds + reading_seconds
-    return ReceiptCost(len(receipt_tasks), rows, receipt.dim, total_bytes, bytes_to_fetch, seconds)
+    return ReceiptCost(
+        len(receipt_tasks), embeddings, receipt.dim, total_bytes, bytes_to_fetch, seconds
+    )
 
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -122,7 +130,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Return whether a line of progress is due: by default once in `SECONDS_BETWEEN_LINES`."""
+        """Whether a line of progress is due; if so, the wait for the next one starts again."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
@@ -137,7 +145,7 @@ def duration_text(seconds: float) -> str:
 
 
 BYTES_MAX = 1 << 28
-"""Largest file of cells, which are mostly confusion matrices of many classes."""
+"""Largest file of cells that is read, in bytes: mostly confusion matrices of many classes."""
 WORKERS = 1
 """Number of tasks that are scored at a time, which limits the memory."""
 
@@ -167,7 +175,7 @@ class CellDifference(NamedTuple):
         return f"{where} is claimed as {self.claimed}; the receipt gives {self.computed}"
 
 
-def recompute(
+def recomputed_cells(
     submission_path: Path,
     receipt: EmbeddingReceipt,
     files: ReceiptFiles,
@@ -178,20 +186,21 @@ def recompute(
     benchmark: Benchmark | None = None,
     options: ScoringOptions = COMPUTED_LIMITS,
     say: Say = silent,
-    strata: Path | None = None,
-    labels: Path | None = None,
+    strata_folder: Path | None = None,
+    labels_folder: Path | None = None,
     other_draws: str | None = None,
     on_file: Callable[[str, Path], None] = lambda _task, _file: None,
-    keep: Collection[str] = (),
+    kept_files: Collection[str] = (),
 ) -> ReceiptCells:
     """Return every cell of these tasks, and the equal sequences that have unequal embeddings.
 
-    Canonical cells are computed if the submission claims some. Files for the draw of embeddings are
-    written to the folder `strata`, labels to `labels`. The text `other_draws` decides other draws
-    of few-shot sequences, whose probes are scored, too. `on_file` is called with each task and its
-    file after its cells are computed; then the file is released, except for tasks in `keep`. Raises
-    what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for embeddings that cannot be
-    scored within the limits; NothingChecked, with the message of the harness, for other failures.
+    Canonical cells are computed if the submission claims some. `strata_folder` gets the files from
+    which embeddings are drawn, `labels_folder` the labels of the sequences. `other_draws` is a text
+    from which other few-shot samples follow, whose probes are scored, too. After the cells of a
+    task, `on_file` is called with its id and its file; then the file is released, except for tasks
+    in `kept_files`. Raises what `ReceiptFiles.file` raises; LimitExceeded or ResultRefused for
+    embeddings that cannot be scored within the limits; NothingChecked, with the message of the
+    harness, for other failures.
     """
     task_cells: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
@@ -206,8 +215,8 @@ def recompute(
                 "receipt-cells", "--submission", str(submission_path),
                 "--receipt", str(path.parent), "--tasks", task, *source.options,
                 "--digests", str(digests), "--jobs", str(WORKERS),
-                *(["--strata", str(strata)] if strata is not None else []),
-                *(["--labels", str(labels)] if labels is not None else []),
+                *(["--strata", str(strata_folder)] if strata_folder is not None else []),
+                *(["--labels", str(labels_folder)] if labels_folder is not None else []),
                 *(["--other-draws", other_draws] if other_draws is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
@@ -215,7 +224,7 @@ def recompute(
             task_cells.append(harness_answer(output, ReceiptCells))
             _require_verified(task_cells[-1])
             on_file(task, path)
-            if task not in keep:
+            if task not in kept_files:
                 files.release(task)
         harness.call([
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
@@ -244,9 +253,9 @@ def _require_verified(cells: ReceiptCells) -> None:
 
 
 def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Model:
-    """Return the content of a file that the harness wrote, as a `model`.
+    """Return a file that the harness wrote, parsed as `model`, of at most `limit` bytes.
 
-    Raises NothingChecked, with the file and the wrong key.
+    Raises NothingChecked, which names the file and the wrong key.
     """
     fix = "install geneb-ci again, so that toolkit and harness are of the same version"
     try:
@@ -275,10 +284,9 @@ def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> Rec
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
     """Return each claim that differs from the value computed from the receipt, and unclaimed cells.
 
-    The scores of record are compared if `compares_record` is true, and so are the canonical claims
-    of earlier runs.
+    Scores of record are compared if `record_is_comparable` is true, canonical ones if claimed.
     """
-    has_record = compares_record(submission, cells)
+    compares_record = record_is_comparable(submission, cells)
     cell_differences = []
     for task, regime in cells_in(cells):
         scored = cells.tasks[task]
@@ -289,7 +297,7 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
         parts: list[PartDifference] | None = None
         if canonical_claim is not None and regime in scored.regimes:
             parts = _canonical_parts(canonical_claim, scored.regimes[regime])
-        if has_record and recorded is not None and record_claim is not None:
+        if compares_record and recorded is not None and record_claim is not None:
             parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
         if parts is None:
             parts = [_unclaimed_part(recorded if recorded is not None else scored.regimes[regime])]
@@ -313,10 +321,10 @@ def has_canonical(submission: SubmissionV12) -> bool:
     )
 
 
-def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
-    """Whether scores of record were computed from a receipt by the scorer that the run names.
+def record_is_comparable(submission: SubmissionV12, cells: ReceiptCells) -> bool:
+    """Whether the scorer that the run names computed the scores of record from a receipt.
 
-    Otherwise the scores on the board cannot be compared.
+    Only then can they be compared with the scores on the board.
     """
     claimed, computed = submission.run.scorer, cells.scorer
     digest = claimed.digest if claimed is not None else None
@@ -351,7 +359,7 @@ def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDiff
 
 
 def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
-    """Return the parts of a cell of record that differ from the claims, named "shown ..."."""
+    """Return where a cell's scores of record differ from the claims; each name begins "shown"."""
     part_differences = _score_parts(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)

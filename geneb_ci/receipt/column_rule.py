@@ -39,8 +39,8 @@ NORMAL = 2.0**-14
 EMBEDDINGS_MIN = 2
 """Smallest number of embeddings that have a spread."""
 FORESEEN = 2.0
-"""Largest ratio of q to the q of unforeseen embeddings; from 45 of these, q has an error of 17
-%."""
+"""Largest ratio of q of all drawn embeddings to q of the unforeseen ones. Computed from 45, q has
+an error of 17 %."""
 OWN_NOISE = 8.0
 """Largest deviation of a receipt that counts as noise of the extractor, as a multiple of the
 largest distance of some dozens of repeats. Simulated: at most 4, with one column far noisier than
@@ -54,7 +54,7 @@ class EmbeddingComparison(NamedTuple):
     """Result of the comparison of n embeddings."""
 
     deviation: Wide
-    """(n,) largest distance beyond half a unit of float16, in tolerances of its coordinate."""
+    """(n,) distance beyond half a unit of float16, in tolerances: the largest of a coordinate."""
     mismatch: npt.NDArray[np.int64]
     """(n,) number of coordinates that differ from the rounded rerun."""
 
@@ -65,10 +65,10 @@ class EmbeddingComparison(NamedTuple):
 
 
 def spreads(embeddings: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
-    """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one.
+    """Return the (d,) spreads of the columns of (n, d) embeddings; 0 if fewer than two are finite.
 
-    `unforeseen` is true for the embeddings that nobody could foresee; None in records before
-    version 2.2, where that has no effect.
+    `unforeseen` is true for the embeddings that nobody could foresee, which limit the spreads; None
+    for records before version 2.2, where they do not.
     """
     is_finite = np.isfinite(embeddings).all(axis=1)
     finite = embeddings[is_finite]
@@ -115,16 +115,18 @@ def judge(
 
     A rerun that overflows has an infinite deviation.
     """
-    scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, committed_values = scaled(rerun, scale_log2), committed.astype(np.float64)
     half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    deviation = _in_tolerances(np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0), limits)
+    deviation = _in_tolerances(
+        np.maximum(np.abs(committed_values - scaled_rerun) - half_unit, 0), limits
+    )
     deviation[~np.isfinite(scaled_rerun).all(axis=1)] = np.inf
     mismatch = (receipt_values(rerun, scale_log2) != committed).sum(axis=1)
     return EmbeddingComparison(rounded_for_record(deviation), mismatch.astype(np.int64))
 
 
 class RepeatComparison(NamedTuple):
-    """The comparison of an embedding with a second rerun, of it alone."""
+    """The comparison of a committed embedding with a second rerun of this embedding alone."""
 
     deviation: float
     mismatch: int
@@ -166,8 +168,8 @@ def distance(
 def is_own_noise(deviation: float, repeat_distance: float) -> bool:
     """Whether an extractor whose repeats differ by `repeat_distance` may cause this deviation.
 
-    Both are largest values in tolerances. This widens no tolerance: a receipt that fails in this
-    way cannot be compared.
+    Both are the largest over the coordinates, in tolerances. If true, no tolerance is widened: the
+    receipt cannot be compared.
     """
     return repeat_distance > 1 and deviation <= OWN_NOISE * repeat_distance
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, benchmark_of
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.receipt.predicted import SAME_DATA, PairedRegime, paired_regimes
+from geneb_ci.receipt.predicted import SAME_DATA_FIX, PairedRegime, paired_regimes
 from geneb_ci.receipt.predictions import FILE, OF_RECORD, Predictions, read_predictions
 from geneb_ci.receipt.verify import layout_finder
 from geneb_ci.statistics.paired import macro_weights
@@ -75,8 +75,8 @@ def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
         file = file_of_row(file_name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
     document = _value_of(file)
-    is_record = isinstance(document, dict) and "tasks" in document and "results" not in document
-    model = (_scored_record if is_record else _scored_submission)(file, document, definition)
+    is_run_record = isinstance(document, dict) and "tasks" in document and "results" not in document
+    model = (_scored_record if is_run_record else _scored_submission)(file, document, definition)
     if model.predictions_file is not None and (named_folder or (folder / FILE).is_file()):
         predictions = read_predictions(folder / FILE, model.benchmark, model.predictions_file)
         return model._replace(predictions=predictions)
@@ -89,7 +89,10 @@ def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
 
 
 def _value_of(file: Path) -> Any:
-    """Return the JSON value of a file. Raises NothingChecked for a file of another kind."""
+    """Return the JSON value of a file.
+
+    Raises NothingChecked if it is no JSON, and neither a submission nor a run record.
+    """
     document = read_document(file, spans=False)
     if document.faults:
         fault = document.faults[0]
@@ -102,7 +105,7 @@ def _value_of(file: Path) -> Any:
 
 def _scored_record(file: Path, document: Any, definition: Path | None) -> ScoredModel:
     try:
-        record = RunRecord.model_validate(document)
+        run_record = RunRecord.model_validate(document)
     except ValidationError as error:
         raise NothingChecked(
             f"{file} cannot be read as a run record: {first_error(error)}",
@@ -111,13 +114,13 @@ def _scored_record(file: Path, document: Any, definition: Path | None) -> Scored
     scores = {
         regime: {
             name: task.regimes[regime].scores.MCC
-            for name, task in record.tasks.items()
+            for name, task in run_record.tasks.items()
             if regime in task.regimes
         }
-        for regime in record.regimes
+        for regime in run_record.regimes
     }
-    benchmark = _benchmark(file, record.benchmark.sha256, definition)
-    return ScoredModel(record.model_id, benchmark, scores, record.predictions)
+    benchmark = _benchmark(file, run_record.benchmark.sha256, definition)
+    return ScoredModel(run_record.model_id, benchmark, scores, run_record.predictions)
 
 
 def _scored_submission(file: Path, document: Any, definition: Path | None) -> ScoredModel:
@@ -143,8 +146,8 @@ def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
 
     Raises NothingChecked if no definition has this digest.
     """
-    own_benchmark = benchmark_of(layout_finder(definition)(file.absolute().parent))
-    for benchmark in (own_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
+    folder_benchmark = benchmark_of(layout_finder(definition)(file.absolute().parent))
+    for benchmark in (folder_benchmark, shipped_benchmark(), shipped_benchmark(PRACTICE_BENCHMARK)):
         if sha256 in ("", benchmark.sha256):
             return benchmark
     raise NothingChecked(
@@ -208,16 +211,18 @@ def compared_regimes(
             if (shared_tasks := tuple(task for task in tasks if task in common))
         }
         if categories:
-            pairs = paired.get(regime)
+            paired_regime = paired.get(regime)
             tasks = {task for members in categories.values() for task in members}
-            if pairs is None or not tasks <= pairs.cells.keys():
+            if paired_regime is None or not tasks <= paired_regime.cells.keys():
                 comparisons[regime] = _over_tasks(
                     a.scores[regime], b.scores[regime], categories, resamples
                 )
             else:
-                comparisons[regime] = _over_sequences(a, b, regime, categories, pairs, resamples)
+                comparisons[regime] = _over_sequences(
+                    a, b, regime, categories, paired_regime, resamples
+                )
     if not comparisons:
-        raise NothingChecked("the two models share no task and regime with scores", SAME_DATA)
+        raise NothingChecked("the two models share no task and regime with scores", SAME_DATA_FIX)
     return comparisons
 
 
@@ -232,16 +237,16 @@ def _over_sequences(
     paired: PairedRegime,
     resamples: int,
 ) -> ComparedRegime:
-    generator, draws = np.random.default_rng(SEED), {}
+    generator, differences = np.random.default_rng(SEED), {}
     for task in paired.cells:
         first, second = (model.predictions.tasks[task] for model in (a, b) if model.predictions)
-        draws[task] = resampled_task(
+        differences[task] = resampled_task(
             first.truth, first.fits[OF_RECORD][regime], second.fits[OF_RECORD][regime],
             len(first.labels), resamples, generator,
         )  # fmt: skip
 
     def interval(score_tasks: _Categories) -> Interval:
-        return interval_of(weighted_sum(draws, macro_weights(score_tasks)))
+        return interval_of(weighted_sum(differences, macro_weights(score_tasks)))
 
     return _compared(SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired)
 
@@ -288,8 +293,10 @@ def _compared(
     return ComparedRegime(over, (macro_score, *by_category), tuple(tasks), paired)
 
 
-def rows_of(comparisons: Mapping[str, ComparedRegime]) -> Iterator[tuple[str, str, ComparedScore]]:
-    """Yield regime, resampled unit and score of each comparison, those of tasks last."""
+def scores_with_regime(
+    comparisons: Mapping[str, ComparedRegime],
+) -> Iterator[tuple[str, str, ComparedScore]]:
+    """Yield regime, resampled unit and score of each comparison; in a regime, tasks come last."""
     for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
             yield regime, regime_comparison.over, score

@@ -148,6 +148,7 @@ def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
 
 
 def _ranked(stratum: Stratum) -> _RankedStratum | None:
+    """Return a stratum with ranks; None unless its embeddings have both labels."""
     count, upper = len(stratum.deviations), int(stratum.has_upper_label.sum())
     if not 0 < upper < count:
         return None
@@ -166,15 +167,17 @@ def midranks(values: Wide) -> Wide:
 
 
 def _share_of_relabellings(strata: list[_RankedStratum], total: float, seed: str) -> float:
-    """Return the share of relabellings whose sum is at least `total`, counting the given labels."""
-    seeds = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
+    """Return the share of relabellings whose sum is at least `total`; the true labels are one."""
+    seed_words = np.frombuffer(
+        hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4"
+    )
     # The only generator whose stream NumPy guarantees.
-    draw = np.random.RandomState(seeds)
+    generator = np.random.RandomState(seed_words)
     reached_count = 1
     for _ in range(RELABELLINGS // BATCH):
         sums = np.zeros(BATCH)
         for stratum in strata:
-            order = draw.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
+            order = generator.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
             sums += stratum.scores[order[:, : int(stratum.has_upper_label.sum())]].sum(axis=1)
         reached_count += int((sums >= total * (1 - 1e-12)).sum())
     return reached_count / (RELABELLINGS + 1)

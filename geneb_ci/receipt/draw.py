@@ -79,36 +79,38 @@ class TaskShare(NamedTuple):
     test: int
     training: int
     support: int
+    """Number of support embeddings of each few-shot regime but the smallest."""
     whole: bool
+    """As in `EmbeddingCounts`."""
 
 
 def draw_shares(
-    sample: EmbeddingCounts, classes: Mapping[str, int], categories: Sequence[Collection[str]]
+    counts: EmbeddingCounts, class_counts: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
     """Return the numbers of draws of each task.
 
-    `classes` has the tasks of the receipt, in the order of the benchmark, with their numbers of
-    classes; `categories` has the tasks of each category, of which only those in `classes` count.
+    `class_counts` has the numbers of classes by task of the receipt, in the benchmark's order;
+    `categories` has the tasks of each category, of which only those of the receipt count.
     Test embeddings are divided equally among categories, and within each among tasks, like the
     weights of the macro; otherwise a category of one task would have few draws and a large weight.
     Support embeddings are divided in proportion to the number of classes. Both are rounded up.
     """
-    total = sum(classes.values())
+    total = sum(class_counts.values())
     groups = [
         members
         for category in categories
-        if (members := [task for task in category if task in classes])
+        if (members := [task for task in category if task in class_counts])
     ]
     divisors = {task: len(groups) * len(members) for members in groups for task in members}
     return {
         task: TaskShare(
             position,
-            -(-sample.test // divisors[task]),
-            sample.training,
-            -(-sample.support * count // total),
-            sample.whole,
+            -(-counts.test // divisors[task]),
+            counts.training,
+            -(-counts.support * class_count // total),
+            counts.whole,
         )
-        for position, (task, count) in enumerate(classes.items())
+        for position, (task, class_count) in enumerate(class_counts.items())
     }
 
 
@@ -142,9 +144,9 @@ class TaskStrata:
     """By regime, the (s, m) predictions of record; empty if not computed, as before version 2.1."""
 
     def right_rows(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return the test embeddings that the canonical probe or that of record predicts right.
+        """Return indices of test embeddings that the canonical probe or that of record has right.
 
-        Indices ascend. An embedding that only one of the two probes predicts right may be altered.
+        They ascend. An embedding that only one of the two probes predicts right may be altered.
         """
         is_right = self.predicted[regime][probe] == self.labels
         if regime in self.of_record:
@@ -177,7 +179,7 @@ def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[T
 
 
 def unforeseen_rows(rows: Mapping[str, Sequence[int]]) -> set[int]:
-    """Return the drawn embeddings of one task that nobody could foresee; `rows` has them by part.
+    """Return the drawn indices of one task that nobody could foresee; `rows` has all, by part.
 
     Support embeddings, the strongest ones and those of earlier draws are known before the draw.
     """
@@ -195,11 +197,11 @@ class DrawnEmbeddings(NamedTuple):
     sizes: dict[str, int]
     """Size of each stratum that was drawn from."""
     rows: dict[str, list[int]]
-    """By part, the drawn rows of the file, in the order of the draws."""
+    """By part, the indices of drawn embeddings in the task's file, in the order of the draws."""
 
     @property
     def distinct_rows(self) -> list[int]:
-        """The drawn rows without repetition, ascending."""
+        """The drawn indices without repetition, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
@@ -211,7 +213,7 @@ class TaskDraw:
         self._strata = strata
         self.sizes: dict[str, int] = {}
 
-    def rows(self, share: TaskShare) -> DrawnEmbeddings:
+    def embeddings(self, share: TaskShare) -> DrawnEmbeddings:
         """Return the drawn embeddings of the task."""
         strata = self._strata
         rows_by_part = {
@@ -242,21 +244,21 @@ class TaskDraw:
         strata, drawn_rows = self._strata, []
         probe_count = len(strata.predicted[regime])
         right_rows = [strata.right_rows(regime, probe).tolist() for probe in range(probe_count)]
-        classes_by_probe = [self._classes(regime, probe) for probe in range(probe_count)]
+        right_rows_by_class = [
+            self._right_rows_by_class(regime, probe) for probe in range(probe_count)
+        ]
         for draw in draws_of_regime(strata, regime, share):
             rows, draw_name = right_rows[draw.probe], f"test {regime} {draw.probe} right"
             if draw.is_class_first:
-                classes = classes_by_probe[draw.probe]
-                class_names = list(classes)
-                class_name = class_names[
-                    self._number(f"{draw_name}, class", draw.draw, len(class_names))
-                ]
-                rows, draw_name = classes[class_name], f"{draw_name}, class {class_name}"
+                rows_by_class = right_rows_by_class[draw.probe]
+                labels = list(rows_by_class)
+                label = labels[self._number(f"{draw_name}, class", draw.draw, len(labels))]
+                rows, draw_name = rows_by_class[label], f"{draw_name}, class {label}"
             drawn_rows.append(rows[self._number(draw_name, draw.draw, len(rows))])
         return drawn_rows
 
-    def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
-        """Return the right embeddings of each class that has any, by class; both ascend."""
+    def _right_rows_by_class(self, regime: str, probe: int) -> dict[int, list[int]]:
+        """Return, by class with any, the indices of embeddings predicted right; both ascend."""
         right_rows = self._strata.right_rows(regime, probe)
         by_class: dict[int, list[int]] = {}
         for row, label in zip(
@@ -275,10 +277,10 @@ def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare)
 
     `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """
-    current = TaskDraw(seeds[0], strata).rows(share)
+    current = TaskDraw(seeds[0], strata).embeddings(share)
     earlier_rows: dict[int, None] = {}
     for seed in seeds[1:]:
-        for rows in TaskDraw(seed, strata).rows(share).rows.values():
+        for rows in TaskDraw(seed, strata).embeddings(share).rows.values():
             earlier_rows.update(dict.fromkeys(rows))
     return DrawnEmbeddings(
         current.sizes, current.rows | ({"earlier": list(earlier_rows)} if earlier_rows else {})

@@ -28,6 +28,7 @@ from reference_harness.formats.text import plural
 BLOCK_BYTES = 16 << 20
 """Number of bytes that are read at once."""
 TOP = 2.0**TOP_LOG2
+"""A scale other than 1 brings the largest magnitude of a file between `TOP` and twice `TOP`."""
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: the exponent bits, all set in NaN and infinity, and the bits of -0.0."""
 FILES, VALUES, TREE = "files", "values", "tree"
@@ -92,9 +93,9 @@ def mismatch_limit(width: int) -> int:
     return min(width, max(MISMATCH_MIN, int(MISMATCH * width)))
 
 
-def pooled_mismatch_limit(rows: int, width: int) -> int:
+def pooled_mismatch_limit(embeddings: int, width: int) -> int:
     """Return how many coordinates of all drawn embeddings together may differ."""
-    return max(MISMATCH_MIN, int(POOLED * rows * width))
+    return max(MISMATCH_MIN, int(POOLED * embeddings * width))
 
 
 def flipped_limit(draws: int) -> int:
@@ -102,9 +103,9 @@ def flipped_limit(draws: int) -> int:
     return max(FLIPPED_MIN, int(FLIPPED * draws))
 
 
-def rescued_limit(rows: int) -> int:
+def rescued_limit(drawn: int) -> int:
     """Return how many of the drawn embeddings may be rescued."""
-    return max(1, int(RESCUED * rows))
+    return max(1, int(RESCUED * drawn))
 
 
 def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -> bool:
@@ -131,12 +132,14 @@ class FileDigests(NamedTuple):
 
     sha256: str
     root: bytes
+    """Merkle root of the embeddings."""
 
 
-def read_embeddings(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
-    """Read a task's file once, embedding by embedding, and compare it with the receipt.
+def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
+    """Return the digests of a task's file, after comparing the file with the receipt.
 
-    Raises EmbeddingsRefused, which names the first wrong embedding, and FileNotFoundError.
+    It is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first wrong
+    embedding, and OSError.
     """
     rows, row_bytes = expected.train + expected.test, FLOAT16_BYTES * dim
     with _opened(path) as stream:
@@ -162,21 +165,21 @@ def read_embeddings(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
             ]
     if len(leaves) != rows:
         raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
-    content = FileDigests(digest.hexdigest(), root_of(leaves))
-    if content.sha256 != expected.sha256:
+    digests = FileDigests(digest.hexdigest(), root_of(leaves))
+    if digests.sha256 != expected.sha256:
         raise EmbeddingsRefused(
             FILES,
-            f"{path.name} has the sha256 {content.sha256}; expected {expected.sha256}, as in the "
+            f"{path.name} has the sha256 {digests.sha256}; expected {expected.sha256}, as in the "
             "receipt",
         )
     _refuse_scale(expected.scale_log2, largest, path.name)
-    if content.root.hex() != expected.root:
+    if digests.root.hex() != expected.root:
         raise EmbeddingsRefused(
             TREE,
-            f"the embeddings of {path.name} have the Merkle root {content.root.hex()}; expected "
+            f"the embeddings of {path.name} have the Merkle root {digests.root.hex()}; expected "
             f"{expected.root}, as in the receipt",
         )
-    return content
+    return digests
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -211,16 +214,20 @@ def largest_magnitude(block: bytes, dim: int, first: int, file: str) -> float:
 
 
 def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
-    """Raise EmbeddingsRefused unless the scale follows from the values.
+    """Raise EmbeddingsRefused unless the scale follows from the largest magnitude in the file.
 
     Otherwise equal sequences of two tasks could have different embeddings.
     """
-    feature = math.ldexp(largest, scale_log2)
-    is_in_range = not largest or UNSCALED_MIN <= feature <= FLOAT16_MAX
+    largest_feature = math.ldexp(largest, scale_log2)
+    is_in_range = not largest or UNSCALED_MIN <= largest_feature <= FLOAT16_MAX
     if scale_log2 == 0 and is_in_range:
         return
-    is_largest = TOP <= largest <= 2 * TOP  # rounding may have made it the upper end
-    if scale_log2 and is_largest and (feature <= UNSCALED_MIN or feature >= FLOAT16_MAX):
+    is_scaled_to_top = TOP <= largest <= 2 * TOP  # rounding may have made it the upper end
+    if (
+        scale_log2
+        and is_scaled_to_top
+        and (largest_feature <= UNSCALED_MIN or largest_feature >= FLOAT16_MAX)
+    ):
         return
     raise EmbeddingsRefused(
         VALUES,

@@ -31,9 +31,9 @@ def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> 
 
     A rerun that overflows has an infinite deviation.
     """
-    scaled_rerun, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, committed_values = scaled(rerun, scale_log2), committed.astype(np.float64)
     half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    distance_beyond = np.maximum(np.abs(receipt - scaled_rerun) - half_unit, 0).max(axis=1)
+    distance_beyond = np.maximum(np.abs(committed_values - scaled_rerun) - half_unit, 0).max(axis=1)
     root_mean_square = np.sqrt(np.mean(scaled_rerun * scaled_rerun, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.where(distance_beyond > 0, distance_beyond / root_mean_square, 0.0)

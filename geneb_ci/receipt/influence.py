@@ -77,7 +77,10 @@ SPREAD_EMBEDDINGS = 2048
 
 
 class StrongestEmbeddings(NamedTuple):
-    """The strongest training embeddings of a task, in order, twice `STRONGEST` by each measure."""
+    """Indices of the strongest training embeddings of a task: twice `STRONGEST` by each measure.
+
+    The strongest come first.
+    """
 
     by_influence: list[int]
     by_distance: list[int]
@@ -88,7 +91,7 @@ class StrongestEmbeddings(NamedTuple):
         return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
 
     def allows(self, rows: Sequence[int]) -> bool:
-        """Whether `rows` could be the strongest on another machine, where close ones swap ranks."""
+        """Whether `rows` may be the strongest on another machine, where similar ones swap ranks."""
         half = STRONGEST // 2
         required = {*self.by_influence[:half], *self.by_distance[:half]}
         return required <= set(rows) <= {*self.by_influence, *self.by_distance}
@@ -99,7 +102,7 @@ def strongest_embeddings(
 ) -> StrongestEmbeddings:
     """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
     step = -(-len(embeddings) // SPREAD_EMBEDDINGS)
-    sample = features_of(embeddings[::step], scale_log2, influence.centre).astype(np.float64)
+    sample = centred_features(embeddings[::step], scale_log2, influence.centre).astype(np.float64)
     median, deviation = np.median(sample, axis=0), sample.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
     spread[spread == 0] = 1.0
@@ -107,10 +110,12 @@ def strongest_embeddings(
     influences, distances = np.empty(len(embeddings)), np.empty(len(embeddings))
     for start in range(0, len(embeddings), BLOCK):
         block = slice(start, start + BLOCK)
-        features = features_of(embeddings[block], scale_log2, influence.centre).astype(np.float64)
+        features = centred_features(embeddings[block], scale_log2, influence.centre).astype(
+            np.float64
+        )
         _, residual = residuals(features @ probe.weights + intercepts, labels[block], probe.classes)
-        moved = features @ influence.weights + influence.intercepts
-        influences[block] = np.abs((residual * moved).sum(axis=1))
+        along_h = features @ influence.weights + influence.intercepts
+        influences[block] = np.abs((residual * along_h).sum(axis=1))
         distances[block] = np.square((features - median) / spread).sum(axis=1)
 
     def strongest(measure: Wide) -> list[int]:
@@ -128,8 +133,8 @@ class EmbeddingInfluence(NamedTuple):
     """(n,) influence I of each embedding, 0 if it does not deviate."""
 
 
-def features_of(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
-    """Return the (n, d) embeddings of a receipt times 2**`scale_log2`, minus the (d,) `centre`."""
+def centred_features(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
+    """Return (n, d) embeddings of a receipt multiplied by 2**scale_log2, minus a (d,) centre."""
     features = np.empty(embeddings.shape, dtype=np.float32)
     for start in range(0, len(embeddings), BLOCK):
         block = np.ldexp(embeddings[start : start + BLOCK].astype(np.float64), scale_log2)
@@ -183,72 +188,75 @@ def influence_of(
     *,
     by_steps: bool = False,
 ) -> TaskInfluence:
-    """Return h = H^-1 g of a task, from (n, d) embeddings, training first, and (n,) labels.
+    """Return h = H^-1 g of a task, from (n, d) embeddings and (n,) labels.
 
-    With `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
+    The first `train` of them are training embeddings. With `by_steps`, the search has at most
+    `STEPS` steps, as in records before version 2.2.
     """
     centre = centre_of(embeddings[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition.
     is_free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
-    test = features_of(embeddings[train:], scale_log2, centre)
+    test = centred_features(embeddings[train:], scale_log2, centre)
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
     gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * is_free / max(1, len(test))
     del test
-    features = features_of(embeddings[:train], scale_log2, centre)
+    features = centred_features(embeddings[:train], scale_log2, centre)
     probabilities = softmax(features @ probe.weights + intercepts)
     curvature = probabilities * (1 - probabilities)
     diagonal = np.vstack([np.square(features).T @ curvature + PENALTY, curvature.sum(axis=0)])
 
-    def product(step: Wide) -> Wide:
-        step_change = features @ step[:-1].astype(np.float32) + step[-1]
-        step_change = probabilities * (
-            step_change - (probabilities * step_change).sum(axis=1, keepdims=True)
+    def hessian_product(step: Wide) -> Wide:
+        decision_change = features @ step[:-1].astype(np.float32) + step[-1]
+        residual_change = probabilities * (
+            decision_change - (probabilities * decision_change).sum(axis=1, keepdims=True)
         )
-        weight_product = features.T @ step_change.astype(np.float32) + PENALTY * step[:-1]
-        return np.vstack([weight_product, step_change.sum(axis=0)]) * is_free
+        weight_product = features.T @ residual_change.astype(np.float32) + PENALTY * step[:-1]
+        return np.vstack([weight_product, residual_change.sum(axis=0)]) * is_free
 
-    start = np.maximum(diagonal, np.finfo(np.float64).tiny)
-    search = _by_conjugate_gradients(product, gradient, start, STEPS)
+    positive_diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
+    search = _by_conjugate_gradients(hessian_product, gradient, positive_diagonal, STEPS)
     if search.is_accurate or by_steps:
         solution = search.solution
     elif (embeddings.shape[1] + 1) * int(is_free.sum()) <= SOLVED_MAX:
         solution = _by_solving(features, probabilities, gradient, is_free.nonzero()[0])
     else:
-        solution = _by_conjugate_gradients(product, gradient, start, STEPS_MAX).solution
+        solution = _by_conjugate_gradients(
+            hessian_product, gradient, positive_diagonal, STEPS_MAX
+        ).solution
     return TaskInfluence(solution[:-1], solution[-1], centre, len(embeddings) - train)
 
 
 def _by_solving(
-    embeddings: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
+    features: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
 ) -> Wide:
-    """Return H^-1 of a gradient by solving the equations of the free classes."""
+    """Return h = H^-1 g for a gradient g, by solving the linear equations of the free classes."""
     size, solution = len(gradient), np.zeros_like(gradient)
-    hessian = np.zeros((len(free_classes), size, len(free_classes), size))
-    for start in range(0, len(embeddings), BLOCK):
-        block = embeddings[start : start + BLOCK].astype(np.float64)
-        features = np.hstack([block, np.ones((len(block), 1))])
+    loss_hessian = np.zeros((len(free_classes), size, len(free_classes), size))
+    for start in range(0, len(features), BLOCK):
+        block = features[start : start + BLOCK].astype(np.float64)
+        extended = np.hstack([block, np.ones((len(block), 1))])  # for the intercepts
         block_probabilities = probabilities[start : start + BLOCK]
         for index, row in enumerate(free_classes):
             for other_index, column in enumerate(free_classes[: index + 1]):
                 curvature = block_probabilities[:, row] * (
                     (row == column) - block_probabilities[:, column]
                 )
-                curvature_block = (features * curvature[:, None]).T @ features
-                hessian[index, :, other_index] += curvature_block
+                curvature_block = (extended * curvature[:, None]).T @ extended
+                loss_hessian[index, :, other_index] += curvature_block
                 if other_index < index:
-                    hessian[other_index, :, index] += curvature_block
-    matrix = hessian.reshape(len(free_classes) * size, -1)
+                    loss_hessian[other_index, :, index] += curvature_block
+    hessian = loss_hessian.reshape(len(free_classes) * size, -1)
     penalties = np.tile(np.r_[np.full(size - 1, PENALTY), FLAT], len(free_classes))
-    matrix[np.diag_indices_from(matrix)] += penalties
+    hessian[np.diag_indices_from(hessian)] += penalties
     solution[:, free_classes] = (
-        np.linalg.solve(matrix, gradient[:, free_classes].T.reshape(-1)).reshape(-1, size).T
+        np.linalg.solve(hessian, gradient[:, free_classes].T.reshape(-1)).reshape(-1, size).T
     )
     return solution
 
 
 class _SearchResult(NamedTuple):
-    """The result of a search for H^-1 of a gradient."""
+    """The result of a search for h = H^-1 g."""
 
     solution: Wide
     is_accurate: bool
@@ -258,25 +266,28 @@ class _SearchResult(NamedTuple):
 def _by_conjugate_gradients(
     product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide, steps: int
 ) -> _SearchResult:
-    """Return an approximate H^-1 of a gradient by conjugate gradients, scaled by diag(H)."""
+    """Return an approximate h = H^-1 g by conjugate gradients, preconditioned by diag(H).
+
+    `product` multiplies by H.
+    """
     solution = np.zeros_like(gradient)
     remaining = gradient.copy()
     scaled = remaining / diagonal
-    step, size = scaled.copy(), float((remaining * scaled).sum())
-    size_min = ACCURATE**2 * size
+    step, squared_norm = scaled.copy(), float((remaining * scaled).sum())
+    squared_norm_min = ACCURATE**2 * squared_norm
     for _ in range(steps):
-        if size <= size_min:
+        if squared_norm <= squared_norm_min:
             break
-        forward = product(step)
-        curvature = float((step * forward).sum())
+        hessian_step = product(step)
+        curvature = float((step * hessian_step).sum())
         if curvature <= 0:  # only rounding errors are left
             break
-        solution += size / curvature * step
-        remaining -= size / curvature * forward
+        solution += squared_norm / curvature * step
+        remaining -= squared_norm / curvature * hessian_step
         scaled = remaining / diagonal
-        earlier_size, size = size, float((remaining * scaled).sum())
-        step = scaled + size / earlier_size * step
-    return _SearchResult(solution, size <= size_min)
+        earlier_norm, squared_norm = squared_norm, float((remaining * scaled).sum())
+        step = scaled + squared_norm / earlier_norm * step
+    return _SearchResult(solution, squared_norm <= squared_norm_min)
 
 
 class DrawnPart(NamedTuple):
@@ -299,14 +310,14 @@ def gradients(drawn: DrawnPart, scale_log2: int, influence: TaskInfluence, probe
     decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
     probabilities, residual = residuals(decision, drawn.labels, probe.classes)
     if drawn.split == TEST:
-        of_test: Wide = residual @ probe.weights.T / max(1, influence.test)
-        return of_test
-    moved = centred @ influence.weights + influence.intercepts
-    moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
+        test_derivatives: Wide = residual @ probe.weights.T / max(1, influence.test)
+        return test_derivatives
+    along_h = centred @ influence.weights + influence.intercepts
+    curved = probabilities * (along_h - (probabilities * along_h).sum(axis=1, keepdims=True))
     has_unknown_label = ~residual.any(axis=1)
-    moved[has_unknown_label] = 0
-    of_training: Wide = -(residual @ influence.weights.T + moved @ probe.weights.T)
-    return of_training
+    curved[has_unknown_label] = 0
+    training_derivatives: Wide = -(residual @ influence.weights.T + curved @ probe.weights.T)
+    return training_derivatives
 
 
 def influence_on_loss(

@@ -37,16 +37,16 @@ ALIGNMENTS = 2
 """Number of alignments. The second uses only the half of the embeddings that the first brought
 closest, so that altered embeddings have no effect on it; more alignments found no more."""
 
-Rows = npt.NDArray[np.float64]
-TaskRow = tuple[str, int]
-"""A task and the index of an embedding in its file."""
+Embeddings = npt.NDArray[np.float64]
+EmbeddingIndex = tuple[str, int]
+"""A task id, and the index of an embedding in the task's file."""
 
 
 class ReceiptSample(NamedTuple):
     """The compared embeddings of one receipt."""
 
-    positions: tuple[TaskRow, ...]
-    rows: Rows
+    positions: tuple[EmbeddingIndex, ...]
+    rows: Embeddings
     """(n, d) embeddings at their scale."""
     predictions: Predictions | None = None
 
@@ -68,7 +68,7 @@ class Nearness(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The reason why they are near; "" if they are not."""
+        """The reason why the receipts are near; "" if they are not."""
         for alignment, share in self.close.items():
             if share > NEAR_SHARE:
                 return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {alignment}"
@@ -77,11 +77,12 @@ class Nearness(NamedTuple):
         return ""
 
 
-def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[TaskRow]:
+def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[EmbeddingIndex]:
     """Yield task and index of each embedding of a receipt that is compared.
 
-    Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
-    integer modulo the number of the task's embeddings; repeated draws are skipped.
+    They are drawn by SHA-256: draw j of a task is SHA-256(digest of the benchmark || task id
+    || 0x00 || j as 8 bytes), as an integer modulo the number of the task's embeddings; repeated
+    draws are skipped.
     """
     count = -(-EMBEDDINGS // len(benchmark.tasks))
     for task in benchmark.task_ids:
@@ -111,7 +112,7 @@ def sample_of(
 
 
 def sample_at(
-    files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[TaskRow, ...]
+    files: ReceiptFiles, receipt: EmbeddingReceipt, positions: tuple[EmbeddingIndex, ...]
 ) -> ReceiptSample:
     """Return the embeddings of a receipt at these positions, which are grouped by task.
 
@@ -124,14 +125,14 @@ def sample_at(
         if task_id != task:
             if task:
                 files.release(task)
-            task, matrix = task_id, _values(files.file(task_id), receipt.dim)
+            task, matrix = task_id, _mapped_embeddings(files.file(task_id), receipt.dim)
         rows[index] = np.ldexp(matrix[row].astype(np.float64), receipt.tasks[task_id].scale_log2)
     if task:
         files.release(task)
     return ReceiptSample(positions, rows)
 
 
-def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
+def _mapped_embeddings(path: Path, dim: int) -> npt.NDArray[np.float16]:
     return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
 
 
@@ -151,39 +152,42 @@ def nearness_of(a: ReceiptSample, b: ReceiptSample) -> Nearness:
     rows_of_a, rows_of_b = np.array(pairs).T
     x, y = a.rows[rows_of_a], b.rows[rows_of_b]
     close = {"as they are": _close_share(x, y) if x.shape == y.shape else 0.0}
-    views = {
+    transformations = {
         "after moving, scaling and rotating": _unchanged,
         "after rescaling each column": _scaled_columns,
         "after rescaling each embedding": _scaled_embeddings,
     }
-    close |= {name: _aligned_share(view(x), view(y)) for name, view in views.items()}
+    close |= {
+        name: _aligned_share(transform(x), transform(y))
+        for name, transform in transformations.items()
+    }
     return Nearness(len(pairs), close, _share_of_equal_predictions(a.predictions, b.predictions))
 
 
-def _unchanged(rows: Rows) -> Rows:
+def _unchanged(rows: Embeddings) -> Embeddings:
     return rows
 
 
-def _scaled_columns(rows: Rows) -> Rows:
+def _scaled_columns(rows: Embeddings) -> Embeddings:
     """Return embeddings whose columns have median 0 and the same spread; constant columns are 0."""
     centred = rows - np.median(rows, axis=0)
     spread = np.abs(centred).mean(axis=0)
-    scaled: Rows = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    scaled: Embeddings = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
     return scaled
 
 
-def _scaled_embeddings(rows: Rows) -> Rows:
+def _scaled_embeddings(rows: Embeddings) -> Embeddings:
     """Return embeddings scaled to length 1; zeros stay zeros."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    scaled: Embeddings = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return scaled
 
 
-def _close_share(x: Rows, y: Rows) -> float:
+def _close_share(x: Embeddings, y: Embeddings) -> float:
     return float((_distances(x, y) < CLOSE).mean())
 
 
-def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
+def _distances(x: Embeddings, y: Embeddings) -> npt.NDArray[np.float64]:
     """Return the distance of each pair of embeddings divided by the larger length; 0 for zeros."""
     lengths = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
     distances = np.linalg.norm(x - y, axis=1)
@@ -193,7 +197,7 @@ def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
     return relative_distances
 
 
-def _aligned_share(x: Rows, y: Rows) -> float:
+def _aligned_share(x: Embeddings, y: Embeddings) -> float:
     """Return the share of close embeddings after moving, scaling and rotating one set onto another.
 
     A rotation is any orthogonal map, also a permutation or a change of sign of columns. It keeps
@@ -213,17 +217,17 @@ def _aligned_share(x: Rows, y: Rows) -> float:
     return share
 
 
-def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
+def _centred(rows: Embeddings, subset: npt.NDArray[np.int64]) -> Embeddings | None:
     """Return embeddings minus the mean of a subset, over its median length; None if that is 0."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
         return None
-    scaled: Rows = centred / length
+    scaled: Embeddings = centred / length
     return scaled
 
 
-def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
+def _same_width(x: Embeddings, y: Embeddings) -> tuple[Embeddings, Embeddings]:
     """Return both sets in coordinates of their span, padded with zeros to equal width."""
     narrow_rows = [
         _span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)
@@ -233,7 +237,7 @@ def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
     return first, second
 
 
-def _span_coordinates(rows: Rows) -> Rows:
+def _span_coordinates(rows: Embeddings) -> Embeddings:
     return np.asarray(np.linalg.qr(rows.T, mode="r")).T
 
 

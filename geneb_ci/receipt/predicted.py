@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.receipt.cells import compares_record
+from geneb_ci.receipt.cells import record_is_comparable
 from geneb_ci.receipt.predictions import (
     CANONICAL,
     OF_RECORD,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 def confusion_matrix(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
     """Return the confusion matrix of (n,) true and (n,) predicted classes, true classes by row."""
-    cells = truth.astype(np.int64) * classes + predicted
+    class_pairs = truth.astype(np.int64) * classes + predicted
     matrix: list[list[int]] = (
-        np.bincount(cells, minlength=classes * classes).reshape(classes, classes).tolist()
+        np.bincount(class_pairs, minlength=classes * classes).reshape(classes, classes).tolist()
     )
     return matrix
 
@@ -59,10 +59,10 @@ def contradictions(
     for the predictions of record and canonical ones, if the submission and the file have them.
     """
     lines = []
-    scored = {task for cells in submission.evidence.values() for task in cells}
+    tasks_with_evidence = {task for cells in submission.evidence.values() for task in cells}
     lines += [
         f"{quoted(task)} has predictions, but no evidence"
-        for task in predictions.tasks.keys() - scored
+        for task in predictions.tasks.keys() - tasks_with_evidence
     ]
     return [*lines, *_differences(submission, predictions, benchmark)]
 
@@ -134,8 +134,8 @@ def _prediction_differences(
     ):
         if claimed != computed_matrix:
             yield (
-                f"the confusion matrix of seed {number} ({set_name}) is {claimed}; the predictions "
-                f"give {computed_matrix}"
+                f"confusion matrix {number} of {len(matrices)} ({set_name}) is {claimed}; the "
+                f"predictions give {computed_matrix}"
             )
             break
     if (computed := predictions_digest(predicted.labels, codes_by_fit)) != digest:
@@ -169,7 +169,7 @@ def differing_predictions(
         computed: dict[str, Mapping[str, Canonical | Regime]] = {
             CANONICAL: cells.tasks[task].regimes
         }
-        if compares_record(submission, cells):
+        if record_is_comparable(submission, cells):
             computed[OF_RECORD] = cells.tasks[task].record or {}
         for set_name, regimes in computed.items():
             for regime, cell in regimes.items():
@@ -187,7 +187,7 @@ def differing_predictions(
     return lines
 
 
-SAME_DATA = "run both over the same task data, with `geneb-harness run --receipt DIR`"
+SAME_DATA_FIX = "run both over the same task data, with `geneb-harness run --receipt DIR`"
 
 
 class PairedRegime(NamedTuple):
@@ -226,7 +226,7 @@ def paired_regimes(
             by_regime[regime] = PairedRegime(macro, cells)
     if not by_regime:
         raise NothingChecked(
-            "the two models have no task and regime with predictions in common", SAME_DATA
+            "the two models have no task and regime with predictions in common", SAME_DATA_FIX
         )
     return by_regime
 
@@ -310,7 +310,7 @@ def _paired_cell(
     if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
         raise NothingChecked(
             f"{quoted(task)}: the true classes of the sequences differ between the two models",
-            SAME_DATA,
+            SAME_DATA_FIX,
         )
     return paired_cell(
         first.truth, first.fits[set_name][regime], second.fits[set_name][regime], len(first.labels)

@@ -45,6 +45,7 @@ RATIO = 1.15
 HITS_MAX = 1e6
 """Upper end of the search for a limit."""
 HALVINGS = 60
+"""Number of halvings of the range of that search."""
 
 
 class CellDraw(NamedTuple):
@@ -63,7 +64,7 @@ class CellDraw(NamedTuple):
 
 
 class HiddenAlterations(NamedTuple):
-    """Alterations of one cell: (n,) arrays."""
+    """Bounds for n possible alterations of one cell: (n,) arrays."""
 
     hits: Wide
     """Smallest mean number of draws that hit them."""
@@ -108,7 +109,7 @@ def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
     return alterations._replace(mean_raise=cell.weight * alterations.mean_raise)
 
 
-def cells_of(
+def alterations_of_regime(
     matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
     categories: Mapping[str, Sequence[str]],
 ) -> list[Alterations]:
@@ -165,12 +166,15 @@ def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
     altered_min = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
     a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
     gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
-    rates = [
+    altered_shares = [
         _altered_share(altered, right)
         for altered, right in zip(altered_min, cell.correct, strict=True)
     ]
     return HiddenAlterations(
-        _expected_hits(cell, altered_min[0] + altered_min[1], rates[0] + rates[1]), gain
+        _expected_hits(
+            cell, altered_min[0] + altered_min[1], altered_shares[0] + altered_shares[1]
+        ),
+        gain,
     )
 
 
@@ -186,23 +190,27 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     lower, a = intervals(int(right.sum()))
     order = np.argsort(-cell.correct, kind="stable")
     ends = np.r_[0.0, np.cumsum(right[order])]
-    rates = np.r_[0.0, np.cumsum(_altered_share(right, cell.correct)[order])]
-    rate = np.interp(lower, ends, rates)
-    unequal = size**2 - (true**2).sum()
-    claimed = right.sum() * size - (predicted * true).sum()
-    honest = claimed - a * (size + np.ptp(true))
+    share_sums = np.r_[0.0, np.cumsum(_altered_share(right, cell.correct)[order])]
+    share_sum = np.interp(lower, ends, share_sums)
+    true_variance = size**2 - (true**2).sum()
+    claimed_covariance = right.sum() * size - (predicted * true).sum()
+    honest_covariance = claimed_covariance - a * (size + np.ptp(true))
     squares, spread = (predicted**2).sum(), np.ptp(predicted)
     squares_min = np.maximum(squares - 2 * a * spread, size**2 / len(matrix))
     squares_max = np.minimum(squares + 2 * a * spread + 2 * a * a, size**2)
-    other_squares = np.where(honest >= 0, size**2 - squares_min, size**2 - squares_max)
+    predicted_variance = np.where(
+        honest_covariance >= 0, size**2 - squares_min, size**2 - squares_max
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         mcc_min = np.where(
-            other_squares * unequal > 0, honest / np.sqrt(other_squares * unequal), -1.0
+            predicted_variance * true_variance > 0,
+            honest_covariance / np.sqrt(predicted_variance * true_variance),
+            -1.0,
         )
-        claimed_mcc = claimed / np.sqrt((size**2 - squares) * unequal)
+        claimed_mcc = claimed_covariance / np.sqrt((size**2 - squares) * true_variance)
     gain = np.where(a > 0, np.nan_to_num(claimed_mcc) - np.maximum(mcc_min, -1.0), 0.0)
     return HiddenAlterations(
-        _expected_hits(cell, lower, rate), np.maximum.accumulate(np.maximum(gain, 0.0))
+        _expected_hits(cell, lower, share_sum), np.maximum.accumulate(np.maximum(gain, 0.0))
     )
 
 
@@ -211,7 +219,8 @@ def _altered_share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wi
     return shares
 
 
-def _expected_hits(cell: CellDraw, altered: Wide, rate: Wide) -> Wide:
+def _expected_hits(cell: CellDraw, altered: Wide, share_sum: Wide) -> Wide:
+    """Return the mean number of hits; `share_sum` is the sum of a_c / R_c over the classes."""
     classes = max(1, int((cell.correct > 0).sum()))
     total = max(1, int(cell.correct.sum()))
-    return cell.uniform * altered / total + cell.class_draws / classes * rate
+    return cell.uniform * altered / total + cell.class_draws / classes * share_sum

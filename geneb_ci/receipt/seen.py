@@ -1,4 +1,4 @@
-"""Notes of maintainers on published receipts: the day each was last seen, and shared errors.
+"""Notes of maintainers on published receipts: when each was last seen, and rows' shared errors.
 
 Building a board sends no request, so that it depends only on a commit. It reads the notes that
 `geneb-ci receipt seen --write` and `receipt pairs --write` made. A row whose receipt was not seen
@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
-from geneb_ci.receipt.source import published_folder, purpose
+from geneb_ci.receipt.source import download_purpose, published_folder
 from reference_harness.formats.base import Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
@@ -33,7 +33,7 @@ Published = Literal["published", "missing"]
 
 
 class ReceiptNote(StrictModel):
-    """The days on which the files of one receipt were requested, and were available."""
+    """The days on which one receipt's files were requested, and on which they were available."""
 
     root: Hex64
     """Merkle root of the receipt; a new receipt of the row replaces the note."""
@@ -117,7 +117,7 @@ def missing_file_reason(receipt: EmbeddingReceipt) -> str:
         origin = published_folder(receipt.location)
         for task, expected in receipt.tasks.items():
             address = origin.address(task)
-            length = served_length(address, purpose(origin))
+            length = served_length(address, download_purpose(origin))
             if length != expected.bytes:
                 return f"{address} has {length} bytes; expected {expected.bytes}, as in the receipt"
     except GenebError as error:

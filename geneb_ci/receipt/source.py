@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, read_embeddings
+from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, verified_digests
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
@@ -35,10 +35,11 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A valid task id, which contains no slash."""
 HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
+"""Kind of location: a data set on the Hugging Face Hub."""
 
 
-def purpose(origin: "ServerFolder") -> "Purpose":
-    """Return the errors and fixes for a failed download of a receipt's file."""
+def download_purpose(origin: "ServerFolder") -> "Purpose":
+    """Return what errors and fixes a failed download of a receipt's file has."""
     from geneb_ci.common.download import Purpose  # 20 ms (http.client), unused by a board
 
     return Purpose(
@@ -69,7 +70,7 @@ class ServerFolder(NamedTuple):
         """Download a file of this folder to `path`; raise what `common.download` raises."""
         from geneb_ci.common.download import download  # as above
 
-        download(address, path, sha256, purpose(self), size)
+        download(address, path, sha256, download_purpose(self), size)
 
 
 def hub_folder(repo: str, revision: str) -> ServerFolder:
@@ -113,7 +114,7 @@ def published_folder(location: ReceiptLocation | None) -> ServerFolder:
         raise NothingChecked(
             f"the receipt is at {quoted(address)}, expected an https address of a public server, "
             "without a query",
-            "ask for such an address, or pass --mirror with a mirror that may be in your network",
+            "ask the contributor for such an address, or pass a mirror: --mirror URL",
         )
     return ServerFolder(address, folder)
 
@@ -188,13 +189,13 @@ class ReceiptFiles:
                 f"the receipt has no task {quoted(task)}", "name tasks of the receipt"
             )
         path = receipt_file(self._opened_folder, task)
-        if (file_state := self._verified.get(task)) and file_state == _state(path):
+        if (known_state := self._verified.get(task)) and known_state == _file_state(path):
             return path
         if self._origin is None:
             self._read(path, expected)
         else:
             self._fetch(self._origin, path, task, expected)
-        self._verified[task] = _state(path)
+        self._verified[task] = _file_state(path)
         return path
 
     def predictions(self) -> Path | None:
@@ -237,7 +238,7 @@ class ReceiptFiles:
 
     def _read(self, path: Path, expected: ReceiptTask) -> None:
         try:
-            read_embeddings(path, expected, self._receipt.dim)
+            verified_digests(path, expected, self._receipt.dim)
         except FileNotFoundError as error:
             raise _missing_file(path, "this task") from error
         except OSError as error:
@@ -310,7 +311,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def _file_state(path: Path) -> tuple[int, ...]:
     """Return numbers that change whenever a file does; () for a missing file."""
     try:
         status = path.stat()
@@ -354,8 +355,8 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
     if line.strip():  # the member does not begin its line, so the new value is on one line
         location_text = json.dumps(members)
     else:
-        step = line[len(_indent(text_before, line)) :]
-        lines = json.dumps(members, indent=step).split("\n")
+        indent_step = line[len(_indent(text_before, line)) :]
+        lines = json.dumps(members, indent=indent_step).split("\n")
         location_text = f"\n{line}".join(lines)
     return f"{document.text[: span.start]}{location_text}{document.text[span.end :]}"
 

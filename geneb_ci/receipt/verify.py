@@ -30,7 +30,7 @@ from geneb_ci.receipt.cells import (
     cost_of,
     differences,
     has_canonical,
-    recompute,
+    recomputed_cells,
 )
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, EmbeddingsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
@@ -82,6 +82,7 @@ class ReceiptVerification:
     """The verified tasks, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
     cells: ReceiptCells | None = None
+    """The recomputed cells; None if an earlier step was refused."""
     differences: tuple[CellDifference, ...] = ()
 
     @property
@@ -96,25 +97,25 @@ class ReceiptVerification:
         return refusals[0] if refusals else None
 
     @property
-    def rows(self) -> int:
+    def embedding_count(self) -> int:
         """Number of embeddings of the verified tasks."""
         receipt_tasks = (self.receipt.tasks[task] for task in self.tasks)
         return sum(entry.train + entry.test for entry in receipt_tasks)
 
     @property
-    def computed(self) -> int:
+    def computed_count(self) -> int:
         """Number of cells computed from the receipt."""
         return sum(1 for _ in cells_in(self.cells)) if self.cells else 0
 
     @property
-    def unclaimed(self) -> int:
+    def unclaimed_count(self) -> int:
         """Number of computed cells without a claim."""
         return sum(difference.is_unclaimed for difference in self.differences)
 
     @property
-    def equal(self) -> int:
+    def equal_count(self) -> int:
         """Number of computed cells that equal their claims."""
-        return self.computed - len(
+        return self.computed_count - len(
             {(difference.regime, difference.task) for difference in self.differences}
         )
 
@@ -140,7 +141,7 @@ class ReceiptRequest:
     data: Path | None = None
     """Folder of task data."""
     definition: Path | None = None
-    """Benchmark definition; None: the one that `geneb-ci check` uses."""
+    """File of the benchmark definition; None: the one that `geneb-ci check` uses."""
     tasks: tuple[str, ...] = ()
     """Tasks to verify; empty: all of the receipt."""
     options: ScoringOptions = COMPUTED_LIMITS
@@ -210,10 +211,11 @@ def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, 
 
 
 def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
-    """Return the result of verifying the receipt of a submission; first, say the expected cost.
+    """Return the result of verifying the receipt of a submission.
 
-    Raises NothingChecked if an input of a step is missing, LimitExceeded for embeddings that cannot
-    be scored within the limits, UsageProblem and BadConfiguration.
+    The expected cost is reported first. Raises NothingChecked if an input of a step is missing,
+    LimitExceeded for embeddings that cannot be scored within the limits, UsageProblem and
+    BadConfiguration.
     """
     subject = subject_of(request.file, request.definition)
     run = _Verification(request, subject)
@@ -227,11 +229,13 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
         subject.receipt, request.folder, mirror=request.mirror, cache=request.cache, say=request.say
     )
     with files, HarnessProcess() as harness:
-        to_fetch, at_optimum = (
+        to_fetch, with_canonical = (
             files.bytes_to_fetch(list(run.tasks)),
             has_canonical(subject.submission),
         )
-        request.say(cost_of(subject.receipt, run.tasks, to_fetch, at_optimum=at_optimum).text)
+        request.say(
+            cost_of(subject.receipt, run.tasks, to_fetch, with_canonical=with_canonical).text
+        )
         return run.verified(files, source, harness)
 
 
@@ -246,7 +250,7 @@ class _Verification:
     def verified(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> ReceiptVerification:
-        if files.is_local and (refusals := list(self._wrong_files(files))):
+        if files.is_local and (refusals := list(self._file_refusals(files))):
             first = min(refusals, key=lambda refusal: STEPS.index(refusal.step))
             other_count = len(refusals) - 1
             others_text = (
@@ -268,16 +272,16 @@ class _Verification:
         """Return the cells, and the test labels by task if predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
-            labels = Path(folder) if self.verifies_predictions else None
+            labels_folder = Path(folder) if self.verifies_predictions else None
 
             def keep_labels(task: str, _file: Path) -> None:
-                if labels is not None:
-                    truths[task] = _pop_labels(labels, task)
+                if labels_folder is not None:
+                    truths[task] = _pop_labels(labels_folder, task)
 
-            cells = recompute(
+            cells = recomputed_cells(
                 self.request.file, self.subject.receipt, files, source, harness, self.tasks,
                 benchmark=self.subject.benchmark, options=self.request.options,
-                say=self.request.say, labels=labels, on_file=keep_labels,
+                say=self.request.say, labels_folder=labels_folder, on_file=keep_labels,
             )  # fmt: skip
         return cells, truths
 
@@ -287,7 +291,7 @@ class _Verification:
         cells: ReceiptCells,
         truths: "dict[str, npt.NDArray[np.int64]]",
     ) -> ReceiptVerification:
-        """Return the result of comparing the claims and the predictions with the cells."""
+        """Return the result after comparing the claims and the predictions with the cells."""
         if cells.unequal:
             return self.refused(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
         cell_differences = differences(self.subject.submission, cells)
@@ -302,7 +306,7 @@ class _Verification:
                 "from the receipt"
             )
             return self.refused(CELLS, reason, _CELLS_FIX, cells, cell_differences)
-        if contradictions := self._wrong_predictions(predicted, truths, cells):
+        if contradictions := self._prediction_contradictions(predicted, truths, cells):
             reason = first_and_more(contradictions, 3)
             return self.refused(PREDICTED, reason, _CELLS_FIX, cells, cell_differences)
         return self._result(None, cells, cell_differences)
@@ -322,7 +326,7 @@ class _Verification:
         except PredictionsRefused as error:
             raise EmbeddingsRefused(FILES, error.message) from error
 
-    def _wrong_predictions(
+    def _prediction_contradictions(
         self,
         path: Path | None,
         truths: "dict[str, npt.NDArray[np.int64]]",
@@ -342,7 +346,7 @@ class _Verification:
             subject.submission, predictions, subject.benchmark, truths, cells
         )
 
-    def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
+    def _file_refusals(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield the refusal of each wrong file of a local folder, before anything is computed."""
         sizes = [self.subject.receipt.tasks[task].bytes for task in self.tasks]
         remaining = RemainingTime(sum(sizes))

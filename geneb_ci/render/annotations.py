@@ -7,11 +7,11 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
     WIDTH,
     counts,
+    nothing_checked_reason,
     sentence,
     skipped_rules,
     sorted_findings,
     summary_line,
-    why_nothing,
 )
 from geneb_ci.render.plain import visible
 
@@ -50,7 +50,7 @@ def _lines(report: Report) -> Iterator[str]:
         )
     for unmet in skipped_rules(report):
         yield unmet.message
-    reason_for_nothing = why_nothing(report)
+    reason_for_nothing = nothing_checked_reason(report)
     if reason_for_nothing:
         yield _command("error", [reason_for_nothing], title="not checked")
     else:

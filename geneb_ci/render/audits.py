@@ -60,7 +60,7 @@ _WIDTH = max(map(len, _PASSED_TEXTS))
 UNCHECKED_MIN = 2  # smallest number of unchecked last steps that share one line
 _UNCHECKED_TEXT = "not checked, because the step above failed"
 WIDTH = 110  # columns, if no other number is given: the whole table of an outcome fits
-_MARKS = {"agrees": "✓", "differs": "✗"}
+_VERDICT_MARKS = {"agrees": "✓", "differs": "✗"}
 POWER_WIDTH = 80  # columns
 
 
@@ -73,8 +73,7 @@ def verification_text(
         lines += [f"{escape(verification.name)}: {_headline(verification)}"]
         if verification.record is not None:
             lines += [
-                f"  {line}"
-                for line in _described_by_registry(verification.record.outcome.plan.commitment)
+                f"  {line}" for line in _registry_lines(verification.record.outcome.plan.commitment)
             ]
         listed_steps, hidden_steps = _split_trailing_unchecked(verification)
         for step in listed_steps:
@@ -119,7 +118,7 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     yield ""
 
 
-def _described_by_registry(commitment: Commitment) -> list[str]:
+def _registry_lines(commitment: Commitment) -> list[str]:
     """Return a line saying that the registry described the run, or no line if the submitter did."""
     if commitment.entry is None:
         return []
@@ -225,7 +224,7 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     agreeing_tasks = [task for task in outcome.tasks if omits_agreeing and not _differs(task)]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
     listed_tasks = [task for task in outcome.tasks if task not in agreeing_tasks]
-    table = Table(columns, list(_rows(listed_tasks)), frozenset(columns[2:-1]))
+    table = Table(columns, list(_task_rows(listed_tasks)), frozenset(columns[2:-1]))
     lines = [
         line for row in table.fitted_rows(width, first_cell_alone=True) for line in row
     ] * bool(listed_tasks)
@@ -247,7 +246,7 @@ def _differs(task: AuditedTask) -> bool:
     return any(cell.verdict == "differs" for cell in task.regimes.values())
 
 
-def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
+def _task_rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
     for task in tasks:
         task_text = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
@@ -257,7 +256,7 @@ def _rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
 
 def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
-    verdict_text = _MARKS[cell.verdict]
+    verdict_text = _VERDICT_MARKS[cell.verdict]
     if cell.verdict == "differs":
         verdict_text += f" {_differing_text(cell)}"
     return (
@@ -284,7 +283,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     objections = [objection.text for objection in objections_of(outcome)]
     yield from (f"differs: {visible(reason)}" for reason in objections)
     yield f"decoys: {visible(outcome.decoys.detail)}"
-    yield from _described_by_registry(outcome.plan.commitment)
+    yield from _registry_lines(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes if note not in objections)
 
 
@@ -316,17 +315,17 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> 
     return "\n".join(lines) + "\n"
 
 
-def power_table(design: Design, marks: Mapping[int, str], power: Fraction) -> str:
+def power_table(design: Design, notes: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities by numbers of drawn and of fabricated tasks.
 
-    `marks` has notes for numbers of drawn tasks; `power` is the probability that the rerun of a
+    `notes` has a note by number of drawn tasks; `power` is the probability that the rerun of a
     fabricated task detects it.
     """
     fabricated = [m for m in TABLE_FABRICATED if m <= design.tasks]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
-        (str(row.drawn), *map(probability_text, row.detection), marks.get(row.drawn, ""))
-        for row in detection_table(design, [*TABLE_DRAWN, *marks], fabricated, power)
+        (str(row.drawn), *map(probability_text, row.detection), notes.get(row.drawn, ""))
+        for row in detection_table(design, [*TABLE_DRAWN, *notes], fabricated, power)
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [

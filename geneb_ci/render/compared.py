@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, rows_of
+from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, scores_with_regime
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.table import Table, wrapped_text
 from reference_harness.formats.text import plural
@@ -14,6 +14,7 @@ WIDTH = 80
 """Columns of the text."""
 NAME_COLUMNS = 64  # most columns that a name takes in a line of text
 P_SMALL = 0.001
+"""Smallest probability that is printed as a number."""
 _COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
 _CSV_COLUMNS = (
     "regime",
@@ -44,7 +45,7 @@ def compared_text(
             if by_task
             else regime_comparison.scores
         )
-        rows = [_cells(score) for score in scores]
+        rows = [_score_texts(score) for score in scores]
         heading = f"{regime}: MCC; intervals from {regime_comparison.over} drawn again"
         if any(score.interval is None for score in scores):
             heading += f" (none for fewer than {TASKS_MIN} tasks)"
@@ -68,7 +69,7 @@ def compared_text(
     return "\n".join(lines) + "\n" + wrapped_text(notes, WIDTH)
 
 
-def _cells(score: ComparedScore) -> tuple[str, ...]:
+def _score_texts(score: ComparedScore) -> tuple[str, ...]:
     numbers = (f"{score.a:.4f}", f"{score.b:.4f}", f"{score.difference:+.4f}")
     if score.interval is None:
         return (score.name, str(score.tasks), *numbers, "-", "-")
@@ -119,7 +120,7 @@ def compared_csv(
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
-    for regime, over, score in rows_of(comparisons):
+    for regime, over, score in scores_with_regime(comparisons):
         interval = score.interval or ("", "", "")
         numbers = (score.tasks, score.a, score.b, score.difference)
         writer.writerow((regime, score.name, *numbers, *interval, over))

@@ -55,7 +55,7 @@ def as_markdown(comparison: BoardComparison) -> str:
     for table in _tables(comparison.diff):
         rows = [
             [
-                _cell(text) if name in table.quoted else text
+                _cell_text(text) if name in table.quoted else text
                 for name, text in zip(table.columns, row, strict=True)
             ]
             for row in table.rows[:SHOWN_MAX]
@@ -152,7 +152,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         shift_columns = ("model", "regime", "macro MCC", "by", "rank", "task scores")
         yield TitledTable("changed", shift_columns, shift_lines, ("model",))
     facts = [
-        (row.model, fact.name, _fact(fact.before), _fact(fact.after))
+        (row.model, fact.name, _fact_text(fact.before), _fact_text(fact.after))
         for row in diff.changed
         for fact in row.facts
         if fact.name not in REPEATING_FACTS
@@ -179,7 +179,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         yield TitledTable("moved", columns_of_moves, moves, quoted_columns)
 
 
-def _fact(fact: object) -> str:
+def _fact_text(fact: object) -> str:
     """Return the value of a row's fact as text; an audit is summed up in one line."""
     if isinstance(fact, dict):
         return audit_words(fact)
@@ -213,7 +213,7 @@ def _hidden_rows_line(table: TitledTable, limit: int) -> list[str]:
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 
-def _cell(fact: str) -> str:
+def _cell_text(fact: str) -> str:
     return "-" if fact == "-" else cell(fact)
 
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
 MEANS, CELLS = ".eval_results/geneb.yaml", ".eval_results/geneb-tasks.yaml"
+"""Files of the Hub's evaluation results: means, and scores of single cells."""
 SUMMARIES = ("macro", "micro")
+"""The two means over all tasks."""
 
 SCHEMA_VERSION = "0.3.0"
 """Version of the Every Eval Ever schema that the logs follow."""
@@ -98,8 +100,7 @@ def require_hub_data(site: Site) -> None:
     if HUB_ID.fullmatch(repo_id) is None:
         raise UsageProblem(
             f"the task data of {site.benchmark.name} is {repo_id!r}, which is not a data set on "
-            "the "
-            "Hub, but every entry of eval-results must name one",
+            "the Hub; every entry of eval-results must name one",
             "choose another format: csv, parquet or every-eval-ever",
         )
 
@@ -217,8 +218,8 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
     """
     if site.built.when is None:
         raise UsageProblem(
-            "a log of Every Eval Ever needs a time, but FOLDER is in no git commit that would "
-            "give one",
+            "a log of Every Eval Ever needs a time, and FOLDER has no git commit from which to "
+            "take it",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))

@@ -306,9 +306,8 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     if (manifest.repo_id, manifest.revision) != (pinned.repo_id, pinned.revision):
         raise UsageProblem(
-            f"{path}: the data is {manifest.repo_id} at {manifest.revision}, but the benchmark "
-            "pins "
-            f"{pinned.repo_id} at {pinned.revision}",
+            f"{path}: the data is {manifest.repo_id} at {manifest.revision}; the benchmark "
+            f"pins {pinned.repo_id} at {pinned.revision}",
             fix,
         )
     return manifest

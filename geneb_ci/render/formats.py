@@ -23,7 +23,7 @@ SHA_SHOWN = 12
 def is_complete(report: Report) -> bool:
     """Whether everything was checked; a run without any file is not complete."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
-    is_all_read = not (why_nothing(report) or report.unreadable)
+    is_all_read = not (nothing_checked_reason(report) or report.unreadable)
     return bool(report.files and is_all_read and not crashed)
 
 
@@ -131,7 +131,7 @@ def skipped_rules(report: Report) -> list[SkippedRules]:
     return skipped
 
 
-def why_nothing(report: Report) -> str:
+def nothing_checked_reason(report: Report) -> str:
     """Return why nothing was checked, or "" if something was."""
     facts = report.proposal
     is_judged = (
@@ -150,7 +150,7 @@ def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     noun = "submission" if report.proposal is None or report.proposal.is_row else "changed file"
     checked_text = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
-    return why_nothing(report) or f"{checked_text}: {findings_line(report)}"
+    return nothing_checked_reason(report) or f"{checked_text}: {findings_line(report)}"
 
 
 UNCOMMITTED_MAX = 5

@@ -9,10 +9,16 @@ from collections.abc import Iterator
 
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH, sentence, skipped_rules, sorted_findings, why_nothing
+from geneb_ci.render.formats import (
+    WIDTH,
+    nothing_checked_reason,
+    sentence,
+    skipped_rules,
+    sorted_findings,
+)
 from geneb_ci.render.plain import visible
 
-_KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
+_TAGS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
 
 
 def escape(text: str) -> str:
@@ -30,7 +36,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         for file, file_findings in sorted(findings_by_file.items())
     ]
     unchecked = [_unchecked_case(error.message, error.fix) for error in report.unreadable]
-    reason_for_nothing = why_nothing(report)
+    reason_for_nothing = nothing_checked_reason(report)
     if reason_for_nothing:
         unchecked.append(_unchecked_case(reason_for_nothing, ""))
     if unchecked:
@@ -63,7 +69,7 @@ def _totals(body: str) -> str:
 
 
 def _case(finding: Finding) -> str:
-    tag = "error" if finding.rule == "check-crashed" else _KINDS[finding.severity]
+    tag = "error" if finding.rule == "check-crashed" else _TAGS[finding.severity]
     position = f"{finding.line}:{finding.column}"
     case_name = " ".join(filter(None, (finding.rule, position, finding.pointer)))
     return _element(finding.file, case_name, tag, finding.rule, list(_body(finding)))

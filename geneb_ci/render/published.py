@@ -89,7 +89,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
     yield ""
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
-        facts = [_fact(fact) for fact in row.facts if _is_listed(row, fact)]
+        facts = [_fact_text(fact) for fact in row.facts if _is_listed(row, fact)]
         changes = "; ".join([*facts, *map(_move_text, row.moves)])
         yield f"  {row.sign} {escape(row.model)}: {escape(changes)}"
     if len(rows) > ROWS_MAX:
@@ -124,7 +124,7 @@ def _is_listed(row: RowChange, fact: ChangedFact) -> bool:
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
-def _fact(fact: ChangedFact) -> str:
+def _fact_text(fact: ChangedFact) -> str:
     if fact.name == "audit":
         audits = (v for v in fact[1:] if isinstance(v, dict))
         return " -> ".join(map(audit_words, audits)) or "no audit any more"

@@ -71,7 +71,7 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
         return "not checked"
     if step.reason:
         return escape(step.reason)
-    if step.name == CELLS and verification.unclaimed:
+    if step.name == CELLS and verification.unclaimed_count:
         return "every submitted score agrees; some cells were not submitted"
     return _PASSED_TEXTS.get(step.name, "every score agrees with the receipt")
 
@@ -89,16 +89,16 @@ def counts_text(verification: ReceiptVerification) -> str:
     """Return one line: the numbers of equal cells, tasks, embeddings and bytes, and the root."""
     receipt_bytes = sum(verification.receipt.tasks[task].bytes for task in verification.tasks)
     line = (
-        f"{verification.equal}/{verification.computed} cells"
+        f"{verification.equal_count}/{verification.computed_count} cells"
         if verification.cells
         else "no cell was computed"
     )
-    if verification.unclaimed:
-        line += f" equal the submitted ones; {verification.unclaimed} were not submitted"
+    if verification.unclaimed_count:
+        line += f" equal the submitted ones; {verification.unclaimed_count} were not submitted"
     seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
     tasks = plural(len(verification.tasks), "task")
     data_text = (
-        f"; {tasks}, {verification.rows:,} embeddings, {size_text(receipt_bytes)}"
+        f"; {tasks}, {verification.embedding_count:,} embeddings, {size_text(receipt_bytes)}"
         if verification.tasks
         else ""
     )
@@ -117,11 +117,11 @@ def receipt_json(verification: ReceiptVerification) -> str:
         "refused_at": refused.name if refused is not None else None,
         "weak": verification.weakness or None,
         "tasks": list(verification.tasks),
-        "rows": verification.rows,
+        "rows": verification.embedding_count,
         "cells": {
-            "computed": verification.computed,
-            "equal": verification.equal,
-            "filled": verification.unclaimed,
+            "computed": verification.computed_count,
+            "equal": verification.equal_count,
+            "filled": verification.unclaimed_count,
         },
         "steps": [
             {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix}

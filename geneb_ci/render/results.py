@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geneb_ci.receipt.compared import ComparedRegime
     from geneb_ci.render.rows import RowEvidence
 
-TERMINAL = 80
+TEXT_COLUMNS = 80
 """Columns of a text, unless another number is given."""
 
 
@@ -102,7 +102,7 @@ class BuiltBoard:
 class Recommendation(Advice):
     """Advice for one need: the tasks that match, the models, and the reasons."""
 
-    def text(self, width: int = TERMINAL) -> str:
+    def text(self, width: int = TEXT_COLUMNS) -> str:
         """Return what `geneb-ci recommend` prints, in `width` columns."""
         from geneb_ci.render.advice import advice_text
 

@@ -135,7 +135,7 @@ def matrices_csv(cells: list[RecoveredCell]) -> str:
 
 
 def matrices_json(cells: list[RecoveredCell]) -> str:
-    """Return JSON with the matrices of each cell, up to a limit."""
+    """Return JSON with the matrices of each cell; none for a cell with more than `LISTED_MAX`."""
     rows = [
         _matrix_row(cell) | {"tables": [matrix._asdict() for matrix in cell.tables]}
         for cell in cells

@@ -14,10 +14,10 @@ from geneb_ci.common.finding import Finding
 from geneb_ci.render.formats import (
     WIDTH,
     is_complete,
+    nothing_checked_reason,
     sentence,
     skipped_rules,
     sorted_findings,
-    why_nothing,
 )
 from geneb_ci.render.markdown import prose
 from geneb_ci.render.plain import dumps, visible
@@ -79,8 +79,8 @@ def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
 def _invocation(report: Report) -> dict[str, Any]:
     """Return whether everything was checked, with notices of what was not."""
     messages = [f"{error.message}. {error.fix}".rstrip() for error in report.unreadable]
-    if why_nothing(report):
-        messages.append(why_nothing(report))
+    if nothing_checked_reason(report):
+        messages.append(nothing_checked_reason(report))
     notices = [_notice("error", text) for text in messages]
     notices += [_notice("note", unmet.message) for unmet in skipped_rules(report)]
     return {

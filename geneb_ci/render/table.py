@@ -127,10 +127,10 @@ class Table:
 
     def html(self, caption: str = "") -> str:
         """Return the table as HTML; every text is escaped, and hidden characters are shown."""
-        cells = Markup("").join
+        joined = Markup("").join
         lines = [
             Markup("<tr>{}</tr>").format(
-                cells(Markup("<td>{}</td>").format(_value_text(value)) for value in row)
+                joined(Markup("<td>{}</td>").format(_value_text(value)) for value in row)
             )
             for row in self.rows[:ROWS_MAX]
         ]
@@ -143,8 +143,8 @@ class Table:
                 "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
             ).format(
                 visible(title),
-                cells(Markup("<th>{}</th>").format(name) for name in self.columns),
-                cells(lines),
+                joined(Markup("<th>{}</th>").format(name) for name in self.columns),
+                joined(lines),
             )
         )
 

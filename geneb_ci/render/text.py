@@ -14,12 +14,12 @@ from geneb_ci.render.formats import (
     FULL_TEXT,
     WIDTH,
     by_rule,
+    nothing_checked_reason,
     proposal_lines,
     sentence,
     skipped_rules,
     sorted_findings,
     summary_line,
-    why_nothing,
 )
 from geneb_ci.render.plain import pieces, visible
 from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
@@ -208,7 +208,7 @@ def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding
     """Return the groups of files that have only one finding, the same and about the whole file."""
     files_by_finding: dict[tuple[str, str, str], list[str]] = {}
     for file, (first_finding, *further_findings) in findings_by_file.items():
-        if first_finding.rule in FILE_RULES and not further_findings:
+        if first_finding.rule in WHOLE_FILE_RULES and not further_findings:
             files_by_finding.setdefault(
                 (first_finding.rule, first_finding.message, first_finding.fix), []
             ).append(file)
@@ -219,7 +219,8 @@ def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding
     )
 
 
-FILE_RULES = frozenset({POINTER, ENCODING, FOREIGN})
+WHOLE_FILE_RULES = frozenset({POINTER, ENCODING, FOREIGN})
+"""Rules whose findings are about a file as a whole."""
 ALIKE_MIN = 3
 """From this number of files with the same finding on, only the first file is printed."""
 
@@ -305,6 +306,6 @@ def _lines_of(text: str, width: int) -> Iterator[str]:
 
 def _summary_style(report: Report) -> str:
     severities = {finding.severity for finding in report.findings}
-    if report.unreadable or why_nothing(report):
+    if report.unreadable or nothing_checked_reason(report):
         return _STYLES[Severity.ERROR]
     return next((style for severity, style in _STYLES.items() if severity in severities), "green")

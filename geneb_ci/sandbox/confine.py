@@ -25,6 +25,7 @@ PATH_BENEATH = 1
 RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
 """Version of Landlock's interface -> bits of all rights to files that this version has."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
+"""First versions that restrict TCP, and abstract sockets and signals to other processes."""
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
 INNER_ID = 1000
 """Number of the user and of the group inside the sandbox."""

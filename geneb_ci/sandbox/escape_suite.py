@@ -22,12 +22,13 @@ Outcome = tuple[bool, str]
 TIMEOUT_SECONDS = 0.5
 METADATA = ("169.254.169.254", 80)
 """Address at which clouds answer with credentials. It is link-local: nothing leaves the machine."""
-NAME = "canary.invalid"
+UNRESOLVABLE_NAME = "canary.invalid"
 """A name that never resolves (RFC 6761)."""
 RESOLVER = ("192.0.2.53", 53)
 """An address for documentation (RFC 5737); connecting a datagram socket sends nothing."""
 CANARY = re.compile(rb"geneb-canary-[0-9a-f]{32}")
 FILE_MAX = 1 << 20
+"""Number of bytes of each file that are searched for the planted label."""
 SEARCHED_FOLDERS = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv",
                     "/tmp", "/var")  # fmt: skip # noqa: S108
 SKIPPED_FOLDERS = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
@@ -44,6 +45,7 @@ WRITE_TARGETS = (
 SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
            "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
 FILE_COUNT = 4
+"""Number of files that fill a folder completely."""
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
 CAPABILITY_VERSION = 0x20080522
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
@@ -93,7 +95,7 @@ def dns() -> Outcome:
     return (
         (refused, detail)
         if not refused
-        else _refusal_by_error(lambda: socket.getaddrinfo(NAME, 80))
+        else _refusal_by_error(lambda: socket.getaddrinfo(UNRESOLVABLE_NAME, 80))
     )
 
 

@@ -131,7 +131,7 @@ def _launch_parts(
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """Return the command line, the descriptors to pass and the environment."""
     if sandbox.kind == NONE:
-        return list(command), [], _unconfined_environment(sandbox, view)
+        return list(command), [], _set_up_unconfined(sandbox, view)
     if sandbox.kind == GVISOR:
         folder = sandbox.scratch / "bundle"
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -159,7 +159,7 @@ def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
     return descriptor
 
 
-def _unconfined_environment(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
+def _set_up_unconfined(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
     """Write the view's data as files, and return its environment, for level 0."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)

@@ -80,19 +80,19 @@ def open_sandbox(
     if level == 0 and not i_wrote_this_code:
         raise UsageProblem(
             "level 0 is not a sandbox: the extractor can do whatever you can",
-            "use level 2; for your own code, pass --i-wrote-this-code: such an audit never counts",
+            "pass --level 2, or for your own code --i-wrote-this-code: such an audit never counts",
         )
     if throw_away_machine and level == DEFAULT_LEVEL:
         level = max(LEVELS)
     if level == max(LEVELS) and not throw_away_machine:
         raise UsageProblem(
             "level 4 needs a machine that is deleted after the audit",
-            "pass --throw-away-machine to declare that, or use level 2",
+            "pass --throw-away-machine to declare that, or pass --level 2",
         )
     devices = mounts.gpu_devices() if gpu else ()
     if gpu and not devices:
         raise SandboxUnavailable(
-            "--device cuda needs a GPU, but /dev has no nvidia device",
+            "--device cuda needs a GPU; /dev has no nvidia device",
             "install the driver, or leave out --device cuda",
         )
     with scratch(folder) as own_folder:
@@ -112,7 +112,10 @@ def open_sandbox(
 
 
 def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None:
-    """Run `true`, then a Python program; return why one of them fails, None if both work."""
+    """Return why `true` or a Python program fails in a sandbox.
+
+    None if both work, and at level 0.
+    """
     missing = _missing_requirement(sandbox.kind)
     if missing is not None:
         return missing
@@ -139,13 +142,13 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
 
 
 def unavailable_reason(level: int, folder: Path) -> str | None:
-    """Return why a level does not work on this machine; None if it does."""
+    """Return why a level does not work on this machine; None if it works."""
     return trial_failure(Sandbox(level, KIND_BY_LEVEL[level], folder))
 
 
 def _missing_requirement(kind: str) -> str | None:
     if platform.system() != "Linux":
-        return f"the sandbox needs Linux, but this is {platform.system()}"
+        return f"the sandbox needs Linux; this is {platform.system()}"
     if kind == GVISOR and mounts.gvisor_path() is None:
         return "runsc is not installed"
     if kind != BUBBLEWRAP:

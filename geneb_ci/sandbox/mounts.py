@@ -73,7 +73,7 @@ def view(
     `extra` is path inside -> folder or file of the host, `data` path inside -> content. `packages`
     is a folder of installed packages that have priority over those of the harness.
     """
-    folders = {HARNESS + "/reference_harness": str(_harness())}
+    folders = {HARNESS + "/reference_harness": str(_harness_folder())}
     base = Path(sys.base_prefix).resolve()
     environment = {
         "HF_HUB_OFFLINE": "1",
@@ -94,7 +94,9 @@ def view(
         # A shared libpython is found by a path that was fixed when it was built.
         environment["LD_LIBRARY_PATH"] = f"{PYTHON}/lib"
     paths = [HARNESS]
-    package_folders = _packages() if packages is None else [str(packages.resolve()), *_packages()]
+    package_folders = (
+        _package_folders() if packages is None else [str(packages.resolve()), *_package_folders()]
+    )
     for index, folder in enumerate(package_folders):
         folders[f"{PACKAGES}/{index}"] = folder
         paths.append(f"{PACKAGES}/{index}")
@@ -137,7 +139,7 @@ def gpu_devices() -> tuple[str, ...]:
     return tuple(sorted(devices))
 
 
-def _packages() -> list[str]:
+def _package_folders() -> list[str]:
     """Return the folders of installed packages."""
     package_folders = [
         *site.getsitepackages(),
@@ -150,7 +152,7 @@ def _packages() -> list[str]:
     return list(folders)
 
 
-def _harness() -> Path:
+def _harness_folder() -> Path:
     spec = importlib.util.find_spec("reference_harness")
     if spec is None or not spec.submodule_search_locations:
         raise BrokenInstallation(
@@ -186,13 +188,13 @@ def bubblewrap_options(
     for variable, content in sorted(view.environment.items()):
         options += ["--setenv", variable, content]
     links, folders = system_links()
-    options += _read_only(folders)
+    options += _read_only_options(folders)
     for path, target in links.items():
         options += ["--symlink", target, path]
-    options += _read_only(system_paths())
+    options += _read_only_options(system_paths())
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
     options += ["--proc", "/proc"]
-    options += _read_only(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
+    options += _read_only_options(kernel_paths()) if view.devices else ["--remount-ro", "/proc"]
     options += ["--dev", "/dev"]
     for device in view.devices:
         options += ["--dev-bind-try", device, device]
@@ -208,7 +210,7 @@ def bubblewrap_options(
     return [*options, "--seccomp", str(seccomp)]
 
 
-def _read_only(paths: Sequence[str]) -> list[str]:
+def _read_only_options(paths: Sequence[str]) -> list[str]:
     return [word for path in paths for word in ("--ro-bind", path, path)]
 
 

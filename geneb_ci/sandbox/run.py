@@ -111,14 +111,14 @@ def run_in_sandbox(
     """
     limits = limits or Limits()
     content = _sequence_lines(sequences)
-    extra = {}
+    shown_paths = {}
     if spec.module is not None:
-        extra[mounts.EXTRACTORS] = spec.module.resolve().parent
+        shown_paths[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
-        extra[_weights_path(spec.weights)] = spec.weights
-    view = mounts.view(extra, {SEQUENCES: content}, packages=spec.packages)
+        shown_paths[_weights_path(spec.weights)] = spec.weights
+    view = mounts.view(shown_paths, {SEQUENCES: content}, packages=spec.packages)
     path_inside = sandbox.visible_path(view)
-    view.data[OPTIONS] = options(spec, limits, path_inside)
+    view.data[OPTIONS] = worker_options(spec, limits, path_inside)
     command = [
         python_of(sandbox, view),
         *(
@@ -156,7 +156,7 @@ def run_in_sandbox(
     )
 
 
-def options(spec: ExtractorSpec, limits: Limits, path_inside: Any) -> bytes:
+def worker_options(spec: ExtractorSpec, limits: Limits, path_inside: Any) -> bytes:
     """Return the worker's options as JSON; `schemas/worker-options.schema.json` describes them."""
     if spec.module is None:
         extractor = spec.extractor
@@ -254,7 +254,7 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
         return
     if [escape.name for escape in escapes] != list(ESCAPE_NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} escapes were attempted, but the escape suite has {len(ESCAPE_NAMES)}",
+            f"{len(escapes)} escapes were attempted; the escape suite has {len(ESCAPE_NAMES)}",
             "run the complete suite before the audit",
         )
     succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]

@@ -96,6 +96,8 @@ class Receiver:
         self._data = bytearray()
         self._expected = HEADER.size
         self._shape: tuple[int, int, int] | None = None
+        """Embeddings, columns and bytes of a number, as in the header; None until it has
+        arrived."""
 
     def feed(self, piece: bytes) -> None:
         """Add the next bytes. Raises ResultRefused if they cannot belong to a valid result."""
@@ -161,6 +163,7 @@ class Receiver:
 
 
 def _known_format(start: bytes) -> str:
+    """Return the format of bytes that begin so, in parentheses; "" if it is not known."""
     for magic, format_name in _KNOWN_FORMATS.items():
         if start.startswith(magic):
             return f" ({format_name})"
@@ -196,7 +199,7 @@ class Sink(Protocol):
 
 
 class EndedProcess(NamedTuple):
-    """Result of a run that ended by itself."""
+    """The result of a process that ended by itself."""
 
     code: int
     """Exit code; negative or above 128 for a signal."""

@@ -44,7 +44,7 @@ from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_here, open_cl
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
-from geneb_ci.submission.result_folders import MODEL_META, described_by, model_meta
+from geneb_ci.submission.result_folders import MODEL_META, model_meta, options_from
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.packages import LOCK_SUFFIX
@@ -217,7 +217,7 @@ class _Reader:
         }
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked_files if str(PurePosixPath(p).parent) == folder]
-            meta = described_by(model_meta(self.layout.root / folder))
+            meta = options_from(model_meta(self.layout.root / folder))
             placeholders = (("model_id", "ID"), ("display", "NAME"), ("params", "N"))
             words: list[str] = []
             for option, placeholder in placeholders:

@@ -62,7 +62,7 @@ class Hull:
             Arc(lambda rho: -rho, -a, 0),
             Arc(lambda rho: rho, 0, b),
         )
-        self.sampled_tables = sorted(
+        self.sampled_triples = sorted(
             {
                 self._triple(arc, rho)
                 for arc in self.arcs
@@ -71,7 +71,7 @@ class Hull:
         )
         self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
         """Corners of the lower edge of F1 over accuracy, ascending."""
-        self.earlier_tables: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
+        self.earlier_results: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
         """Direction of a search (1: greater MCC, -1: smaller) -> its results, newest first.
 
         A result is three tables whose mean was found possible.
@@ -83,14 +83,14 @@ class Hull:
     def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:
         """Keep the tables of corners whose mean a search in direction `sign` found possible."""
         tables = tuple(corner.table for corner in corners)
-        earlier_tables = [earlier for earlier in self.earlier_tables[sign] if earlier != tables]
-        self.earlier_tables[sign] = [tables, *earlier_tables[: EARLIER_MAX - 1]]
+        earlier_results = [earlier for earlier in self.earlier_results[sign] if earlier != tables]
+        self.earlier_results[sign] = [tables, *earlier_results[: EARLIER_MAX - 1]]
 
     def highest_sampled(self, plane: Plane) -> Triple:
         """Return the triple of the sampled table at which a plane is greatest."""
         mcc, acc, f1 = plane
-        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.sampled_tables]
-        return self.sampled_tables[heights.index(max(heights))]
+        heights = [mcc * x + acc * y + f1 * z for x, y, z in self.sampled_triples]
+        return self.sampled_triples[heights.index(max(heights))]
 
     def table_above(self, plane: Plane, level: float) -> Triple | None:
         """Return the triple of a table at which a plane exceeds a level; None: there is none."""
@@ -237,14 +237,14 @@ def _is_known_possible(hull: Hull, mean: "_PossibleMean | Triple", sign: int, le
 
     A new search could then not prove that all means are below `level`.
     """
-    for number, tables in enumerate(hull.earlier_tables[sign]):
+    for number, tables in enumerate(hull.earlier_results[sign]):
         first, second, third = _shares(tables, mean.acc, mean.f1)
         if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
         origin, left, right = tables
         if sign * (first * origin.mcc + second * left.mcc + third * right.mcc) >= level:
             if number:
-                hull.earlier_tables[sign].insert(0, hull.earlier_tables[sign].pop(number))
+                hull.earlier_results[sign].insert(0, hull.earlier_results[sign].pop(number))
             return True
     return False
 
@@ -332,7 +332,7 @@ def _face(corners: list[_Corner], sign: int) -> _Face | None:
 
 
 def _pivoted(corners: list[_Corner], table: Triple) -> list[_Corner]:
-    """Replace the corner whose weight first becomes 0 by a new table (simplex pivot)."""
+    """Return the corners with a new table for the one whose weight first becomes 0 (a pivot)."""
     shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
     ratios = [
         corner.weight / share if share > SHARE_MIN else float("inf")

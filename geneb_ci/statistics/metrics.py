@@ -160,9 +160,9 @@ def one_matrix_bounds(n: int, correct: int) -> Bounds:
         return Bounds(1.0, 1.0, 1.0, 1.0)
     if not correct:
         return Bounds(-1.0, 0.0, 0.0, 0.0)
-    classes = n + wrong
+    classes_max = n + wrong
     return Bounds(
-        -wrong / n, n / (n + wrong), correct / n / classes, 1.0 - 2 * wrong / (classes * n)
+        -wrong / n, n / (n + wrong), correct / n / classes_max, 1.0 - 2 * wrong / (classes_max * n)
     )
 
 
@@ -197,7 +197,7 @@ def scores_of_matrix(matrix: Matrix) -> Triple:
     """
     margins = _margins(matrix)
     sums = _sums(matrix, margins)
-    return Triple(_mcc(sums), sums.correct / sums.total, _mean_f1(_f1_terms(matrix, margins)))
+    return Triple(_mcc(sums), sums.correct / sums.total, _mean_f1(_f1_by_class(matrix, margins)))
 
 
 class _Margins(NamedTuple):
@@ -232,7 +232,7 @@ def _sums(matrix: Matrix, margins: _Margins) -> _Sums:
     )
 
 
-def _f1_terms(matrix: Matrix, margins: _Margins) -> list[float | None]:
+def _f1_by_class(matrix: Matrix, margins: _Margins) -> list[float | None]:
     """Return F1 of each class; None for a class that occurs neither in truth nor in prediction."""
     sizes = map(operator.add, *margins)
     return [_f1(row[k], size) for (k, row), size in zip(enumerate(matrix), sizes, strict=True)]
@@ -244,7 +244,7 @@ def largest_effect(matrix: Matrix) -> Triple:
     Rows are true classes, columns predicted ones. The metrics are those of `scores_of_matrix`.
     """
     margins = _margins(matrix)
-    sums, terms = _sums(matrix, margins), _f1_terms(matrix, margins)
+    sums, terms = _sums(matrix, margins), _f1_by_class(matrix, margins)
     mcc, f1 = _mcc(sums), _mean_f1(terms)
     mcc_change = f1_change = 0.0
     for row, old, new in _changed_predictions(matrix):

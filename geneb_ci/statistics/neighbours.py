@@ -31,7 +31,7 @@ EXACT = 1e-7
 
 
 class Resemblance(NamedTuple):
-    """Similarity to one other row: numbers of compared, near and equal cells.
+    """Similarity to one other row: numbers of compared, near and equal scores.
 
     Scores of 0, 1 and -1 are neither near nor equal: every model that solves a task has them.
     """
@@ -40,7 +40,7 @@ class Resemblance(NamedTuple):
     """Index of the other row in the table."""
     cells: int
     near_cells: int
-    equal: int
+    equal_cells: int
 
 
 def near_cells_of_copy(cells: int) -> float:
@@ -93,7 +93,7 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
 def near_copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
     near_counts, cell_counts = _near_counts(view), _cell_counts(view.table)
-    own_count = _count(view.row)
+    own_count = _present_count(view.row)
     similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in near_counts.items()
@@ -105,13 +105,13 @@ def near_copies(view: RowView) -> list[Resemblance]:
     return sorted(alike, key=lambda near: (-near.near_cells, near.number))
 
 
-def _count(row: Vector) -> int:
+def _present_count(row: Vector) -> int:
     return sum(map(eq, row, row))  # a NaN alone differs from itself
 
 
 @functools.lru_cache(maxsize=4)
 def _cell_counts(table: ScoreTable) -> list[int]:
-    return list(map(_count, table.vectors))
+    return list(map(_present_count, table.vectors))
 
 
 def is_near_copy(view: RowView, number: int) -> bool:
@@ -127,7 +127,7 @@ def is_near_copy(view: RowView, number: int) -> bool:
 def _resemblance(row: Vector, number: int, other_row: Vector, near_cells: int) -> Resemblance:
     if near_cells < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near_cells, 0)
-    cells = _count(tuple(map(add, row, other_row)))
+    cells = _present_count(tuple(map(add, row, other_row)))
     equal = sum(x == y and x not in WHOLE for x, y in zip(row, other_row, strict=True))
     return Resemblance(number, cells, near_cells, equal)
 

@@ -1,16 +1,16 @@
 """Two models on the same test sequences: differences with the errors of pairs.
 
 Where the predictions of both are known, the covariance of their scores is computed instead of being
-left out, which narrows the interval of a difference. Within each class the rows are taken as drawn
+left out, which narrows the interval of a difference. The sequences of a class are taken as drawn
 independently; class sizes are fixed. The delta method is exact to first order:
 
-    psi(row) = dMCC / d(count of the row's true class and predicted class), mean over the fits
+    psi(x)   = dMCC / d(count of the true and predicted class of sequence x), mean over the fits
     V_a      = sum over classes of n_c Var_c(psi_a)
     C_ab     = sum over classes of n_c Cov_c(psi_a, psi_b)
 
 For two classes and one fit that is V = g1^2 a (1 - a) / n1 + g0^2 b (1 - b) / n0 of recalls a and
-b, and C = sum of g_ac g_bc (p_ab,c - p_ac p_bc) / n_c. A class whose rows all have the same
-prediction has variance 0 there: its shares are then (k + 1/2) / (n + K/2), in V alone.
+b, and C = sum of g_ac g_bc (p_ab,c - p_ac p_bc) / n_c. A class whose sequences all have
+the same prediction has variance 0 there: its shares are then (k + 1/2) / (n + K/2), in V alone.
 """
 
 import math
@@ -30,7 +30,7 @@ Reals = npt.NDArray[np.float64]
 
 
 class DiscordantCounts(NamedTuple):
-    """Number of test rows that only one of two models predicts correctly, in one fit of each."""
+    """Numbers of test sequences that only one of two models predicts right, in one fit of each."""
 
     only_a: int
     only_b: int
@@ -74,7 +74,7 @@ class PairedDifference(NamedTuple):
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Return the exact two-sided p-value of McNemar's test; 1 where no row is discordant."""
+    """Return the exact two-sided p-value of McNemar's test; 1 without a discordant sequence."""
     total = only_a + only_b
     if total == 0:
         return 1.0
@@ -86,8 +86,8 @@ def mcnemar(only_a: int, only_b: int) -> float:
 def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
     """Return the comparison of two models on one task.
 
-    `truth` are the classes of the test rows, (n,); `a` and `b` are the predictions of the models,
-    (fits, n). All are codes from 0 to `classes` - 1. Raises ValueError for other shapes.
+    `truth` are the classes of the test sequences, (n,); `a` and `b` are the predictions of the
+    models, (fits, n). All are codes from 0 to `classes` - 1. Raises ValueError for other shapes.
     """
     if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != truth.shape or not truth.size:  # noqa: PLR2004
         message = (
@@ -95,15 +95,15 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
             "expected (fits, n) twice, and (n,) with n > 0"
         )
         raise ValueError(message)
-    mcc_a, psi_a, floor_a = _influence(truth, a, classes)
-    mcc_b, psi_b, floor_b = _influence(truth, b, classes)
-    rows_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
+    mcc_a, psi_a, added_variance_a = _influence(truth, a, classes)
+    mcc_b, psi_b, added_variance_b = _influence(truth, b, classes)
+    indices_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     right_a, right_b = a == truth, b == truth
     return PairedCell(
         difference=mcc_a - mcc_b,
-        variance_a=_covariance(psi_a, psi_a, rows_by_class) + floor_a,
-        variance_b=_covariance(psi_b, psi_b, rows_by_class) + floor_b,
-        covariance=_covariance(psi_a, psi_b, rows_by_class),
+        variance_a=_covariance(psi_a, psi_a, indices_by_class) + added_variance_a,
+        variance_b=_covariance(psi_b, psi_b, indices_by_class) + added_variance_b,
+        covariance=_covariance(psi_a, psi_b, indices_by_class),
         discordant=tuple(
             DiscordantCounts(int((fit_a & ~fit_b).sum()), int((fit_b & ~fit_a).sum()))
             for fit_a, fit_b in zip(right_a, right_b, strict=True)
@@ -118,12 +118,12 @@ def paired_matrix(truth: Codes, predictions_by_model: Sequence[Codes], classes: 
     codes from 0 to `classes` - 1. The covariance of two models does not depend on the others.
     """
     influences = [_influence(truth, predictions, classes) for predictions in predictions_by_model]
-    rows_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
+    indices_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     matrix = np.zeros((len(influences), len(influences)))
-    for i, (_, psi, floor) in enumerate(influences):
+    for i, (_, psi, added_variance) in enumerate(influences):
         for j in range(i):
-            matrix[i, j] = matrix[j, i] = _covariance(psi, influences[j][1], rows_by_class)
-        matrix[i, i] = _covariance(psi, psi, rows_by_class) + floor
+            matrix[i, j] = matrix[j, i] = _covariance(psi, influences[j][1], indices_by_class)
+        matrix[i, i] = _covariance(psi, psi, indices_by_class) + added_variance
     return matrix
 
 
@@ -168,9 +168,9 @@ def _probability(difference: float, se: float) -> float:
 
 
 def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
-    """Return the mean MCC over the fits, the influences of the rows (n,), and a variance to add.
+    """Return the mean MCC over the fits, the influences of sequences (n,), and a variance to add.
 
-    The added variance is that of classes in which all rows have the same prediction.
+    The added variance is that of classes whose sequences all have the same prediction.
     """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     mccs, psi = [], np.zeros(len(truth))
@@ -179,7 +179,7 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
         mccs.append(scores_of_matrix(counts.tolist()).mcc)
-        is_constant = (counts > 0).sum(axis=1) == 1  # all rows of a class have one prediction
+        is_constant = (counts > 0).sum(axis=1) == 1  # all sequences of a class have one prediction
         smoothed_counts = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
         matrix = np.where(is_constant[:, None], smoothed_counts, counts)
         gradient = _gradient(matrix)
@@ -191,7 +191,7 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         variance = sizes * (shares * (gradient - mean) ** 2).sum(axis=1)
         spreads += np.where(is_constant, np.sqrt(variance), 0.0)
     count = len(predictions_by_fit)
-    # Fits of one model err on the same rows; taken as always the same, which is the widest case.
+    # Fits of one model err on similar sequences; taken as the same ones, which is the widest case.
     return math.fsum(mccs) / count, psi / count, float(((spreads / count) ** 2).sum())
 
 
@@ -209,9 +209,11 @@ def _gradient(matrix: Reals) -> Reals:
     return gradient
 
 
-def _covariance(first: Reals, second: Reals, rows_by_class: list[npt.NDArray[np.int64]]) -> float:
+def _covariance(
+    first: Reals, second: Reals, indices_by_class: list[npt.NDArray[np.int64]]
+) -> float:
     return math.fsum(
         float(((first[rows] - first[rows].mean()) * (second[rows] - second[rows].mean())).sum())
-        for rows in rows_by_class
+        for rows in indices_by_class
         if len(rows)
     )

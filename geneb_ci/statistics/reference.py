@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from geneb_ci.common import shipped
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.submission.peers import PeerRow, RowWithoutFile, cell_name
+from geneb_ci.submission.peers import PeerRow, RowWithoutFile, score_name
 from reference_harness.formats.benchmark import Benchmark
 
 Vector = tuple[float, ...]
@@ -36,29 +36,31 @@ class ScoreTable:
     """Slice of each regime in a vector."""
 
 
-def cell_names(benchmark: Benchmark) -> list[str]:
+def primary_score_names(benchmark: Benchmark) -> list[str]:
     """Return the name of the primary metric of each cell, in the order of a `Vector`."""
     metric = benchmark.primary_metric
-    return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
+    return [score_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
 def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> ScoreTable:
     """Return the table of the rows' scores for a benchmark."""
-    cells = cell_names(benchmark)
+    names = primary_score_names(benchmark)
     positions: dict[int, list[int | None]] = {}
     model_ids: list[str] = []
     vectors: list[Vector] = []
     index: dict[Path, int] = {}
     for row in rows:
-        if id(row.cells) not in positions:  # rows share their tuple of names
-            position_of = {cell: position for position, cell in enumerate(row.cells)}
-            positions[id(row.cells)] = [position_of.get(cell) for cell in cells]
+        if id(row.score_names) not in positions:  # rows share their tuple of names
+            position_of = {name: position for position, name in enumerate(row.score_names)}
+            positions[id(row.score_names)] = [position_of.get(name) for name in names]
         index[row.path] = len(model_ids)
         model_ids.append(row.path.stem)
-        numbers = [math.nan if p is None else row.scores[p] for p in positions[id(row.cells)]]
+        numbers = [math.nan if p is None else row.scores[p] for p in positions[id(row.score_names)]]
         vectors.append(vector(numbers))
-    size = len(benchmark.task_ids)
-    regimes = tuple(slice(k * size, (k + 1) * size) for k in range(len(benchmark.regimes)))
+    task_count = len(benchmark.task_ids)
+    regimes = tuple(
+        slice(k * task_count, (k + 1) * task_count) for k in range(len(benchmark.regimes))
+    )
     return ScoreTable(tuple(model_ids), tuple(vectors), index, regimes)
 
 
@@ -79,12 +81,12 @@ def dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
     """Return the Gram matrix of the rows, with `ridge` added on the diagonal."""
-    table = [[0.0] * len(rows) for _ in rows]
+    products = [[0.0] * len(rows) for _ in rows]
     for i, row in enumerate(rows):
         for k in range(i):
-            table[i][k] = table[k][i] = dot(row, rows[k])
-        table[i][i] = dot(row, row) + ridge
-    return table
+            products[i][k] = products[k][i] = dot(row, rows[k])
+        products[i][i] = dot(row, row) + ridge
+    return products
 
 
 def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -137,7 +139,7 @@ POOLING = 20
 NORMAL_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 # The same for the mean between the BULK quantiles:
 # 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
-_BULK = 1.0735
+_NORMAL_BULK_MEAN = 1.0735
 
 
 class Centre(NamedTuple):
@@ -190,7 +192,9 @@ class Reference:
         numbers = self.sorted_sizes[cell]
         own_size = None if excluded is None else self.sizes[excluded][cell]
         return _shrunk(
-            _central_mean(numbers, own_size) / _BULK, self.pooled_scales[regime], len(numbers)
+            _central_mean(numbers, own_size) / _NORMAL_BULK_MEAN,
+            self.pooled_scales[regime],
+            len(numbers),
         )
 
     def scales(self, excluded: int | None) -> list[float]:
@@ -220,9 +224,9 @@ def reference_of(table: ScoreTable) -> Reference | None:
     centre, mads = _centre(rows)
     clipped = [centre.clipped(row) for row in rows]
     identity = _identity(rows, table.regimes)
-    fitted = _known_fit(identity, clipped, table.regimes)
+    fitted = _shipped_fit(identity, clipped, table.regimes)
     if fitted is None:
-        fitted = _fitted(rows, centre, mads, clipped, table.regimes)
+        fitted = _computed_fit(rows, centre, mads, clipped, table.regimes)
     fit_scales, fit, sizes, pooled_scales = fitted
     sorted_sizes = [sorted(column) for column in zip(*sizes, strict=True)]
     return Reference(
@@ -234,13 +238,14 @@ Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
 """`fit_scales`, fit, `sizes` and `pooled_scales` of a `Reference`."""
 
 
-def _fitted(
+def _computed_fit(
     rows: list[Vector],
     centre: Centre,
     mads: list[float],
     clipped: list[list[float]],
     regimes: tuple[slice, ...],
 ) -> Fitted:
+    """Return a fit with scales from the residuals of a first fit, in which scales are equal."""
     fit_scales: list[float] = []
     for regime in regimes:
         fit_scales += [FIRST_SCALE * median(mads[regime])] * (regime.stop - regime.start)
@@ -257,7 +262,7 @@ def fit_text(table: ScoreTable) -> str:
     rows = list(table.vectors)
     centre, mads = _centre(rows)
     clipped = [centre.clipped(row) for row in rows]
-    fitted = _fitted(rows, centre, mads, clipped, table.regimes)
+    fitted = _computed_fit(rows, centre, mads, clipped, table.regimes)
     return shipped.fit_text(_identity(rows, table.regimes), _fit_bytes(fitted))
 
 
@@ -275,13 +280,13 @@ def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
 
 
-def _known_fit(
+def _shipped_fit(
     identity: str, clipped: list[list[float]], regimes: tuple[slice, ...]
 ) -> Fitted | None:
     """Return the fit that ships with the package for these rows; None where it ships none."""
     height, width = len(clipped), len(clipped[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
-    arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
+    arrays = shipped.shipped_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
         return None
     (fit_scales,), inverted, products, (leverage,), sizes, (pooled_scales,) = arrays
@@ -298,15 +303,18 @@ def _known_fit(
 
 
 def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
-    usual, mads = [], []
+    """Return the centre of complete rows, and the robust standard deviation of each cell."""
+    medians, mads = [], []
     for column in zip(*rows, strict=True):
         middle = median(column)
-        usual.append(middle)
+        medians.append(middle)
         mads.append(max(SCALE_FLOOR, NORMAL_MAD * median([abs(x - middle) for x in column])))
-    return Centre(usual, [CLIP * m for m in mads]), mads
+    return Centre(medians, [CLIP * m for m in mads]), mads
 
 
 class _Fit(NamedTuple):
+    """The members of the same names of a `Reference`."""
+
     standardised: list[list[float]]
     columns: list[tuple[float, ...]]
     inverse: list[list[float]]
@@ -359,11 +367,16 @@ def _residuals(
 def _scales(
     residuals: list[list[float]], regimes: tuple[slice, ...], rounds: int
 ) -> tuple[list[float], list[list[float]], tuple[float, ...]]:
-    """Return the scales of cells, absolute residuals over each row's spread, scales of regimes."""
+    """Return the scales of cells, the absolute residuals over row spreads, and scales of regimes.
+
+    Scales are computed `rounds` times; before each repetition, residuals are divided by the spread
+    of their row in units of the scales.
+    """
     sizes = [[abs(x) for x in row] for row in residuals]
     for rounds_left in range(rounds, 0, -1):
         own_scales = [
-            _central_mean(sorted(column), None) / _BULK for column in zip(*sizes, strict=True)
+            _central_mean(sorted(column), None) / _NORMAL_BULK_MEAN
+            for column in zip(*sizes, strict=True)
         ]
         pooled_scales = tuple(median(own_scales[part]) for part in regimes)
         scales = [

@@ -15,9 +15,10 @@ Codes = npt.NDArray[np.integer]
 Reals = npt.NDArray[np.float64]
 SEED = 20_260_101
 """Seed of the draws, so that the same comparison gives the same interval."""
-CELLS_MAX = 4_000_000
+COUNTS_MAX = 4_000_000
 """Maximum number of counts drawn at once; they take 32 MB."""
 TAILS = (0.025, 0.975)
+"""Probabilities of the quantiles that bound an interval."""
 
 
 class Interval(NamedTuple):
@@ -30,10 +31,10 @@ class Interval(NamedTuple):
     """Share of the resamples in which the first model is higher; equal scores count half."""
 
 
-def interval_of(draws: Reals) -> Interval:
+def interval_of(differences: Reals) -> Interval:
     """Return the interval of (n,) resampled differences."""
-    low, high = np.quantile(draws, TAILS)
-    probability = float((draws > 0).mean() + (draws == 0).mean() / 2)
+    low, high = np.quantile(differences, TAILS)
+    probability = float((differences > 0).mean() + (differences == 0).mean() / 2)
     return Interval(float(low), float(high), probability)
 
 
@@ -49,7 +50,7 @@ def resampled_task(
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
     shares, blocks = counts / counts.sum(), []
-    block_size = max(1, CELLS_MAX // len(counts))
+    block_size = max(1, COUNTS_MAX // len(counts))
     for start in range(0, resamples, block_size):
         size = min(block_size, resamples - start)
         group_counts = generator.multinomial(len(truth), shares, size=size).astype(np.float64)
@@ -63,9 +64,9 @@ def resampled_task(
 
 def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
     """Return (resamples,) MCC; `group_counts` (resamples, groups) is how often each is drawn."""
-    cells = np.zeros((len(truth), classes * classes))
-    cells[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
-    matrix = (group_counts @ cells).reshape(-1, classes, classes)
+    class_pairs = np.zeros((len(truth), classes * classes))
+    class_pairs[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
+    matrix = (group_counts @ class_pairs).reshape(-1, classes, classes)
     total, true_counts, predicted_counts = matrix.sum((1, 2)), matrix.sum(2), matrix.sum(1)
     correct = np.trace(matrix, axis1=1, axis2=2)
     spread = (total**2 - (true_counts**2).sum(1)) * (total**2 - (predicted_counts**2).sum(1))
@@ -74,9 +75,9 @@ def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> R
     return mcc
 
 
-def weighted_sum(draws: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
-    """Return (resamples,) sums over tasks, each task times its weight."""
-    total: Reals = np.sum([weight * draws[task] for task, weight in weights.items()], axis=0)
+def weighted_sum(differences: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
+    """Return (resamples,) sums of the tasks' differences, each times the weight of its task."""
+    total: Reals = np.sum([weight * differences[task] for task, weight in weights.items()], axis=0)
     return total
 
 

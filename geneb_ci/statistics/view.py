@@ -272,7 +272,7 @@ ABOVE_MAX = 1
 """Maximum number of other rows above a leader, so that no single row of the folder ends a lead."""
 _MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 
-Parts = tuple[tuple[str, tuple[int, ...]], ...]
+CategoryCells = tuple[tuple[str, tuple[int, ...]], ...]
 """Each category with the indices of its cells in a vector."""
 
 
@@ -370,7 +370,7 @@ def led_categories(view: RowView) -> list[LedCategory]:
     return sorted(leads, key=lambda lead: -lead.size)
 
 
-def _count_above(view: RowView, categories: Parts, category: int, mean: float) -> int:
+def _count_above(view: RowView, categories: CategoryCells, category: int, mean: float) -> int:
     """Return how many other rows have at least this mean in a category."""
     by_row, ranked = _ranked_means(view.table, categories)[category]
     count = len(ranked) - bisect.bisect_left(ranked, mean)
@@ -378,7 +378,9 @@ def _count_above(view: RowView, categories: Parts, category: int, mean: float) -
 
 
 @functools.lru_cache(maxsize=4)
-def _ranked_means(table: ScoreTable, categories: Parts) -> list[tuple[list[float], list[float]]]:
+def _ranked_means(
+    table: ScoreTable, categories: CategoryCells
+) -> list[tuple[list[float], list[float]]]:
     """Return, for each category, the means of all rows in table order, and sorted without NaN."""
     ranked = []
     for _, cells in categories:
@@ -394,7 +396,9 @@ def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(cells, key=lambda cell: -distance[cell]))
 
 
-def _category_cells(categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]) -> Parts:
+def _category_cells(
+    categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]
+) -> CategoryCells:
     return tuple((name, tuple(index_of[task] for task in ids)) for name, ids in categories.items())
 
 
@@ -402,12 +406,12 @@ def _mean(row: Vector, cells: Sequence[int]) -> float:
     return math.fsum(row[cell] for cell in cells) / len(cells)
 
 
-def _means(row: Vector, categories: Parts) -> list[float]:
+def _means(row: Vector, categories: CategoryCells) -> list[float]:
     return [_mean(row, cells) for _, cells in categories]
 
 
 @functools.lru_cache(maxsize=4)
-def _category_means(table: ScoreTable, categories: Parts) -> _CategoryMeans | None:
+def _category_means(table: ScoreTable, categories: CategoryCells) -> _CategoryMeans | None:
     """Return the category means of a table; None if fewer than `ROWS_MIN` rows are complete."""
     means = {i: _means(row, categories) for i, row in enumerate(table.vectors)}
     complete = {i: row for i, row in means.items() if not any(map(math.isnan, row))}

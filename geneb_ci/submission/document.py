@@ -54,14 +54,16 @@ def quick_value(text: str) -> Any:
     return value if members.is_within_limits else UNUSABLE
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _checked_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object. Raises _Doubtful for a repeated or a long key."""
     members = dict(pairs)
     if len(members) != len(pairs) or any(len(key) > KEY_CHARS_MAX for key in members):
         raise _Doubtful
     return members
 
 
-def _float(token: str) -> float:
+def _checked_float(token: str) -> float:
+    """Return a number. Raises _Doubtful if it is long or no double represents it."""
     number = float(token)
     if len(token) > NUMBER_CHARS_MAX or number in _INFINITE:
         raise _Doubtful
@@ -72,7 +74,8 @@ def _float(token: str) -> float:
     return number
 
 
-def _int(token: str) -> int:
+def _checked_int(token: str) -> int:
+    """Return an integer. Raises _Doubtful for a long one."""
     if len(token) > NUMBER_CHARS_MAX:
         raise _Doubtful
     return int(token)
@@ -84,7 +87,10 @@ def _refuse_constant(_: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_refuse_constant
+    object_pairs_hook=_checked_members,
+    parse_float=_checked_float,
+    parse_int=_checked_int,
+    parse_constant=_refuse_constant,
 )
 """Checks each object and each number, which makes it three times as slow as `_PLAIN`."""
 _PLAIN = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -109,7 +115,7 @@ _CHARACTER_CLASSES = "".join(map(_character_class, range(256))).encode()
 
 
 class _Members(NamedTuple):
-    """Names, numbers and size of a value, with everything nested in it."""
+    """The member names and the floats of a value and of everything nested in it."""
 
     names: list[str]
     """Names of the members of all objects."""
@@ -119,7 +125,7 @@ class _Members(NamedTuple):
 
     @classmethod
     def of(cls, value: Any) -> "_Members":
-        """Return names, numbers and size of a value, down to `DEPTH_MAX` levels."""
+        """Return the names and floats of a value; incomplete above the limits."""
         level, value_count, number_count = [value], 1, 0
         names: list[str] = []
         floats = [value] if type(value) is float else []
@@ -167,7 +173,7 @@ def _is_plain(classes: bytes, members: _Members) -> bool:
     )
 
 
-_skip = json.JSONDecoder().raw_decode
+_value_and_end = json.JSONDecoder().raw_decode
 """Function that parses the value at an offset, and returns it with the offset of its end."""
 
 
@@ -178,17 +184,17 @@ def locate(text: str, path: KeyPath) -> Span | None:
     """
     start = after_blank(text, 0)
     if not path:
-        return Span(-1, start, _skip(text, start)[1])
+        return Span(-1, start, _value_and_end(text, start)[1])
     span = Span(-1, start, len(text))
     for step in path:
-        member = _step(text, span.start, step)
+        member = _member_span(text, span.start, step)
         if member is None:
             return None
         span = member
     return span
 
 
-def _step(text: str, start: int, step: str | int) -> Span | None:
+def _member_span(text: str, start: int, step: str | int) -> Span | None:
     """Return the position of a member of the object or array that begins at `start`, or None."""
     closing = {"{": "}", "[": "]"}.get(text[start])
     if closing is None or (closing == "}") != isinstance(step, str):
@@ -199,7 +205,7 @@ def _step(text: str, start: int, step: str | int) -> Span | None:
         if closing == "}":
             key_at = offset
             key, offset = member_key(text, offset)
-        end = _skip(text, offset)[1]
+        end = _value_and_end(text, offset)[1]
         if step == (key if closing == "}" else number):
             return Span(key_at, offset, end)
         number += 1
@@ -234,17 +240,17 @@ class Document:
         """Return the position of a member; None if there is no such member."""
         if self.known_spans is not None:
             return self.known_spans.get(path)
-        if len(self._located) < LOCATED_MAX:
-            self._located.append(path)
+        if len(self._located_paths) < LOCATED_MAX:
+            self._located_paths.append(path)
             return locate(self.text, path)
-        return self._scanned.get(path)
+        return self._scanned_spans.get(path)
 
     @functools.cached_property
-    def _located(self) -> list[KeyPath]:
+    def _located_paths(self) -> list[KeyPath]:
         return []
 
     @functools.cached_property
-    def _scanned(self) -> dict[KeyPath, Span]:
+    def _scanned_spans(self) -> dict[KeyPath, Span]:
         return scan(self.text).spans
 
     @functools.cached_property
@@ -303,7 +309,8 @@ def read_document(
 ) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
-    Raises NothingChecked if the file cannot be opened.
+    `name` is its name in messages, by default `path`; `spans` is as in `parse_document`. Raises
+    NothingChecked if the file cannot be opened.
     """
     display_name = str(path) if name is None else name
     return parse_document(read_bytes(path), located(path), display_name, spans=spans)
@@ -354,7 +361,7 @@ def upgraded(document: Document, entry: dict[str, Any]) -> str | None:
 
 
 def downgraded(document: Document) -> str | None:
-    """Return the text from which `upgraded` made this document; None if it did not make it."""
+    """Return the text from which `upgraded` made this document; None for any other document."""
     value, text = document.value, document.text
     if not isinstance(value, dict) or ENTRY_MEMBER not in value or document.faults:
         return None

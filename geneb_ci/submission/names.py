@@ -22,12 +22,13 @@ MARKS_MAX = 2
 """Maximum number of combining marks on a letter: Vietnamese and pointed Hebrew have two."""
 PASSES_MAX = 8
 """Maximum number of passes of mapping; characters of the table need fewer."""
-_MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
+_STACKED_MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
 _ASCII_PROTOTYPES = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
 """The ASCII part of the table, so that the table need not be read for ASCII names."""
-_MARK = "\u200e"  # the package's table has it around letters that are written from right to left
+# The package's table has it around letters that are written from right to left.
+_DIRECTION_MARK = "\u200e"
 _COMMON = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 _PACKAGE = "confusable_homoglyphs"
@@ -63,15 +64,15 @@ def has_stacked_marks(name: str) -> bool:
     """Whether over `MARKS_MAX` combining marks are in a row in the first `NAME_MAX` characters."""
     decomposed = unicodedata.normalize("NFD", name[:NAME_MAX])
     return (
-        _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
+        _STACKED_MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
         is not None
     )
 
 
 def scripts(name: str) -> set[str]:
-    """Return the scripts of a name, without those that East Asian names combine with Latin.
+    """Return the scripts of the first `NAME_MAX` characters of a name; none for ASCII.
 
-    Only the first `NAME_MAX` characters are considered.
+    Those that East Asian names combine with Latin are left out, and so are common characters.
     """
     name = name[:NAME_MAX]
     if name.isascii():
@@ -88,7 +89,9 @@ def _prototypes() -> dict[str, str]:
 
     confusables = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     lookalikes_of = {
-        key.strip(_MARK): [lookalike["c"].strip(_MARK) for lookalike in confusables[key]]
+        key.strip(_DIRECTION_MARK): [
+            lookalike["c"].strip(_DIRECTION_MARK) for lookalike in confusables[key]
+        ]
         for key in confusables
     }
     return {
@@ -131,11 +134,12 @@ class Card:
     text: str
     fields: tuple[CardField, ...]
     fault: Fault | None = None
+    """Why the card cannot be read; None for a readable card."""
 
     def field_named(self, *words: str) -> CardField | None:
-        """Return the first field whose name contains the first word, else the next; None without.
+        """Return the first field whose name contains a word; the words are tried in order.
 
-        Letter case of the name is ignored.
+        Letter case of the name is ignored. None if no name contains any of the words.
         """
         for word in words:
             for field in self.fields:

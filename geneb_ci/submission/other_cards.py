@@ -67,8 +67,8 @@ def facts_of(card: Card) -> CardFacts:
     weights_text = weights_field.value if weights_field else ""
     return CardFacts(
         title.group(1).strip(" \t#") if title else "",
-        _statement(weights_text),
-        _statement(training_field.value if training_field else ""),
+        _plain_statement(weights_text),
+        _plain_statement(training_field.value if training_field else ""),
         links_in(weights_text),
         repositories_in(weights_text),
         frozenset(_DIGEST.findall(weights_text)),
@@ -76,7 +76,7 @@ def facts_of(card: Card) -> CardFacts:
     )
 
 
-def _statement(statement: str) -> str:
+def _plain_statement(statement: str) -> str:
     """Return a statement without markup, in lower case; "" if it is shorter than `TEXT_MIN`."""
     plain = " ".join(re.sub(r"[`*_<>]", "", statement).casefold().split())
     return plain if len(plain) >= TEXT_MIN else ""
@@ -101,7 +101,9 @@ class RowFacts(NamedTuple):
 
     links: frozenset[str]
     repositories: frozenset[str]
+    """Repositories of the Hub, in lower case."""
     training: str
+    """The statement about the training data, in lower case; "" without one."""
 
     def has_same_weights(self, other_row: "RowFacts") -> bool:
         """Whether two rows refer to the same weights."""
@@ -110,7 +112,7 @@ class RowFacts(NamedTuple):
 
 def row_facts(document: Any) -> RowFacts:
     """Return the facts by which a submission identifies its model; missing ones are empty."""
-    meta, model = _table(document, "meta"), _table(_table(document, "run"), "model")
+    meta, model = _object_at(document, "meta"), _object_at(_object_at(document, "run"), "model")
     url, location = meta.get("url"), model.get("location")
     links = links_in(url) if isinstance(url, str) else frozenset[str]()
     repositories = repositories_in(url) if isinstance(url, str) else frozenset[str]()
@@ -120,7 +122,7 @@ def row_facts(document: Any) -> RowFacts:
     return RowFacts(links, repositories, training.casefold() if isinstance(training, str) else "")
 
 
-def _table(members: Any, key: str) -> Mapping[str, Any]:
+def _object_at(members: Any, key: str) -> Mapping[str, Any]:
     member = members.get(key) if isinstance(members, Mapping) else None
     return member if isinstance(member, Mapping) else {}
 
@@ -129,8 +131,8 @@ def _table(members: Any, key: str) -> Mapping[str, Any]:
 class OtherCards:
     """The cards and rows of a board, which are read on demand."""
 
-    cards: Path | None = None
-    rows: Path | None = None
+    cards_folder: Path | None = None
+    rows_folder: Path | None = None
 
     _facts_by_path: dict[Path, CardFacts | None] = field(
         default_factory=dict, compare=False, repr=False
@@ -138,7 +140,9 @@ class OtherCards:
 
     @functools.cached_property
     def _paths(self) -> tuple[Path, ...]:
-        return tuple(sorted(self.cards.glob("*.md"), key=BY_PARTS)) if self.cards else ()
+        return (
+            tuple(sorted(self.cards_folder.glob("*.md"), key=BY_PARTS)) if self.cards_folder else ()
+        )
 
     def cards_except(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
         """Yield model id and card facts of each model except `model_id` whose card can be read."""
@@ -146,23 +150,25 @@ class OtherCards:
             if path.stem == model_id:
                 continue
             if path not in self._facts_by_path:
-                self._facts_by_path[path] = _read(path)
+                self._facts_by_path[path] = _read_facts(path)
             facts = self._facts_by_path[path]
             if facts is not None:
                 yield path.stem, facts
 
     def row(self, model_id: str) -> RowFacts:
         """Return the facts by which a row identifies its model; empty if it cannot be read."""
-        if self.rows is None:
+        if self.rows_folder is None:
             return row_facts(None)
         try:
-            raw = read_regular(self.rows / f"{model_id}.json", SUBMISSION_BYTES_MAX, links=False)
+            raw = read_regular(
+                self.rows_folder / f"{model_id}.json", SUBMISSION_BYTES_MAX, links=False
+            )
             return row_facts(read_json(raw))
         except (NotReadable, ValueError):
             return row_facts(None)
 
 
-def _read(path: Path) -> CardFacts | None:
+def _read_facts(path: Path) -> CardFacts | None:
     try:
         card = parse_card(read_regular(path, SUBMISSION_BYTES_MAX, links=False), path.name)
     except NotReadable:

@@ -33,20 +33,20 @@ def normal_form(model_id: str) -> str:
 
 def results_digest(results: Any) -> str | None:
     """Return the digest of all scores, independent of the order of keys; None without scores."""
-    cell_names, scores = named_scores(results)
-    return _digest(cell_names, scores) if scores else None
+    score_names, scores = named_scores(results)
+    return _digest(score_names, scores) if scores else None
 
 
-def _digest(cell_names: tuple[str, ...], scores: "array.array[float]") -> str:
-    digest = _digest_of_names(cell_names).copy()
+def _digest(score_names: tuple[str, ...], scores: "array.array[float]") -> str:
+    digest = _digest_of_names(score_names).copy()
     digest.update(struct.pack(f"<{len(scores)}d", *scores))  # little-endian on every machine
     return digest.hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
-def _digest_of_names(cell_names: tuple[str, ...]) -> "hashlib._Hash":
+def _digest_of_names(score_names: tuple[str, ...]) -> "hashlib._Hash":
     """Return the hash of names, which is continued with the scores; most rows have equal names."""
-    return hashlib.sha256("\0".join(cell_names).encode())
+    return hashlib.sha256("\0".join(score_names).encode())
 
 
 def named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
@@ -77,7 +77,7 @@ def _sorted_names(
     cells = ((regime, task) for regime, *tasks in regimes for task in tasks)
     keys = [(*cell, name) for cell, names in zip(cells, metrics, strict=True) for name in names]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return tuple(cell_name(*keys[index]) for index in order), itemgetter(*order)
+    return tuple(score_name(*keys[index]) for index in order), itemgetter(*order)
 
 
 def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
@@ -90,7 +90,7 @@ def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
             scores = tasks[task] if isinstance(tasks[task], dict) else {}
             for metric in sorted(scores):
                 if type(scores[metric]) in {int, float}:
-                    names.append(cell_name(regime, task, metric))
+                    names.append(score_name(regime, task, metric))
                     numbers.append(_double(scores[metric]))
     return tuple(names), array.array("d", numbers)
 
@@ -100,8 +100,8 @@ NameTuples = dict[tuple[str, ...], tuple[str, ...]]
 joined names, since a key of a contributor may contain the separator."""
 
 
-def cell_name(regime: str, task: str, metric: str) -> str:
-    """Return the name of one score."""
+def score_name(regime: str, task: str, metric: str) -> str:
+    """Return the name of one score: regime, task and metric, separated by NUL."""
     return f"{regime}\0{task}\0{metric}"
 
 
@@ -117,8 +117,8 @@ class PeerRow(NamedTuple):
     """The scores of one other row."""
 
     path: Path
-    cells: tuple[str, ...]
-    """Name of each score, as from `cell_name`."""
+    score_names: tuple[str, ...]
+    """Name of each score, as from `score_name`."""
     scores: "array.array[float]"
 
 
@@ -128,7 +128,7 @@ class RowWithoutFile(NamedTuple):
     model_id: str
     digest: str
     """Digest of the row's scores, as from `results_digest`."""
-    cells: tuple[str, ...]
+    score_names: tuple[str, ...]
     scores: "array.array[float]"
     display: str = ""
     """Display name of the model; "" if unknown."""
@@ -140,7 +140,7 @@ class RowWithoutFile(NamedTuple):
 
     def as_read(self, path: Path, *, keep_scores: bool) -> "ReadRow":
         """Return the row as if read from a file at `path`; with its scores if `keep_scores`."""
-        row = PeerRow(path, self.cells, self.scores) if keep_scores else None
+        row = PeerRow(path, self.score_names, self.scores) if keep_scores else None
         return ReadRow(
             path, self.model_id, self.digest, _skeleton_pairs(self.model_id, self.display), row
         )
@@ -158,6 +158,8 @@ class ReadRow(NamedTuple):
 
 
 class _RowIndexes(NamedTuple):
+    """All rows of a board, each read once, by file, by name and by digest of their scores."""
+
     paths: tuple[Path, ...]
     names_by_skeleton: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
@@ -218,19 +220,21 @@ class Peers:
 
     @functools.cached_property
     def _indexes(self) -> _RowIndexes:
-        """The rows, each read once."""
-        candidates = set(self._candidates)
+        """The rows, each read once; at most `ROWS_MAX` of them have scores."""
+        candidates = set(self._candidate_paths)
         if len(candidates) > ROWS_MAX:
-            candidates = set(sorted(self._candidates, key=random_sort_key)[:ROWS_MAX])
+            candidates = set(sorted(self._candidate_paths, key=random_sort_key)[:ROWS_MAX])
         shared_names: NameTuples = {}
         rows_read = [
             self._row(path, shared_names, keep_scores=path in candidates) for path in self.paths
         ]
-        replaced_ids = {read.model_id for read in rows_read if read.model_id}
+        file_ids = {read.model_id for read in rows_read if read.model_id}
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
                 row = (
-                    PeerRow(peer.path, peer.cells, peer.scores) if peer.path in candidates else None
+                    PeerRow(peer.path, peer.score_names, peer.scores)
+                    if peer.path in candidates
+                    else None
                 )
                 read = ReadRow(
                     peer.path, peer.model_id, peer.digest, _skeleton_pairs(peer.model_id, ""), row
@@ -239,7 +243,7 @@ class Peers:
                 read = self._row(peer, shared_names, keep_scores=peer in candidates)
             else:
                 continue
-            if read.model_id not in replaced_ids:
+            if read.model_id not in file_ids:
                 rows_read.append(read)
         if self.population:
             rows_read.sort(key=lambda read: (read.path.name, str(read.path)))
@@ -267,7 +271,7 @@ class Peers:
         return read_row(path, shared_names, keep_scores=keep_scores, raw=raw)
 
     @property
-    def _candidates(self) -> list[Path]:
+    def _candidate_paths(self) -> list[Path]:
         """The files of all rows, whose scores may be kept."""
         paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
@@ -287,7 +291,7 @@ def _skeleton_pairs(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
 
 
 def random_sort_key(path: Path) -> bytes:
-    """Return a pseudorandom sort key, so that names do not influence the selection."""
+    """Return a pseudorandom sort key, by which rows are selected whatever their names are."""
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -311,13 +315,13 @@ def read_row(
         )
     except (NothingChecked, ValueError):
         document = None
-    cell_names, scores = named_scores(member_at(document, "results"))
+    score_names, scores = named_scores(member_at(document, "results"))
     row = None
     if scores and keep_scores:
-        row = PeerRow(path, shared_names.setdefault(cell_names, cell_names), scores)
+        row = PeerRow(path, shared_names.setdefault(score_names, score_names), scores)
     model_id = text_at(document, "model_id")
     forms = _skeleton_pairs(model_id, text_at(document, "meta", "display"))
-    return ReadRow(path, model_id, _digest(cell_names, scores) if scores else "", forms, row)
+    return ReadRow(path, model_id, _digest(score_names, scores) if scores else "", forms, row)
 
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | RowWithoutFile] = ()) -> Peers:

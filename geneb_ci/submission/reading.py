@@ -49,7 +49,7 @@ def submission_files(
     refusals: list[NothingChecked] = []
     for argument in arguments:
         try:
-            files = sorted(_files(folder_by_root.get(argument, argument)), key=BY_PARTS)
+            files = sorted(_submission_files(folder_by_root.get(argument, argument)), key=BY_PARTS)
         except NothingChecked as error:
             refusals.append(error)
             continue
@@ -78,7 +78,8 @@ def _mode(path: Path, *, follow: bool) -> int | None:
         return None
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _submission_files(path: Path) -> Iterator[Path]:
+    """Yield a file itself, or the submissions of a folder; nothing for a path without either."""
     mode = _mode(path, follow=False)
     if mode is None:
         return
@@ -303,13 +304,13 @@ def too_large(size: int) -> Fault:
 def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     """Return the UTF-8 text of a file, whether it can be parsed, and faults of the encoding."""
     if not raw.strip():
-        return "", False, (_blank(raw),)
+        return "", False, (_empty_fault(raw),)
     if (disguise := disguise_of(raw)) is not None:
         return _disguised(raw, disguise)
     faults: tuple[Fault, ...] = ()
     bom_length = 0
     if raw.startswith(BOM):
-        faults = (_encoding("the file begins with a byte order mark", "EF BB BF", 0),)
+        faults = (_encoding_fault("the file begins with a byte order mark", "EF BB BF", 0),)
         bom_length = len(BOM)
     try:
         text = raw[bom_length:].decode("utf-8")
@@ -319,7 +320,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
         at_character = len(raw[bom_length:offset].decode("utf-8"))
         # The text is only used to compute line and column.
         text = raw[bom_length:].decode("utf-8", "replace")
-        return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, at_character))
+        return text, False, (*faults, _encoding_fault(f"{byte} is not UTF-8", byte, at_character))
     return text, True, faults
 
 
@@ -348,10 +349,10 @@ def sentence(fix: str) -> str:
     return f"{fix[:1].upper()}{fix[1:]}."
 
 
-def _blank(raw: bytes) -> Fault:
+def _empty_fault(raw: bytes) -> Fault:
     actual = f"{len(raw)} bytes, all whitespace"
     return Fault("empty-file", (), "the file is empty", actual, "a JSON object", at=0)
 
 
-def _encoding(message: str, actual: str, at: int) -> Fault:
+def _encoding_fault(message: str, actual: str, at: int) -> Fault:
     return Fault("wrong-encoding", (), message, actual, "UTF-8 without a byte order mark", at=at)

@@ -53,9 +53,9 @@ def model_meta(folder: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def described_by(model_meta: dict[str, Any]) -> dict[str, Any]:
-    """Return values for options of `geneb-ci new`, by option, from a parsed model_meta.json."""
-    full_name, params, url = (model_meta.get(key) for key in ("name", "n_parameters", "reference"))
+def options_from(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return values of options of `geneb-ci new`, by option, from a parsed model_meta.json."""
+    full_name, params, url = (meta.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(full_name, str) and full_name:
         model = full_name.rpartition("/")[2]

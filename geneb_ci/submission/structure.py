@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
-_METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
+_METRIC_MINIMA = {"MCC": -1, "Acc": 0, "F1": 0}
 """Minimum score of each metric."""
 _NUMBER_TYPES = {int, float}
-_LINES = {
+_TEXT_LIMITS = {
     "display": (1, DISPLAY_MAX),
     "url": (0, LINE_MAX),
     "training_data": (0, TEXT_MAX),
@@ -54,7 +54,7 @@ _LINES = {
     "submitted_by": (0, LINE_MAX),
 }
 """Minimum and maximum number of characters of each text field of the metadata."""
-_META = {*_LINES, "params", "zero_shot"}
+_META_KEYS = {*_TEXT_LIMITS, "params", "zero_shot"}
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
@@ -64,24 +64,24 @@ def fits_format_1_0(document: object) -> bool:
         isinstance(document, dict)
         and document.keys() in (_MEMBERS, _WITH_SCHEMA)
         and document["schema_version"] == "1.0"
-        and _is_line(document.get("$schema", ""), 0, LINE_MAX)
-        and _is_line(document["model_id"], 1, MODEL_ID_MAX)
+        and _is_text_of_length(document.get("$schema", ""), 0, LINE_MAX)
+        and _is_text_of_length(document["model_id"], 1, MODEL_ID_MAX)
         and _MODEL_ID.fullmatch(document["model_id"]) is not None
-        and _is_line(document["harness_version"], 1, LINE_MAX)
+        and _is_text_of_length(document["harness_version"], 1, LINE_MAX)
         and _is_meta(document["meta"])
         and _are_results(document["results"])
     )
 
 
-def _is_line(text: Any, minimum: int, maximum: int) -> bool:
+def _is_text_of_length(text: Any, minimum: int, maximum: int) -> bool:
     return isinstance(text, str) and minimum <= len(text) <= maximum
 
 
 def _is_meta(meta: Any) -> bool:
     return (
         isinstance(meta, dict)
-        and meta.keys() == _META
-        and all(_is_line(meta[name], *limits) for name, limits in _LINES.items())
+        and meta.keys() == _META_KEYS
+        and all(_is_text_of_length(meta[name], *limits) for name, limits in _TEXT_LIMITS.items())
         and type(meta["params"]) is int
         and 0 <= meta["params"] <= PARAMS_MAX
         and type(meta["zero_shot"]) is bool
@@ -94,10 +94,10 @@ def _are_results(results: Any) -> bool:
     for tasks in results.values():
         if not isinstance(tasks, dict):
             return False
-        cells, metrics = tasks.values(), _METRICS.keys()
+        cells, metrics = tasks.values(), _METRIC_MINIMA.keys()
         if not all(isinstance(cell, dict) and cell.keys() == metrics for cell in cells):
             return False
-        for metric, minimum in _METRICS.items():
+        for metric, minimum in _METRIC_MINIMA.items():
             scores = [cell[metric] for cell in cells]
             if not _NUMBER_TYPES.issuperset(map(type, scores)):
                 return False
@@ -224,7 +224,7 @@ def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return the faults; a single one replaces all faults that come from misnamed metrics.
+    """Return the faults, with a single one in place of all that come from misnamed metrics.
 
     Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
     `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
@@ -238,10 +238,10 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     if len(paths) < MISNAMED_MIN:
         return faults
     names = first_and_more([quoted(f.path[-1]) for f in _first_of_each_member(misnamed.values())])
-    cells = sum(table[0] == "results" for table in paths)
-    counts = [plural(cells, "cell")] if cells else []
-    if len(paths) > cells:
-        counts.append(f"the evidence of {plural(len(paths) - cells, 'cell')}")
+    cell_count = sum(table[0] == "results" for table in paths)
+    counts = [plural(cell_count, "cell")] if cell_count else []
+    if len(paths) > cell_count:
+        counts.append(f"the evidence of {plural(len(paths) - cell_count, 'cell')}")
     first_fault, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
     message, expected = f"{' and '.join(counts)} name their metrics {names}", ", ".join(_LONG_NAMES)
     joined_fault = dataclasses.replace(
@@ -406,14 +406,14 @@ def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
 
     model: Any = MODELS[version]
     for step in path:
-        model = _step(model, step)
+        model = _member_type(model, step)
         if model is None:
             return ()
     fields = getattr(model, "model_fields", {})  # a dictionary takes any key
     return tuple(field.alias or name for name, field in fields.items())
 
 
-def _step(model: Any, step: str | int) -> Any:  # a type annotation has no type
+def _member_type(model: Any, step: str | int) -> Any:  # a type annotation has no type
     """Return the type of a member of a model, or of the values of a dictionary or list."""
     annotation: Any = None
     if hasattr(model, "model_fields"):

@@ -306,8 +306,8 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     record_path = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
     assert err.decode() == (
         f"sign these bytes into {record_path}\n"
-        "  and copy the rerun embeddings, rerun.npz of the work folder, whose sha256 is "
-        f"{outcome.rerun_sha256}, to {record_path.with_suffix('')}.rows.npz\n"
+        "  and copy rerun.npz of the work folder, which has the rerun embeddings, to "
+        f"{record_path.with_suffix('')}.rows.npz; its sha256 is {outcome.rerun_sha256}\n"
     )
     record = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
     assert record.outcome == outcome

@@ -26,7 +26,13 @@ from geneb_ci.harness import process
 from geneb_ci.sandbox import levels, mounts
 from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
 from geneb_ci.sandbox.limits import MIB, Limits, advice
-from geneb_ci.sandbox.run import ESCAPE_NAMES, ExtractorSpec, SandboxRun, _weights_path, options
+from geneb_ci.sandbox.run import (
+    ESCAPE_NAMES,
+    ExtractorSpec,
+    SandboxRun,
+    _weights_path,
+    worker_options,
+)
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
@@ -183,7 +189,7 @@ def embedded(
         extra[_weights_path(spec.weights)] = spec.weights
     visible_path = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
     file = sandbox.scratch / "options.json"
-    file.write_bytes(options(spec, limits, visible_path))
+    file.write_bytes(worker_options(spec, limits, visible_path))
     try:
         with _caught() as log:
             values = worker.embed(read_options(file), list(sequences))

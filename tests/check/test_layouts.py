@@ -264,7 +264,7 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 
 
 SETTINGS = (
-    "settings are submissions, cards, extractors, benchmark, policy, audits, "
+    "name one of the settings submissions, cards, extractors, benchmark, policy, audits, "
     "select, ignore, repository, site, space; "
     "select and ignore are lists of strings, repository, site and space are https addresses, and "
     "all others are paths"

@@ -19,7 +19,7 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     honest.write_text(json.dumps({"results": {"full": {"a": {"Acc": 0.75, "MCC": 0.5}}}}))
     shapes: NameTuples = {}
     rows = [read_row(path, shapes, keep_scores=True).row for path in (hostile, honest)]
-    assert [row and len(row.cells) for row in rows] == [1, 2]
+    assert [row and len(row.score_names) for row in rows] == [1, 2]
 
 
 END_SECONDS = 60

@@ -142,8 +142,7 @@ def test_the_table_needs_no_beacon(capsys):
         "    3  1.000  1.000  1.000\n"
         "\n"
         "2 drawn tasks of 3: at least one of 2 fabricated tasks is found with probability 1.000; "
-        "with 1.000 "
-        "by the 2 that the commitment says\n"
+        "the 2 of the commitment find one with probability 1.000\n"
     )
 
 

@@ -47,7 +47,10 @@ def test_a_family_lists_its_rules(capsys):
 def test_a_file_is_not_a_name(capsys):
     path = min(SUBMISSIONS.glob("*.json"))
     assert main(["explain", str(path)]) == 2
-    assert f"fix: geneb-ci explain {path.stem}\n" in capsys.readouterr().err
+    assert (
+        f"fix: name the model of the file: geneb-ci explain {path.stem}\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_outside_a_repository_there_are_only_rules(tmp_path, monkeypatch, capsys):

@@ -42,7 +42,7 @@ SPECS = [
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
-    raw = run.options(spec, Limits(), str)
+    raw = run.worker_options(spec, Limits(), str)
     jsonschema.validate(
         json.loads(raw), json.loads((ROOT / "schemas/worker-options.schema.json").read_bytes())
     )

@@ -247,7 +247,7 @@ def test_without_a_name_for_commits_git_is_what_is_missing(tmp_path, monkeypatch
     err = capsys.readouterr().err
     assert "git var failed" in err
     assert not (tmp_path / "board").exists()
-    assert "fix: git config --global user.name NAME" in err
+    assert "fix: run `git config --global user.name NAME" in err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from geneb_ci.receipt.alteration_power import (
     mcc,
 )
 from geneb_ci.receipt.draw import STANDARD_COUNTS, TaskStrata, draw_shares, drawn_embeddings
-from geneb_ci.receipt.raise_bound import cells_of
+from geneb_ci.receipt.raise_bound import alterations_of_regime
 from geneb_ci.statistics.metrics import scores_of_matrix
 
 MATRIX = [[12, 4], [6, 9]]
@@ -30,9 +30,9 @@ def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
             scores_of_matrix(MATRIX).mcc - honest, abs=1e-12
         )
         expected = 0.5 * (a + b) / 21 + 0.25 * a / 12 + 0.25 * b / 9
-        assert alterations.hit[at] == pytest.approx(expected)
+        assert alterations.hit_probability[at] == pytest.approx(expected)
         at += 1
-    assert at == len(alterations.hit)
+    assert at == len(alterations.hit_probability)
 
 
 def test_the_mcc_of_an_empty_row_is_zero() -> None:
@@ -51,24 +51,24 @@ def test_the_bound_is_below_every_alteration_that_raises_so_far() -> None:
     matrices = {
         f"t{i}": [[[int(n) for n in draw.integers(5, 15, 2)] for _ in range(2)]] for i in range(4)
     }
-    cells = cells_of(matrices, {"a": ["t0", "t1", "t2"], "b": ["t3"]})
+    cells = alterations_of_regime(matrices, {"a": ["t0", "t1", "t2"], "b": ["t3"]})
     for raise_ in (0.01, 0.05, 0.2):
         bound = hit_lower_bound(cells, raise_)
         for _ in range(500):
-            picks = [draw.integers(len(cell.hit)) for cell in cells]
+            picks = [draw.integers(len(cell.hit_probability)) for cell in cells]
             gain = sum(c.weight * c.mcc_gain[k] for c, k in zip(cells, picks, strict=True))
-            hit = sum(c.weight * c.hit[k] for c, k in zip(cells, picks, strict=True))
+            hit = sum(c.weight * c.hit_probability[k] for c, k in zip(cells, picks, strict=True))
             assert gain < raise_ or hit >= bound * (1 - 1e-9)
 
 
 def test_what_no_alteration_reaches_is_found_with_certainty() -> None:
-    cells = cells_of({"t": [MATRIX]}, {"a": ["t"]})
+    cells = alterations_of_regime({"t": [MATRIX]}, {"a": ["t"]})
     assert math.isinf(hit_lower_bound(cells, 1.9))
     assert hit_probability_in_test(cells, 1.9, 1) == 1.0
 
 
 def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
-    cells = cells_of({"t": [[[400, 100], [90, 410]]]}, {"a": ["t"]})
+    cells = alterations_of_regime({"t": [[[400, 100], [90, 410]]]}, {"a": ["t"]})
     chances = [
         [hit_probability_in_test(cells, raise_, n) for n in (10, 100, 1000)]
         for raise_ in (0.005, 0.02)
@@ -79,7 +79,7 @@ def test_more_rows_find_more_and_larger_raises_are_found_more_often() -> None:
 
 def test_a_task_of_many_classes_can_be_raised_too_and_draws_find_it() -> None:
     matrix = [[40, 3, 7], [5, 30, 5], [2, 8, 50]]
-    cells = cells_of({"t": [matrix]}, {"a": ["t"]})
+    cells = alterations_of_regime({"t": [matrix]}, {"a": ["t"]})
     claimed = scores_of_matrix(matrix).mcc
     for altered in range(1, 30):
         honest = [[40, 3, 7], [5 + altered, 30 - altered, 5], [2, 8, 50]]

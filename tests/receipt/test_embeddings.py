@@ -14,7 +14,7 @@ from geneb_ci.receipt import embeddings
 from geneb_ci.receipt.embeddings import (
     EmbeddingsRefused,
     FileDigests,
-    read_embeddings,
+    verified_digests,
 )
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, receipt_root
 from reference_harness.formats.submission_terms import receipt_file
@@ -35,7 +35,7 @@ def _written(tmp_path: Path) -> ReceiptTask:
 
 def refusal(folder: Path, receipt_task: ReceiptTask) -> tuple[str, str]:
     with pytest.raises(EmbeddingsRefused) as error:
-        read_embeddings(receipt_file(folder, "task"), receipt_task, DIM)
+        verified_digests(receipt_file(folder, "task"), receipt_task, DIM)
     return error.value.step, str(error.value)
 
 
@@ -44,14 +44,14 @@ def test_a_file_of_the_harness_is_read(
     tmp_path: Path, written: ReceiptTask, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
-    embeddings_read = read_embeddings(receipt_file(tmp_path, "task"), written, DIM)
+    embeddings_read = verified_digests(receipt_file(tmp_path, "task"), written, DIM)
     assert embeddings_read == FileDigests(written.sha256, bytes.fromhex(written.root))
 
 
 def test_the_published_vector(tmp_path: Path) -> None:
     made = write_task(tmp_path, "task", RoundedEmbeddings(VALUES[:3], 0), 2)
     receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == VECTOR
+    assert verified_digests(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == VECTOR
 
 
 @pytest.mark.parametrize("rows", range(2, 71))
@@ -61,7 +61,7 @@ def test_files_of_every_small_size(tmp_path: Path, rows: int) -> None:
     made = write_task(tmp_path, "task", RoundedEmbeddings(values, 0), 1)
     receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
     assert (
-        read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
+        verified_digests(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
     )
 
 
@@ -122,7 +122,7 @@ def test_every_scale_that_the_harness_takes_is_accepted(
     rows = rounded([largest * np.array([[1, parts[0]], parts[1:3], [parts[3], 0]])])
     made = write_task(folder, "task", rows, 1)
     receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
-    assert read_embeddings(receipt_file(folder, "task"), receipt_task, DIM).root.hex() == made.root
+    assert verified_digests(receipt_file(folder, "task"), receipt_task, DIM).root.hex() == made.root
 
 
 @pytest.mark.parametrize("largest", [2.0**-6, np.nextafter(2.0**-6, 0), 65504, 65504.01, 65536])
@@ -130,7 +130,7 @@ def test_the_scale_at_its_borders(tmp_path: Path, largest: float) -> None:
     made = write_task(tmp_path, "task", rounded([np.array([[largest, 0], [0, -largest]])]), 1)
     receipt_task = ReceiptTask(**made.model_dump(exclude={"dim"}))
     assert (
-        read_embeddings(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
+        verified_digests(receipt_file(tmp_path, "task"), receipt_task, DIM).root.hex() == made.root
     )
 
 

@@ -164,7 +164,7 @@ def other_classes(cell: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (moved_count, f"{CELL}the confusion matrix of seed 5 (of record) is [["),
+        (moved_count, f"{CELL}confusion matrix 5 of 5 (of record) is [["),
         (other_digest, f"{CELL}predictions_sha256 (of record) is {'0' * 64}; the predictions"),
         (
             fewer_seeds,

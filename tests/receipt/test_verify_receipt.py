@@ -312,7 +312,7 @@ def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_
     sealed(raw.replace(codes, np.packbits(bits).tobytes()))
     step, text = written.refused()
     assert step == "predictions"
-    assert text.startswith('"mini_tf" in "10shot": the confusion matrix of seed ')
+    assert text.startswith('"mini_tf" in "10shot": confusion matrix ')
 
 
 def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(

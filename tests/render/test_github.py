@@ -7,7 +7,7 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import render, sentence, sorted_findings, why_nothing
+from geneb_ci.render.formats import nothing_checked_reason, render, sentence, sorted_findings
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
 from tests.render.hostile import BRIEF, reports
@@ -48,7 +48,7 @@ def command(finding: Finding) -> Command:
 def test_one_command_a_finding_which_reads_back(report):
     commands = list(parse(render("github", report)))
     first = len(report.unreadable)
-    last = len(commands) - bool(why_nothing(report))
+    last = len(commands) - bool(nothing_checked_reason(report))
     assert sorted(map(repr, commands[first:last])) == sorted(
         repr(command(finding)) for finding in sorted_findings(report)
     )

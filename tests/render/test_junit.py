@@ -6,7 +6,7 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Severity
-from geneb_ci.render.formats import render, sentence, sorted_findings, why_nothing
+from geneb_ci.render.formats import nothing_checked_reason, render, sentence, sorted_findings
 from geneb_ci.render.plain import visible
 from tests.render.hostile import BRIEF, reports
 
@@ -33,7 +33,7 @@ def test_it_parses_and_counts(report):
     assert totals(root) == counted(root)
     assert [totals(suite) for suite in root] == [counted(suite) for suite in root]
     files = {*report.files, *(finding.file for finding in report.findings)}
-    unchecked = len(report.unreadable) + bool(why_nothing(report))
+    unchecked = len(report.unreadable) + bool(nothing_checked_reason(report))
     assert len(root) == len(files) + bool(unchecked)
     clean = files - {finding.file for finding in report.findings}
     assert totals(root)["tests"] == len(report.findings) + len(clean) + unchecked

@@ -26,9 +26,9 @@ from geneb_ci.sandbox.processes import descendants, save_namespaces
 from geneb_ci.sandbox.run import (
     ExtractorSpec,
     embed_in_sandbox,
-    options,
     run_escape_suite,
     run_in_sandbox,
+    worker_options,
 )
 from reference_harness.cli import main
 from tests import forked
@@ -78,7 +78,7 @@ def test_threads_of_a_model_sleep_where_they_wait(monkeypatch):
 def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
     """Python's own packages, which a machine may have or lack, decide nothing."""
     (tmp_path / "numpy.py").write_text('raise ImportError("the packages of the view")')
-    monkeypatch.setattr(mounts, "_packages", lambda: [str(tmp_path)])
+    monkeypatch.setattr(mounts, "_package_folders", lambda: [str(tmp_path)])
     assert str(trial_failure(sandbox)).endswith("ImportError: the packages of the view")
 
 
@@ -281,7 +281,7 @@ def test_no_limit_can_be_switched_off(value):
 
 def test_the_workers_options_are_those_of_the_schema(tmp_path):
     spec = ExtractorSpec("X", HOSTILE / "reach_out.py", weights=tmp_path, options={"layer": "3"})
-    document = json.loads(options(spec, SMALL, lambda folder: folder))
+    document = json.loads(worker_options(spec, SMALL, lambda folder: folder))
     schema = json.loads((ROOT / "schemas" / "worker-options.schema.json").read_bytes())
     jsonschema.validate(document, schema)
     assert document == {

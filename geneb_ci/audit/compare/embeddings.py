@@ -31,7 +31,7 @@ from geneb_ci.audit.record.statement import RERUN_SUFFIX, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
+from geneb_ci.receipt.cells import cells_in, claim_of_record, differences, record_is_comparable
 from geneb_ci.receipt.column_rule import (
     EmbeddingComparison,
     distance,
@@ -678,7 +678,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
             differing_parts.setdefault(cell, []).append(difference.part_name)
     cell_count = sum(1 for _ in cells_in(cells))
     claim_of_record_count = None
-    if compares_record(submission, cells):
+    if record_is_comparable(submission, cells):
         claim_of_record_count = sum(
             claim_of_record(submission, regime, task) is not None
             for task, result in cells.tasks.items()

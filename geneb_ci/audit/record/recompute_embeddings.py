@@ -67,7 +67,7 @@ from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.harness.process import COMPUTED_LIMITS, HarnessProcess, TaskSource, task_source
-from geneb_ci.receipt.cells import limits_of, recompute
+from geneb_ci.receipt.cells import limits_of, recomputed_cells
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
@@ -230,9 +230,9 @@ def _receipt_step(
                 Path(folder),
                 outcome.schema_version,
             )
-        cells = recompute(
+        cells = recomputed_cells(
             current.path, receipt, files, receipt_tools.source, harness, task_ids,
-            benchmark=benchmark, say=receipt_tools.say, strata=Path(folder),
+            benchmark=benchmark, say=receipt_tools.say, strata_folder=Path(folder),
             other_draws=None if is_without_few_shot else plan.seed, on_file=compare_task,
         )  # fmt: skip
     tasks = [drawn_tasks[task] for task in task_ids]

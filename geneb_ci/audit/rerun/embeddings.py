@@ -79,7 +79,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
 from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
-from geneb_ci.receipt.cells import limits_of, recompute
+from geneb_ci.receipt.cells import limits_of, recomputed_cells
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import rescued_limit
@@ -295,11 +295,12 @@ class _EmbeddingRun:
         submission = folder / SUBMISSION
         work.keep(submission, json.dumps(self.prepared.subject.document))
         self.say("computing every cell from the committed embeddings")
-        self.cells = recompute(
+        self.cells = recomputed_cells(
             submission, self.receipt, self.files, self.prepared.source,
             self.prepared.runner.harness, self.task_ids,
-            benchmark=benchmark, options=self.prepared.machine.scoring, say=self.say, strata=folder,
-            other_draws=self.plan.seed, on_file=add_task, keep=self.refitted_tasks,
+            benchmark=benchmark, options=self.prepared.machine.scoring, say=self.say,
+            strata_folder=folder, other_draws=self.plan.seed, on_file=add_task,
+            kept_files=self.refitted_tasks,
         )  # fmt: skip
         for path in paths:
             work.note_result(path)

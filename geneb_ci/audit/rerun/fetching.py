@@ -25,7 +25,7 @@ from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
     Purpose,
     delivery_error,
-    keep_download,
+    finish_download,
     named_write_errors,
     open_address,
     partial_path,
@@ -268,7 +268,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                 with named_write_errors(partial_file, WEIGHTS), partial_file.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
-                keep_download(
+                finish_download(
                     partial_file, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
                 )
                 if not missing_members:

@@ -10,7 +10,7 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_training,
 )
 from geneb_ci.receipt.draw import EmbeddingCounts
-from geneb_ci.receipt.raise_bound import cells_of
+from geneb_ci.receipt.raise_bound import alterations_of_regime
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.text import plural
@@ -42,7 +42,7 @@ def power_lines(
                 matrices[task] = probes if is_few_shot else probes[:1]
         if not matrices:
             continue
-        cells = cells_of(matrices, benchmark.categories)
+        cells = alterations_of_regime(matrices, benchmark.categories)
         task_count = max(task_count, len(matrices))
         probabilities[regime] = [
             hit_probability_in_test(cells, raise_, rows.test) for raise_ in RAISES

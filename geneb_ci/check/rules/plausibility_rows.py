@@ -155,7 +155,8 @@ def near_copy(context: Context) -> Iterator[Fault]:
             NEAR_COPY.id,
             ("results",),
             f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.models[similar_row.number])} ({similar_row.equal} are equal)",
+            f"{quoted(view.table.models[similar_row.number])} "
+            f"({similar_row.equal_cells} are equal)",
             f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
             f"below {percent(NEAR_SHARE)}, as of any two different models",
             on_key=True,

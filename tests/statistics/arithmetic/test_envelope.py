@@ -147,7 +147,7 @@ def test_f1_above_accuracy_is_refused():
 def test_a_search_among_pieces_of_one_height_ends(sizes):
     """Planes that see two arcs alike leave the order to the number of a piece."""
     hull = Hull(sizes)
-    tables = all_triples(sizes) if sizes.total < 200 else hull.sampled_tables
+    tables = all_triples(sizes) if sizes.total < 200 else hull.sampled_triples
     for plane in (
         Plane(0.0, 1.0, 0.0),
         Plane(0.0, -1.0, 0.0),

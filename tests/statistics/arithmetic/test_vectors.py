@@ -115,7 +115,7 @@ def hulls() -> list[Any]:
     rng = random.Random("planes")
     for sizes in SIZES:
         hull = Hull(sizes)
-        hull_lists.append([hull.sampled_tables, hull.lower])
+        hull_lists.append([hull.sampled_triples, hull.lower])
         for _ in range(12):
             plane = Plane(*(rng.uniform(-2, 2) for _ in range(3)))
             top = plane.at(hull.highest_sampled(plane))

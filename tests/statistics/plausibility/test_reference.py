@@ -173,7 +173,7 @@ def test_a_row_full_of_holes_has_no_standing(table: ScoreTable, fit: Reference) 
 def test_the_shipped_fit_is_the_fit_of_the_shipped_rows(monkeypatch, benchmark):
     rows = table_of(shipped_rows(), benchmark)
     shipped = module.reference_of.__wrapped__(rows)
-    monkeypatch.setattr(module, "_known_fit", lambda *_: None)
+    monkeypatch.setattr(module, "_shipped_fit", lambda *_: None)
     computed = module.reference_of.__wrapped__(rows)
     assert shipped is not None
     assert vars(shipped) == vars(computed)
@@ -183,13 +183,13 @@ def test_the_shipped_fit_is_the_fit_of_the_shipped_rows(monkeypatch, benchmark):
 def test_other_rows_and_settings_are_fitted_anew(monkeypatch, benchmark, changed):
     rows = table_of(shipped_rows(), benchmark)
     fitted: list[int] = []
-    fit = module._fitted
+    fit = module._computed_fit
 
     def counted(vectors: list[Any], *more: Any) -> Any:
         fitted.append(len(vectors))
         return fit(vectors, *more)
 
-    monkeypatch.setattr(module, "_fitted", counted)
+    monkeypatch.setattr(module, "_computed_fit", counted)
     module.reference_of.__wrapped__(rows)
     assert not fitted  # the shipped fit
     if changed == "a score":
