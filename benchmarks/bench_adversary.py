@@ -145,7 +145,7 @@ def cells(rescored: Rescored, regime: str) -> Iterator[Cell]:
         regime_scores = task.regimes[regime]
         is_few_shot = regime in rescored.few_shot_k
         base_scores = regime_scores.base.per_seed
-        measured = rule.MeasuredScore(
+        measured = rule.CellWithCopies(
             base_scores,
             regime_scores.base.confusion,
             regime_scores.plain,
@@ -165,7 +165,7 @@ def cells(rescored: Rescored, regime: str) -> Iterator[Cell]:
         )
 
 
-def honest_claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
+def honest_claims(measured: rule.CellWithCopies, centre: float) -> tuple[float, ...]:
     """Return the scores that honest contributors may claim.
 
     They are those of the plain copies, spread as claims are from the centre. If all plain copies

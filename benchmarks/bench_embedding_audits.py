@@ -26,7 +26,7 @@ from benchmarks.bench_embedding_power import (
     training_table,
 )
 from benchmarks.whole_audits import whole_audits
-from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
+from geneb_ci.audit.compare.embeddings import TaskFiles, read_task_files
 from geneb_ci.receipt.alteration_power import hit_lower_bound
 from geneb_ci.receipt.draw import EmbeddingCounts, TaskShare, draw_shares, drawn_embeddings
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
@@ -224,7 +224,7 @@ def attack_line(
                 -1, scored_task.receipt.dim
             )
             changed_receipts[task] = ChangedReceipt(
-                scored_task, read_task(folder / "strata", task, embedded.definition), values
+                scored_task, read_task_files(folder / "strata", task, embedded.definition), values
             )
     classes = {task: len(np.unique(data.test.labels)) for task, data in embedded.data.items()}
     share = draw_shares(sample_of(embedded), classes, [[task] for task in classes])

@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.tolerance_noise import measured_noise, single_flips
 from benchmarks.tolerance_sets import GROUPS, Group, GroupFolder
 from geneb_ci.audit.compare.joint import Difference, joint_test
-from geneb_ci.audit.compare.outcome import AuditedTask, compared_cells, difference, mean_biases
-from geneb_ci.audit.compare.tasks import claims, compare
+from geneb_ci.audit.compare.outcome import AuditedTask, cells_by_joint_test, difference, mean_biases
+from geneb_ci.audit.compare.tasks import audited_claims, compare
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.benchmark import load_benchmark
@@ -103,7 +103,7 @@ def audited_tasks(
 ) -> list[AuditedTask]:
     chosen_tasks = [ChosenTask(task=task, reason="drawn") for task in group.tasks]
     return compare(
-        claims(submission, benchmark, benchmark.regimes), rescored, chosen_tasks, benchmark
+        audited_claims(submission, benchmark, benchmark.regimes), rescored, chosen_tasks, benchmark
     )
 
 
@@ -146,7 +146,7 @@ def joint_alarms(audits: Audits) -> str:
             flagged_count += any(
                 comparison.is_significant for comparison in mean_biases(tasks).values()
             )
-            for (regime, kind), cells_of_metric in compared_cells(tasks).items():
+            for (regime, kind), cells_of_metric in cells_by_joint_test(tasks).items():
                 cells[regime, kind] += [
                     difference(comparison, "MCC", TESTS) for comparison in cells_of_metric
                 ]

@@ -15,15 +15,15 @@ SEED = "seed"
 TICKETS = "tickets"
 SAMPLE = "sample"
 STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
-"""The steps of a draw; each is computed from the one before."""
+"""Names of the steps of a draw, in order; each step is computed from the one before."""
 
 
 def canonical(value: Any) -> bytes:
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
-    Raises TypeError for floats, which no commitment needs and which programs write differently, for
-    keys that are not ASCII, and for values that JSON does not have; ValueError for texts that are
-    not UTF-8 and for whole numbers beyond 2**53, which some readers of JSON round.
+    Raises TypeError for floats, which programs write differently, and for keys that are not ASCII
+    text; ValueError for other values that JSON does not have, for text that UTF-8 cannot encode,
+    and for integers beyond 2**53, which some readers of JSON round.
     """
     _refuse_unsupported(value)
     try:

@@ -45,8 +45,8 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
     """
     try:
         trees = _syntax_trees(modules, module)
-        neighbours = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
-        return _ModuleDefinitions(list(trees.values()), neighbours).digest(class_name)
+        module_names = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
+        return _ModuleDefinitions(list(trees.values()), module_names).digest(class_name)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # also if nested too deeply
         return hashlib.sha256(modules[module]).hexdigest()
 
@@ -85,8 +85,8 @@ def _imported_modules(tree: ast.Module) -> Iterator[str]:
 class _ModuleDefinitions:
     """Computes the shape of a class from the definitions of some modules."""
 
-    def __init__(self, trees: list[ast.Module], neighbours: frozenset[str]) -> None:
-        self.neighbours = neighbours
+    def __init__(self, trees: list[ast.Module], module_names: frozenset[str]) -> None:
+        self.module_names = module_names
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.other_statements: list[ast.stmt] = []
         self.aliases: dict[str, str] = {}
@@ -99,7 +99,7 @@ class _ModuleDefinitions:
             self.aliases |= dict(_aliases(tree))
         for alias, full_name in self.aliases.items():
             module, _, name_in_module = full_name.rpartition(".")
-            if alias != name_in_module and module.rpartition(".")[2] in self.neighbours:
+            if alias != name_in_module and module.rpartition(".")[2] in self.module_names:
                 self.definitions.setdefault(alias, []).extend(
                     self.definitions.get(name_in_module, ())
                 )
@@ -120,7 +120,7 @@ class _ModuleDefinitions:
         }
         pending = [
             class_name,
-            *(name for statement in self.other_statements for name in _names(statement)),
+            *(name for statement in self.other_statements for name in _names_in(statement)),
         ]
         digested_names: set[str] = set()
         while pending:
@@ -130,7 +130,7 @@ class _ModuleDefinitions:
             digested_names.add(used_name)
             for statement in self.definitions.get(used_name, ()):
                 used_statements[id(statement)] = statement
-                pending += _names(statement)
+                pending += _names_in(statement)
         class_code = [
             self._as_text(definition) for definition in self.definitions.get(class_name, ())
         ]
@@ -152,9 +152,9 @@ class _ModuleDefinitions:
         return self._digested_fields(node) if digested_name is None else digested_name
 
     def _digested_name(self, node: ast.AST) -> Any:
-        """Return the lists of a name, an attribute or a keyword; None for any other node."""
+        """Return the digested form of a name, attribute or keyword; None for any other node."""
         if isinstance(node, ast.Name):
-            return self._name(node.id)
+            return self._full_name(node.id)
         if isinstance(node, ast.Attribute):
             return self._attribute(self._as_lists(node.value), node.attr)
         if isinstance(node, ast.keyword):
@@ -181,12 +181,12 @@ class _ModuleDefinitions:
             return _BOUND_NAME  # `module.name` equals a name that was imported from that module
         return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
 
-    def _name(self, name: str) -> Any:
+    def _full_name(self, name: str) -> Any:
         """Return `_BOUND_NAME` if the modules bind a name, else its full name without alias."""
         if name not in self.aliases:
-            return _BOUND_NAME if name in self.bound_names or name in self.neighbours else name
+            return _BOUND_NAME if name in self.bound_names or name in self.module_names else name
         first, *attributes = self.aliases[name].lstrip(".").split(".")
-        if first in self.neighbours or (attributes and not first):
+        if first in self.module_names or (attributes and not first):
             return _BOUND_NAME
         digested: Any = first
         for attribute in attributes:
@@ -216,7 +216,7 @@ def _defined_names(statement: ast.stmt) -> list[str]:
     return []
 
 
-def _names(statement: ast.stmt) -> list[str]:
+def _names_in(statement: ast.stmt) -> list[str]:
     """Return every name and every attribute in a statement."""
     return [
         node.id if isinstance(node, ast.Name) else node.attr
@@ -383,18 +383,18 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
 
     Raises AuditRefused if the harness has no extractor of that name, or is not installed.
     """
-    completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
+    process = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
         [*module_command("reference_harness"), "extractors", "digest", path],
         capture_output=True,
         text=True,
         check=False,
     )
-    if completed.returncode:
+    if process.returncode:
         raise AuditRefused(
-            f"{path}: not found in the harness: {' '.join(completed.stderr.split())[-200:]}",
+            f"{path}: not found in the harness: {' '.join(process.stderr.split())[-200:]}",
             "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
         )
-    return BuiltInExtractor(**json.loads(completed.stdout))
+    return BuiltInExtractor(**json.loads(process.stdout))
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:

@@ -25,7 +25,7 @@ from geneb_ci.audit.commitment import (
 from geneb_ci.audit.compare.limits import limits_digest
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
-from geneb_ci.audit.sampling.design import audit_policy, drawable_cells, strata_of
+from geneb_ci.audit.sampling.design import audit_policy, drawable_regimes_and_tasks, strata_of
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.row_facts import ProposedRow, extractor_module, is_built_in
 from geneb_ci.check.rule import Context
@@ -77,7 +77,9 @@ def read_submission(file: Path) -> SubmissionFile:
 def checked_submission(
     submission: SubmissionFile, modules: Mapping[str, bytes] | None = None
 ) -> CheckedSubmission:
-    """Return the findings of every rule on a submission; its file is not opened again.
+    """Return the input of the rules for a submission, and the findings of every rule.
+
+    The file of the submission is not opened again.
 
     `modules` maps the name of each extractor file to its content, if the caller has read them.
     Raises BadConfiguration when the benchmark or policy of the repository cannot be used.
@@ -142,7 +144,7 @@ def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None)
         )
     submission, benchmark = context.submission, context.benchmark
     policy = audit_policy(layout)
-    regimes, tasks = drawable_cells(submission, benchmark, policy.regimes)
+    regimes, tasks = drawable_regimes_and_tasks(submission, benchmark, policy.regimes)
     try:
         read_entry = ModelRegistry(layout).entry(submission.model_id)
         extractor, weights, entry_sha256 = sources_of(submission, declared, extractors, read_entry)
@@ -212,7 +214,7 @@ class AuditSubject:
 
     @property
     def lock(self) -> Lock | None:
-        """The lock file beside the submitted extractor; None if the run used none.
+        """The lock of package versions beside the submitted extractor; None if the run used none.
 
         Raises AuditRefused for a lock that is malformed, or that is not the lock of the run.
         """
@@ -239,7 +241,7 @@ class AuditSubject:
         return run is not None and run.reverse_complement
 
     @property
-    def is_rounded(self) -> bool:
+    def has_rounded_embeddings(self) -> bool:
         """Whether claims come from embeddings rounded to float16: in runs that name a scorer."""
         run = self.document.get("run", {})
         return isinstance(run, dict) and run.get("scorer") is not None
@@ -250,16 +252,18 @@ def subject_of(
 ) -> AuditSubject:
     """Return the submission under audit with its files, each read once.
 
-    `submission` is passed if it was read before. Raises AuditRefused when submission, extractor,
-    benchmark or the limits of the verdict are not those of the commitment, NothingChecked when a
-    file is missing.
+    `submission` is read from the repository if it is None. Raises AuditRefused when submission,
+    extractor, benchmark or the limits of the verdict are not those of the commitment,
+    NothingChecked when a file is missing.
     """
     if layout.submissions is None:
-        own_layout = None if submission is None else find_layout(submission.document.path.parent)
+        submission_layout = (
+            None if submission is None else find_layout(submission.document.path.parent)
+        )
         root = (
             ""
-            if own_layout is None or own_layout.submissions is None
-            else f": cd {os.path.relpath(own_layout.root)}"
+            if submission_layout is None or submission_layout.submissions is None
+            else f": cd {os.path.relpath(submission_layout.root)}"
         )
         raise NothingChecked(
             "this folder is not in the repository of a board, which has the policy and the keys",
@@ -323,7 +327,7 @@ def _check_committed_sources(
 def _require_committed(subject: str, present_value: str, committed_value: str) -> None:
     if present_value != committed_value:
         raise AuditRefused(
-            f"the {subject} in this checkout is {present_value[:16]}..., the commitment names "
-            f"{committed_value[:16]}...",
+            f"the {subject} in this checkout is {present_value[:16]}..., expected "
+            f"{committed_value[:16]}... of the commitment",
             _RETRY_FIX,
         )

@@ -31,6 +31,7 @@ class Weights(StrictModel):
     location: str
     """A repository on the Hub, an address or a folder, as `kind` says; "" without weights."""
     revision: Hex40 | None
+    """Commit of the repository on the Hub; null for weights from elsewhere."""
     files: dict[str, Hex64]
     """SHA-256 of each weight file, by its name; empty for a method without weights."""
     addresses: dict[str, str] = Field(default={}, exclude_if=operator.not_)
@@ -48,20 +49,23 @@ class ExtractorCode(StrictModel):
     options: dict[Name, str]
     """Keyword arguments of the constructor, as text, as stated in the submission's run."""
     tree: Hex64
-    """Digest of one line `<sha256>  <name>` per file of the extractors' folder, in order of name,
-    since a module may import the others; of no line for a built-in extractor."""
+    """Digest of all files in the extractors' folder, since a module may import others: of one line
+    `<sha256>  <name>` for each, in order of name; of no line for a built-in extractor."""
     shape: Hex64 | None = Field(default=None, exclude_if=operator.not_)
     """Digest of the code without comments, formatting and the names that it defines; left out for a
     built-in extractor, and in earlier commitments."""
 
 
 class BenchmarkPin(StrictModel):
-    """The benchmark definition and its data."""
+    """The benchmark definition and the task data that were committed to."""
 
     name: Name
     sha256: Hex64
+    """Digest of the benchmark definition."""
     dataset: Name
+    """Repository of the task data on the Hub."""
     revision: Hex40
+    """Commit of that repository."""
 
 
 class DrawPolicy(StrictModel):
@@ -121,16 +125,16 @@ class Commitment(StrictModel):
         return digest(self.model_dump())
 
 
-def check_commitment(commitment: Commitment, published: str) -> None:
-    """Refuse a commitment whose digest is not `published`, or from which nothing can be drawn.
+def check_commitment(commitment: Commitment, published_digest: str) -> None:
+    """Refuse a commitment with another digest, or from which nothing can be drawn.
 
     Raises StepMismatch, of the step "commitment".
     """
     tasks, policy = commitment.tasks, commitment.policy
     stratified = [task for stratum in policy.strata for task in stratum]
     objections = {
-        f"the commitment has the digest {commitment.sha256}, expected {published}": (
-            commitment.sha256 != published
+        f"the commitment has the digest {commitment.sha256}, expected {published_digest}": (
+            commitment.sha256 != published_digest
         ),
         "a task is listed twice": len(set(tasks)) != len(tasks),
         f"{policy.drawn} tasks are to be drawn from {len(tasks)}": policy.drawn > len(tasks),
@@ -146,22 +150,21 @@ def check_commitment(commitment: Commitment, published: str) -> None:
             raise StepMismatch(COMMITMENT, message)
 
 
-SCALE = 100_000
-"""Factor from an MCC to the whole number in a commitment, since canonical JSON has no floats here;
-nearly equal claims differ by less than 100 in that unit."""
-COARSE_STEP = SCALE // 100
+CLAIM_SCALE = 100_000
+"""Factor from a claimed MCC to the integer in a commitment, whose canonical JSON has no floats."""
+COARSE_STEP = CLAIM_SCALE // 100
 """Claims that are all multiples of this number were rounded to 0.01."""
 COARSE_SHARE_MIN = 2 / 3
 """Smallest share of equal cells for which rounded claims count as a copy. Two related models,
 rounded to 0.01, agree in a third of their cells."""
-CLOSE_DISTANCE = SCALE // 200
+CLOSE_DISTANCE = CLAIM_SCALE // 200
 """0.005: claims of one method under two names differ by less in most cells, if an audit in float32
 would accept both."""
 CLOSE_SHARE_MIN = 0.3
 """Smallest share of close cells for which claims count as those of one method. The largest share in
 the 820 pairs of public rows is 0.21, in a pair of one family. The only effect is that the two share
 their draws."""
-TEXT_FILES = frozenset(
+TEXT_SUFFIXES = frozenset(
     {".cfg", ".ini", ".json", ".jsonl", ".md", ".model", ".py", ".toml", ".txt", ".vocab"}
     | {".yaml", ".yml"}
 )
@@ -179,7 +182,9 @@ class Identity(NamedTuple):
     claims: Mapping[str, Sequence[int | None]]
     """By regime, the claim on each task of `tasks`, as in a commitment."""
     tasks: Sequence[str]
+    """Ids of the tasks of the commitment, in its order."""
     benchmark: str
+    """SHA-256 of the benchmark definition."""
 
 
 def identity_of(commitment: Commitment) -> Identity:
@@ -188,7 +193,7 @@ def identity_of(commitment: Commitment) -> Identity:
     weights = frozenset(
         sha256
         for name, sha256 in commitment.weights.files.items()
-        if PurePosixPath(name).suffix.lower() not in TEXT_FILES
+        if PurePosixPath(name).suffix.lower() not in TEXT_SUFFIXES
     )
     return Identity(
         commitment.model_id,
@@ -229,7 +234,7 @@ def _have_near_claims(first: Identity, second: Identity) -> bool:
     distances = [abs(a - b) for a, b in claim_pairs]
     close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
     return (
-        sum(distance < NEAR * SCALE for distance in distances)
+        sum(distance < NEAR * CLAIM_SCALE for distance in distances)
         >= near_cells_of_copy(len(claim_pairs))
         or sum(distance < CLOSE_DISTANCE for distance in distances) >= close_min
     )
@@ -238,7 +243,7 @@ def _have_near_claims(first: Identity, second: Identity) -> bool:
 def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
     """Return, for each cell that both methods claim, the claim of the first and of the second.
 
-    Claims are in units of 1 / `SCALE`.
+    Claims are in units of 1 / `CLAIM_SCALE`.
     """
     claim_pairs = []
     for regime in first.claims.keys() & second.claims.keys():
@@ -254,7 +259,7 @@ def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[st
     """Return by regime the claimed MCC of each task, in hundred-thousandths; None if missing."""
     return {
         regime: [
-            round(scores[task].MCC * SCALE) if task in scores else None
+            round(scores[task].MCC * CLAIM_SCALE) if task in scores else None
             for scores in [submission.results.get(regime, {})]
             for task in tasks
         ]

@@ -208,7 +208,7 @@ class TimedRun(NamedTuple):
 
     seconds: float
     embeddings: "np.ndarray"
-    peak: int
+    peak_bytes: int
     """Largest memory of the extractor, in bytes."""
 
 
@@ -275,7 +275,7 @@ def rate_of(
     ]  # the first start also reads libraries and weights from disk
     start, sample, repeats = run(start_sequences).seconds, run(sequences), 1
     run_seconds += [start, sample.seconds]
-    embeddings, peak = sample.embeddings, sample.peak
+    embeddings, peak_bytes = sample.embeddings, sample.peak_bytes
     start_letters, letters = sum(map(len, start_sequences)), sum(map(len, sequences))
     while (
         sample.seconds - start < max(TIMED_SECONDS_MIN, start)
@@ -286,7 +286,7 @@ def rate_of(
         repeats *= REPEATS_GROWTH
         sample = run(sequences * repeats)
         run_seconds.append(sample.seconds)
-        peak = max(peak, sample.peak)
+        peak_bytes = max(peak_bytes, sample.peak_bytes)
     starts, differences = [start], [sample.seconds - start]
     letters_beyond_start = max(1, letters * repeats - start_letters)
     expected_seconds = (
@@ -298,7 +298,7 @@ def rate_of(
             differences.append(run(sequences * repeats).seconds - starts[-1])
     per_letter = max(0.0, statistics.median(differences)) / letters_beyond_start
     start = max(0.0, statistics.median(starts) - per_letter * start_letters)
-    return Rate(start, per_letter, embeddings, peak)
+    return Rate(start, per_letter, embeddings, peak_bytes)
 
 
 def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -> float:
@@ -346,7 +346,7 @@ def cost_of(
         for task in task_weights
     }
     sequences = sum(weight * sizes[task].sequences for task, weight in task_weights.items())
-    weight_bytes = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
+    model_bytes = sum(path.stat().st_size for path in prepared.work.folder.glob("weights/**/*"))
     return Cost(
         tasks=sum(task_weights.values()),
         sequences=sequences,
@@ -357,7 +357,7 @@ def cost_of(
         embedding_seconds=sum(weight * embedding[task] for task, weight in task_weights.items()),
         scoring_seconds=sum(weight * scoring[task] for task, weight in task_weights.items()),
         memory_bytes=measurements.peak_bytes + largest_size * measurements.embedding_bytes,
-        disk_bytes=sequences * measurements.embedding_bytes + weight_bytes,
+        disk_bytes=sequences * measurements.embedding_bytes + model_bytes,
         slowest_task_seconds=max(embedding.values(), default=0.0),
         setup_seconds=setup_seconds,
     )

@@ -18,7 +18,7 @@ from geneb_ci.audit.compare.outcome import (
     VARIANTS,
 )
 
-_ALL_SCORED = "every sequence is scored again"
+_ALL_SCORED_REASON = "every sequence is scored again"
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,25 @@ class Defence:
     """The use in an audit by receipt, or the reason why there is none."""
 
 
-_OUTCOME = "geneb_ci.audit.compare.outcome"
-_EMBEDDINGS = "geneb_ci.audit.compare.embedding_outcome"
-_ATTACKS = "tests/adversary/test_attacks.py"
-_EMBEDDING_AUDIT = "tests/audit/test_embedding_audit.py"
-_EMBEDDING_ATTACKS = (
+_OUTCOME_MODULE = "geneb_ci.audit.compare.outcome"
+_EMBEDDING_OUTCOME_MODULE = "geneb_ci.audit.compare.embedding_outcome"
+_ATTACK_TESTS = "tests/adversary/test_attacks.py"
+_EMBEDDING_AUDIT_TESTS = "tests/audit/test_embedding_audit.py"
+_EMBEDDING_TEST = (
     "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
 _MEMORY_TESTS = "tests/adversary/test_receipt_memory.py"
-_IN_ORDER = (
+_ORDER_TEST = (
     "tests/audit/test_decoys.py"
     "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order"
 )
-_LOOK_UP = "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype"
-_MOVED_ROWS = DefenceUse(
+_LOOK_UP_TEST = "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype"
+_TASK_REFITS = DefenceUse(
     "geneb_ci.audit.rerun.few_shot:few_shot_result",
     "tests/adversary/test_memorised.py::test_moved_training_rows_are_found_whatever_the_key",
 )
-_MOVED_SEQUENCES = DefenceUse(
+_RECEIPT_REFITS = DefenceUse(
     "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
     f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
@@ -75,12 +75,12 @@ DEFENCES = (
         attack="claimed scores that do not follow from the embeddings of the extractor",
         needs="the extractor, its weights and the task data",
         tasks=DefenceUse(
-            f"{_OUTCOME}:task_verdict",
+            f"{_OUTCOME_MODULE}:task_verdict",
             "tests/audit/test_rerun.py::test_a_consistent_forgery_is_disputed",
         ),
         embeddings=DefenceUse(
-            f"{_EMBEDDINGS}:reasons_of",
-            f"{_EMBEDDING_AUDIT}::test_an_altered_test_row_disputes_the_row",
+            f"{_EMBEDDING_OUTCOME_MODULE}:reasons_of",
+            f"{_EMBEDDING_AUDIT_TESTS}::test_an_altered_test_row_disputes_the_row",
         ),
     ),
     Defence(
@@ -90,7 +90,7 @@ DEFENCES = (
         tasks="no embeddings are published; every drawn cell is scored again",
         embeddings=DefenceUse(
             "geneb_ci.audit.compare.embeddings:compared_cells",
-            f"{_EMBEDDING_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
+            f"{_EMBEDDING_AUDIT_TESTS}::test_a_claim_that_the_rows_do_not_give_differs",
         ),
     ),
     Defence(
@@ -98,7 +98,7 @@ DEFENCES = (
         attack="many scores raised slightly, each within its tolerance",
         needs="the comparisons of all drawn cells",
         tasks=DefenceUse(
-            f"{_OUTCOME}:mean_biases",
+            f"{_OUTCOME_MODULE}:mean_biases",
             "tests/adversary/test_forger.py::test_a_raise_is_divided_within_the_tolerances",
         ),
         embeddings="cells are compared exactly, so that no raise can pass",
@@ -107,26 +107,26 @@ DEFENCES = (
         name="direction of the labels",
         attack="embeddings altered within the tolerance of an embedding, towards their labels",
         needs="drawn embeddings outside of the support sets",
-        tasks=_ALL_SCORED,
+        tasks=_ALL_SCORED_REASON,
         embeddings=DefenceUse(
             "geneb_ci.receipt.direction:direction_test",
-            f"{_EMBEDDING_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
+            f"{_EMBEDDING_AUDIT_TESTS}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
         ),
     ),
     Defence(
         name="tolerance of each column",
         attack="a column of large values that widens the tolerance of other columns",
         needs="several drawn embeddings of a task",
-        tasks=_ALL_SCORED,
-        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_ATTACKS),
+        tasks=_ALL_SCORED_REASON,
+        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_TEST),
     ),
     Defence(
         name="pooled rounding",
         attack="features between two numbers of float16, so that many may be rounded either way",
         needs="all drawn embeddings together",
-        tasks=_ALL_SCORED,
+        tasks=_ALL_SCORED_REASON,
         embeddings=DefenceUse(
-            "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _EMBEDDING_ATTACKS
+            "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _EMBEDDING_TEST
         ),
     ),
     Defence(
@@ -134,28 +134,28 @@ DEFENCES = (
         attack="altered embeddings that the extractor only returns when it computes in float64",
         needs="failed sequences, each embedded again alone",
         tasks="task audits compare scores, so no failed embedding is embedded again",
-        embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _EMBEDDING_ATTACKS),
+        embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _EMBEDDING_TEST),
     ),
     Defence(
         name="effect on the loss",
         attack="training embeddings altered within their tolerance so that the test loss falls",
         needs="the probe of the full regime",
-        tasks=_ALL_SCORED,
-        embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_ATTACKS),
+        tasks=_ALL_SCORED_REASON,
+        embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_TEST),
     ),
     Defence(
         name=ORDER,
         attack="embeddings that depend on the other sequences of a batch or on their order",
         needs="a second run of some sequences",
-        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _IN_ORDER),
-        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _IN_ORDER),
+        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _ORDER_TEST),
+        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _ORDER_TEST),
     ),
     Defence(
         name=DECOYS,
         attack="a table from which the embeddings of published sequences are looked up",
         needs="new sequences that look like published ones",
-        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _LOOK_UP),
-        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _LOOK_UP),
+        tasks=DefenceUse("geneb_ci.audit.rerun.decoys:embed_among_decoys", _LOOK_UP_TEST),
+        embeddings=DefenceUse("geneb_ci.audit.rerun.decoys:with_decoys", _LOOK_UP_TEST),
     ),
     Defence(
         name=VARIANTS,
@@ -164,7 +164,7 @@ DEFENCES = (
         needs="a secret that decides which sequences are changed, and how",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
-            f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
+            f"{_ATTACK_TESTS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.receipt_variants:receipt_variant_result",
@@ -208,16 +208,16 @@ DEFENCES = (
         attack="training embeddings of few tasks, or of few-shot probes alone, altered by a "
         "feature of the sequence",
         needs="a refit of each few-shot probe with variants of its sequences",
-        tasks=_MOVED_ROWS,
-        embeddings=_MOVED_SEQUENCES,
+        tasks=_TASK_REFITS,
+        embeddings=_RECEIPT_REFITS,
     ),
     Defence(
         name=TEST_DRAWS,
         attack="an extractor that alters all training embeddings of a task, however it recognises "
         "them",
         needs="seven test sequences of each class for each one that is drawn to fit a probe",
-        tasks=_MOVED_ROWS,
-        embeddings=_MOVED_SEQUENCES,
+        tasks=_TASK_REFITS,
+        embeddings=_RECEIPT_REFITS,
     ),
     Defence(
         name="decisions of every probe",
@@ -237,7 +237,7 @@ DEFENCES = (
         name="strongest training embeddings",
         attack="few altered training embeddings of a receipt that have a large effect on the probe",
         needs="the probe of the full regime and every training embedding",
-        tasks=_ALL_SCORED,
+        tasks=_ALL_SCORED_REASON,
         embeddings=DefenceUse(
             "geneb_ci.receipt.influence:strongest_embeddings",
             "tests/adversary/test_receipt_embeddings.py"
@@ -251,7 +251,7 @@ DEFENCES = (
         needs="labelled sequences that nobody has seen",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
-            f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
+            f"{_ATTACK_TESTS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.rerun.honesty:fresh_result",
@@ -264,11 +264,11 @@ DEFENCES = (
         needs="sequences that are embedded twice",
         tasks=DefenceUse(
             "geneb_ci.audit.rerun.honesty:precision_of",
-            f"{_ATTACKS}::test_a_coarse_dtype_without_need_has_the_tolerance_of_float32",
+            f"{_ATTACK_TESTS}::test_a_coarse_dtype_without_need_has_the_tolerance_of_float32",
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.sampling.embedding_draw:weakness_of",
-            f"{_EMBEDDING_AUDIT}::test_a_receipt_in_bfloat16_is_never_drawn_from",
+            f"{_EMBEDDING_AUDIT_TESTS}::test_a_receipt_in_bfloat16_is_never_drawn_from",
         ),
     ),
     Defence(
@@ -281,7 +281,7 @@ DEFENCES = (
         ),
         embeddings=DefenceUse(
             "geneb_ci.audit.sampling.task_draw:require_one_draw",
-            f"{_EMBEDDING_AUDIT}::test_a_second_draw_of_one_commitment_is_refused",
+            f"{_EMBEDDING_AUDIT_TESTS}::test_a_second_draw_of_one_commitment_is_refused",
         ),
     ),
     Defence(

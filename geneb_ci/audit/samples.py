@@ -1,6 +1,6 @@
-"""The two samples of an audit: whole tasks, or embeddings of a receipt.
+"""The two kinds of sample of an audit: whole tasks, or embeddings of a receipt.
 
-Both have the same steps, so that `geneb_ci.audit.workflow` treats them alike.
+Both have the same methods, so that `geneb_ci.audit.workflow` treats them alike.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.sampling.design import sample_size_of
 from geneb_ci.audit.sampling.embedding_draw import (
-    STANDARD,
+    STANDARD_SIZE,
     SubmissionWithReceipt,
     draw_embeddings,
     earlier_embedding_draws,
@@ -42,10 +42,10 @@ from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
     LED_TASKS_MAX,
     draw_tasks,
-    drawn_before,
     earlier_draws,
+    earlier_sample_size,
     led_tasks_of,
-    targets_of,
+    targeted_tasks_of,
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.cells import cost_of
@@ -84,19 +84,19 @@ class Sample(Protocol[_P]):
 
     name: ClassVar[str]
     """Value of the option `--sample`."""
-    cache: ClassVar[str]
-    """Name of the folder, in the user's cache, of the work folders of audits of this sample."""
+    cache_name: ClassVar[str]
+    """Folder of the user's cache that contains the work folders of audits of this sample."""
 
     @property
     def plan_class(self) -> type[_P]:
         """Class of the plans that this sample draws."""
 
     @property
-    def earlier(self) -> Sequence[Path]:
-        """Paths of plans that were drawn earlier and have no record."""
+    def earlier_plans(self) -> Sequence[Path]:
+        """Files of plans that were drawn earlier and have no record in the repository."""
 
-    def with_earlier(self, plans: Iterable[Path]) -> Self:
-        """Return this sample with further plans of earlier draws."""
+    def with_earlier_plans(self, plans: Iterable[Path]) -> Self:
+        """Return a copy of this sample with the files of further plans of earlier draws."""
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Refuse a submission that has nothing to draw from, before anything is published."""
@@ -105,7 +105,7 @@ class Sample(Protocol[_P]):
         """Return what will be drawn, such as `13 of 100 tasks`."""
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return Merkle root to reason, for each other receipt that nearly equals this one.
+        """Return, by Merkle root, why another receipt is near: it nearly equals the audited one.
 
         Draws from those receipts count as draws for this submission.
         """
@@ -118,8 +118,8 @@ class Sample(Protocol[_P]):
     ) -> Callable[[str, Beacon], _P]:
         """Return the function that draws: its arguments are the commitment's time and the beacon.
 
-        `plans` are the plans of earlier draws for this method. Raises UsageProblem for a smaller
-        sample than in an earlier draw.
+        `plans` are the plans of earlier draws for this method, `near_roots` the Merkle roots of
+        near receipts. Raises UsageProblem for a smaller sample than in an earlier draw.
         """
 
     def drawn_sample_text(self, plan: _P) -> str:
@@ -150,19 +150,21 @@ class TaskSample:
 
     name: ClassVar[str] = "tasks"
     plan_class: ClassVar[type[TaskPlan]] = TaskPlan
-    cache: ClassVar[str] = "audits"
+    cache_name: ClassVar[str] = "audits"
 
-    drawn: int | None = None
+    drawn_count: int | None = None
     """Number of tasks to draw; None: the number in the commitment."""
-    at_least: int = 0
-    """Smallest number of tasks that reaches the requested probability of detection."""
-    targeted: int | None = None
-    """Number of suspicious tasks to add; None: one of each category that the model leads."""
-    earlier: Sequence[Path] = ()
+    drawn_min: int = 0
+    """Smallest number of drawn tasks that reaches the requested probability of detection."""
+    targeted_count: int | None = None
+    """Number of suspicious tasks to add to the drawn ones; None: up to `LED_TASKS_MAX`, one of each
+    category that the model leads."""
+    earlier_plans: Sequence[Path] = ()
+    """Files of plans that were drawn earlier and have no record in the repository."""
 
-    def with_earlier(self, plans: Iterable[Path]) -> Self:
-        """Return this sample with further plans of earlier draws."""
-        return dataclasses.replace(self, earlier=(*self.earlier, *plans))
+    def with_earlier_plans(self, plans: Iterable[Path]) -> Self:
+        """Return a copy of this sample with the files of further plans of earlier draws."""
+        return dataclasses.replace(self, earlier_plans=(*self.earlier_plans, *plans))
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Do nothing: every committed submission has tasks."""
@@ -183,19 +185,20 @@ class TaskSample:
     ) -> Callable[[str, Beacon], TaskPlan]:
         """Return the function that draws tasks and adds targeted ones and those drawn earlier."""
         commitment, submission, _ = committed_submission
-        if self.targeted is None:
-            count, targets = LED_TASKS_MAX, led_tasks_of(commitment, submission)
+        if self.targeted_count is None:
+            targeted_max, targets = LED_TASKS_MAX, led_tasks_of(commitment, submission)
         else:
-            count, targets = self.targeted, targets_of(commitment, self.targeted, submission)
+            targeted_max = self.targeted_count
+            targets = targeted_tasks_of(commitment, targeted_max, submission)
         return functools.partial(
             draw_tasks,
             commitment,
             drawn=sample_size_of(
-                commitment, self.drawn, self.at_least, drawn_before(plans, commitment)
+                commitment, self.drawn_count, self.drawn_min, earlier_sample_size(plans, commitment)
             ),
             earlier=earlier_draws(plans, commitment),
             targeted=targets,
-            targeted_max=count,
+            targeted_max=targeted_max,
         )
 
     def drawn_sample_text(self, plan: TaskPlan) -> str:
@@ -242,26 +245,27 @@ class EmbeddingSample:
 
     name: ClassVar[str] = "embeddings"
     plan_class: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
-    cache: ClassVar[str] = "row-audits"
+    cache_name: ClassVar[str] = "row-audits"
 
-    size: str = STANDARD
+    size: str = STANDARD_SIZE
     """`standard`, `full`, or a number of test embeddings of each regime."""
-    receipt: Path | None = None
-    """Folder of the receipt; None: its files are downloaded."""
-    others: Path | None = None
-    """Folder with one subfolder per other model, which contains its receipt; None: the receipts are
-    downloaded."""
-    earlier: Sequence[Path] = ()
+    receipt_folder: Path | None = None
+    """Folder with the files of the receipt; None: they are downloaded."""
+    other_receipts: Path | None = None
+    """Folder that contains, for each other model, a subfolder with the files of its receipt; None:
+    they are downloaded."""
+    earlier_plans: Sequence[Path] = ()
+    """Files of plans that were drawn earlier and have no record in the repository."""
 
-    def with_earlier(self, plans: Iterable[Path]) -> Self:
-        """Return this sample with further plans of earlier draws."""
-        return dataclasses.replace(self, earlier=(*self.earlier, *plans))
+    def with_earlier_plans(self, plans: Iterable[Path]) -> Self:
+        """Return a copy of this sample with the files of further plans of earlier draws."""
+        return dataclasses.replace(self, earlier_plans=(*self.earlier_plans, *plans))
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Refuse a submission whose receipt is missing, unreadable or cannot be drawn from."""
         embedding_counts(self.size)
         receipt = with_receipt(submission, benchmark).receipt
-        with self._files(receipt, say):
+        with self._open_receipt(receipt, say):
             pass
 
     def future_draw_text(self, commitment: Commitment) -> str:
@@ -269,7 +273,7 @@ class EmbeddingSample:
         return "embeddings of its receipt"
 
     def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return Merkle root to reason, for each drawn receipt that nearly equals this one."""
+        """Return, by Merkle root, why another drawn receipt is near: it nearly equals this one."""
         repository, receipt = (
             committed_submission.repository,
             committed_submission.with_receipt.receipt,
@@ -277,12 +281,12 @@ class EmbeddingSample:
         audited_receipt = AuditedReceipt(
             committed_submission.commitment,
             receipt,
-            lambda: self._files(receipt, say),
+            lambda: self._open_receipt(receipt, say),
             repository.inputs.benchmark,
         )
-        reason_by_root = near_roots(audited_receipt, repository, self.others, say)
+        reason_by_root = near_roots(audited_receipt, repository, self.other_receipts, say)
         for reason in reason_by_root.values():
-            say(f"this receipt is near that of {reason}; draws from that one are repeated here")
+            say(f"this receipt nearly equals another, whose draws are repeated here: {reason}")
         return reason_by_root
 
     def prepared_draw(
@@ -312,19 +316,20 @@ class EmbeddingSample:
     def cost(
         self, prepared: PreparedRerun, plan: EmbeddingPlan | None, setup_seconds: float, say: Say
     ) -> CostText:
-        """Return the power and the cost of a draw; `NO_COST` after the draw."""
+        """Return the statistical power and the cost of a draw; `NO_COST` after the draw."""
         if plan is not None:
             return NO_COST
         benchmark = prepared.subject.benchmark
-        drawn_from = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
-        with self._files(drawn_from.receipt, say) as files:
-            bytes_to_fetch = files.bytes_to_fetch(list(drawn_from.receipt.tasks))
+        submission = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
+        receipt = submission.receipt
+        with self._open_receipt(receipt, say) as files:
+            bytes_to_fetch = files.bytes_to_fetch(list(receipt.tasks))
         fresh = prepared.fresh.sequences if prepared.fresh is not None else ()
-        fresh_count = sum(sequence.task in drawn_from.receipt.tasks for sequence in fresh)
+        fresh_count = sum(sequence.task in receipt.tasks for sequence in fresh)
         return CostText(
             "",
             self.power_and_cost(
-                drawn_from,
+                submission,
                 prepared.commitment,
                 benchmark,
                 bytes_to_fetch,
@@ -335,36 +340,37 @@ class EmbeddingSample:
 
     def power_and_cost(
         self,
-        drawn_from: SubmissionWithReceipt,
+        with_receipt: SubmissionWithReceipt,
         commitment: Commitment,
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
-        fresh: int = 0,
+        fresh_count: int = 0,
         device: str = CPU,
     ) -> str:
-        """Return the power and the cost of a draw as lines of text.
+        """Return the statistical power and the cost of a draw as lines of text.
 
-        `bytes_to_fetch` of the receipt have to be downloaded; `fresh` sequences are embedded too.
-        `device` is that of the rerun.
+        `bytes_to_fetch` is the size of the receipt's files that have to be downloaded,
+        `fresh_count` the number of fresh sequences that are embedded too, `device` the device of
+        the rerun.
         """
-        counts, receipt = embedding_counts(self.size), drawn_from.receipt
+        counts, receipt = embedding_counts(self.size), with_receipt.receipt
         costs = rerun_cost(
             counts,
             receipt,
             benchmark,
-            pace_of(drawn_from.submission, device),
+            pace_of(with_receipt.submission, device),
             commitment.policy.drawn,
-            fresh,
+            fresh_count,
         )
         lines = [
-            *power_lines(drawn_from.submission, counts, benchmark, commitment.tasks),
+            *power_lines(with_receipt.submission, counts, benchmark, commitment.tasks),
             *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, bytes_to_fetch)),
         ]
         return "".join(f"{line}\n" for line in lines)
 
     def rerun(self, plan: EmbeddingPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
-        files = functools.partial(receipt_files, folder=self.receipt, say=say)
+        files = functools.partial(receipt_files, folder=self.receipt_folder, say=say)
         return rerun_embeddings(plan, prepared, files, say)
 
     def saved_result(
@@ -388,8 +394,10 @@ class EmbeddingSample:
             return None
         return RerunResult(outcome, embeddings)
 
-    def _files(self, receipt: EmbeddingReceipt, say: Say) -> AbstractContextManager[ReceiptFiles]:
-        return receipt_files(receipt, self.receipt, say=say)
+    def _open_receipt(
+        self, receipt: EmbeddingReceipt, say: Say
+    ) -> AbstractContextManager[ReceiptFiles]:
+        return receipt_files(receipt, self.receipt_folder, say=say)
 
 
 def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> SubmissionWithReceipt:
@@ -419,22 +427,29 @@ def sample_by_name(
     earlier: Sequence[Path] = (),
     drawn: int | None = None,
     targeted: int | None = None,
-    at_least: int = 0,
+    drawn_min: int = 0,
 ) -> AnySample:
     """Return the sample with this name, `tasks` or `embeddings`, and these options.
 
-    Raises UsageProblem for another name, or for an option of the other sample.
+    The parameters have the names of the options; `drawn_min` is the number of tasks that --detect
+    needs. Raises UsageProblem for another name, or for an option of the other sample.
     """
     other_options: dict[str, object]
     if name == TaskSample.name:
         other_options = {"--size": size, "--receipt": receipt, "--near": near}
         sample: AnySample = TaskSample(
-            drawn=drawn, targeted=targeted, at_least=at_least, earlier=earlier
+            drawn_count=drawn,
+            targeted_count=targeted,
+            drawn_min=drawn_min,
+            earlier_plans=earlier,
         )
     elif name == EmbeddingSample.name:
-        other_options = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
+        other_options = {"--drawn": drawn, "--targeted": targeted, "--detect": drawn_min or None}
         sample = EmbeddingSample(
-            size=size or STANDARD, receipt=receipt, others=near, earlier=earlier
+            size=size or STANDARD_SIZE,
+            receipt_folder=receipt,
+            other_receipts=near,
+            earlier_plans=earlier,
         )
         embedding_counts(sample.size)
     else:
@@ -452,14 +467,15 @@ def sample_by_name(
     return sample
 
 
-def sample_of(plan: TaskPlan | EmbeddingPlan, receipt: Path | None = None) -> AnySample:
-    """Return the sample that a plan was drawn from; `receipt` is the folder of its receipt.
+def sample_of(plan: TaskPlan | EmbeddingPlan, receipt_folder: Path | None = None) -> AnySample:
+    """Return a sample of the kind that a plan drew, without the options of the draw.
 
-    Raises UsageProblem if a folder is passed with a plan of tasks.
+    `receipt_folder` has the files of the receipt. Raises UsageProblem if it is passed with a plan
+    of tasks.
     """
     if isinstance(plan, EmbeddingPlan):
-        return EmbeddingSample(receipt=receipt)
-    if receipt is not None:
+        return EmbeddingSample(receipt_folder=receipt_folder)
+    if receipt_folder is not None:
         raise UsageProblem(
             "--receipt is only for a plan of embeddings, and this plan is of tasks",
             "leave out --receipt, or draw embeddings: geneb-ci audit plan C.json "

@@ -44,7 +44,7 @@ from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
     Signing,
-    audits_of,
+    audits_folder_of,
     check_committed_at,
 )
 from geneb_ci.audit.record.statement import check_can_record
@@ -66,7 +66,7 @@ from geneb_ci.audit.sampling.plan import (
     EmbeddingPlan,
     TaskPlan,
     commitment_text,
-    encoded,
+    json_text_of,
     read_any_plan,
     read_commitment,
 )
@@ -101,14 +101,18 @@ class AuditRequest:
     sample: Sample[Any] = field(default_factory=TaskSample)
     machine: Machine
     source: BeaconSource
+    """The options that decide where the beacon's value comes from."""
     commitment: Path | None = None
     """The file that `audit commit` wrote for a submission of format 1.0 with a declared run."""
     committed_at: str | None = None
     """The time at which the digest was published, in UTC; None before that."""
     work: Path | None = None
+    """The work folder; None: one in the user's cache."""
     key: Path | None = None
+    """The file of the private key; None: the one that GENEB_AUDIT_KEY_FILE names."""
     unsigned: bool = False
     output: Path | None = None
+    """The folder below which the record is written; None: the audits of the repository."""
     dry_run: bool = False
     shown_on: str | None = None
     """The git commit on GitHub whose status contains the digest since `committed_at`."""
@@ -123,8 +127,9 @@ class AuditProgress(NamedTuple):
 
     exit_code: Exit
     state: str
+    """The verdict after a rerun; else "dry run", "finished" or `TO_BE_PUBLISHED`."""
     commitment: str = ""
-    """The digest, if the caller has to publish it before the audit can continue."""
+    """The digest of the commitment, if it has to be published before the audit can continue."""
     next: str = ""
     """The command that continues the audit."""
     cost: str = ""
@@ -152,7 +157,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     subject = subject_of(commitment, layout, submission)
     sample.check(submission, subject.benchmark, say)
     signing = signing_of(request, commitment, layout, say)
-    folder = request.work or default_work(commitment, sample.cache)
+    folder = request.work or default_work_folder(commitment, sample.cache_name)
     if request.work is None and request.committed_at is not None:
         refuse_time_of_other_commitment(commitment, folder)
 
@@ -162,10 +167,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
             work.keep(
                 COMMAND_FILE, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n"
             )
-        rerun = saved_result(work, plan, subject, sample)
-        if rerun is not None:
+        rerun_result = saved_result(work, plan, subject, sample)
+        if rerun_result is not None:
             refuse_other_settings(request, work)
-        if rerun is None:
+        if rerun_result is None:
             with prepared_rerun(
                 commitment, subject, layout, request.machine, work, say
             ) as prepared:
@@ -184,22 +189,24 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                     show_new_cost(sample.cost(prepared, plan, setup_seconds, say), cost, show)
                 # Rerun and compare.
                 advice = advice_after_abort(work)
-                rerun = rerun_drawn(plan, sample, prepared, signing, advice)
-                work.keep_result(OUTCOME_FILE, encoded(rerun.outcome))
+                rerun_result = rerun_drawn(plan, sample, prepared, signing, advice)
+                work.keep_result(OUTCOME_FILE, json_text_of(rerun_result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
 
         # Sign.
-        path = signing.sign_record(rerun)
+        path = signing.sign_record(rerun_result)
         if path is not None:
             say(
                 "commit the record and the files that it names to the main branch; then "
                 f"{work.folder} can be removed"
             )
-    agrees = rerun.outcome.verdict == "agrees"
+    agrees = rerun_result.outcome.verdict == "agrees"
     exit_code = Exit.CLEAN if agrees else Exit.ERRORS
-    return AuditProgress(exit_code, rerun.outcome.verdict, outcome=rerun.outcome, record=path)
+    return AuditProgress(
+        exit_code, rerun_result.outcome.verdict, outcome=rerun_result.outcome, record=path
+    )
 
 
 def draw_plan(
@@ -219,11 +226,11 @@ def draw_plan(
     """
     repository = AuditRepository(layout)
     repository.history.check_no_losses(commitment.model_id)
-    repository.history.check_undrawn(commitment)
+    repository.history.check_no_undrawn(commitment)
     committed_submission = CommittedSubmission(commitment, submission, repository)
     near_roots = sample.near_roots(committed_submission, say)
     plans = earlier_plans(
-        sample.plan_class, commitment, committed_at, repository, sample.earlier, near_roots
+        sample.plan_class, commitment, committed_at, repository, sample.earlier_plans, near_roots
     )
     draw = sample.prepared_draw(committed_submission, plans, near_roots)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
@@ -263,10 +270,10 @@ def rerun_plan(
 def rerun_drawn(
     plan: _P, sample: Sample[_P], prepared: PreparedRerun, signing: Signing, advice: str = ""
 ) -> RerunResult:
-    """Rerun a drawn sample and compare it; sign its start, and an abort by the extractor.
+    """Sign that the rerun begins, rerun the drawn sample, and return its comparison.
 
-    Raises what `Sample.rerun` raises. If the extractor ended the run, `advice` is added to the fix
-    of the error.
+    Raises what `Sample.rerun` raises. If the extractor ended the run, the abort is signed, and
+    `advice` is added to the fix of the error.
     """
     signing.sign_start(plan)
     try:
@@ -278,8 +285,8 @@ def rerun_drawn(
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return the key and folder of the record. Raises UsageProblem for an untrusted key."""
-    audits = request.output or audits_of(layout)
+    """Return how and where the record is signed. Raises UsageProblem for an untrusted key."""
+    audits = request.output or audits_folder_of(layout)
     signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
     if signing_key is not None:
         check_can_record(signing_key, layout, audits / commitment.model_id)
@@ -296,8 +303,8 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
         commitment, digest = read_commitment(request.commitment), submission.document.sha256
         if digest != commitment.submission_sha256:
             raise AuditRefused(
-                f"{file}: sha256 {digest}; {request.commitment} commits to the submission of "
-                f"{commitment.model_id} with sha256 {commitment.submission_sha256}",
+                f"{file}: its sha256 is {digest}, expected {commitment.submission_sha256} of the "
+                f"submission of {commitment.model_id} that {request.commitment} commits to",
                 "name the submission that was committed to, or commit to this one: "
                 f"`geneb-ci audit commit {file} --output C.json`",
             )
@@ -341,8 +348,8 @@ def ask_for_publication(
     )
     if was_shown_before:
         show(
-            "nothing was drawn: this digest was shown before, and --committed-at, the time of its "
-            f"publication, is missing: run `{continue_command}`\n{practice_line}"
+            "nothing was drawn: --committed-at is missing, the time at which this digest was "
+            f"published; run `{continue_command}`\n{practice_line}"
             f"{next_line(NEXT_COMMAND)}\n"
         )
         return progress
@@ -359,15 +366,15 @@ def practice_time() -> str:
     return moment_of(int(time.time()) - DELAY_SECONDS - QUICKNET.period)
 
 
-def default_work(commitment: Commitment, cache: str) -> Path:
-    """Return the work folder of a commitment in a folder of the user's cache."""
-    return cache_folder(cache) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
+def default_work_folder(commitment: Commitment, cache_name: str) -> Path:
+    """Return the work folder of a commitment in the folder `cache_name` of the user's cache."""
+    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
 
 
 def begin_audit(
     work: WorkFolder, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
-    """Write the commitment into the work folder; return its plan, or None before the draw.
+    """Write the commitment into the work folder; return the folder's plan, or None before the draw.
 
     Raises AuditRefused when the folder contains another commitment or draw.
     """
@@ -393,9 +400,9 @@ def begin_audit(
     check_any_plan(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
         raise AuditRefused(
-            f"{work.folder / PLAN}: drawn for commitment "
-            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... as of {plan.committed_at}, not for "
-            f"{commitment.sha256[:FOLDER_DIGITS]}... as of {committed_at}",
+            f"{work.folder / PLAN}: this plan was drawn for commitment "
+            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... of {plan.committed_at}, expected "
+            f"{commitment.sha256[:FOLDER_DIGITS]}... of {committed_at}",
             "leave out --committed-at: a commitment has one draw",
         )
     return plan
@@ -444,7 +451,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         argument = machine.fresh_commitment if setting == "fresh" else value
         words += [option, str(argument)]
         words += ["--unsigned"] if request.key is None else ["--key", str(request.key)]
-        receipt = getattr(request.sample, "receipt", None)
+        receipt = getattr(request.sample, "receipt_folder", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
         raise AuditRefused(
             f"this audit is finished, with {setting} {used_value or 'none'}; {value} was requested"
@@ -467,9 +474,9 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
             continue
         shown_commitment = read_commitment(path)
         raise AuditRefused(
-            f"--committed-at is the time of commitment {shown_commitment.sha256}, which was shown "
-            f"here; the files now make commitment {commitment.sha256}, with another "
-            f"{_differing_parts(shown_commitment, commitment)}",
+            f"--committed-at is the time of commitment {shown_commitment.sha256}, shown by an "
+            f"earlier call; since then, {_differing_parts(shown_commitment, commitment)} changed, "
+            f"which gives commitment {commitment.sha256}",
             "check out the files of that commitment, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -482,7 +489,7 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
     """
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
-        folder = default_work(commitment, sample.cache)
+        folder = default_work_folder(commitment, sample.cache_name)
         if (folder / SHOWN_FILE).exists() and not (folder / PLAN).exists():
             words = words_of_last_command(folder, Path.cwd()) or words
     if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
@@ -537,7 +544,7 @@ def draw_and_keep_plan(
         plans = _other_cached_plans(
             work.folder, prepared.commitment, sample.plan_class, signing.say
         )
-        sample = sample.with_earlier(plans)
+        sample = sample.with_earlier_plans(plans)
     plan: TaskPlan | EmbeddingPlan = draw_plan(
         prepared.commitment,
         committed_at,
@@ -547,7 +554,7 @@ def draw_and_keep_plan(
         request.source,
         signing.say,
     )
-    work.keep(PLAN, encoded(plan))
+    work.keep(PLAN, json_text_of(plan))
     signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
@@ -555,7 +562,7 @@ def draw_and_keep_plan(
 def _other_cached_plans(
     folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
-    """Yield the paths of all other plans for the model in this cache, whether recorded or not.
+    """Yield the files of all other plans for the model in the user's cache, recorded or not.
 
     Their samples are rerun as well, so that a contributor or auditor cannot discard a draw. A plan
     for another benchmark belongs to another repository and is left out.
@@ -568,4 +575,4 @@ def _other_cached_plans(
         if benchmark.sha256 == commitment.benchmark.sha256:
             yield path
         else:
-            say(f"{path}: left out, a draw for another benchmark, {benchmark.name}")
+            say(f"{path}: left out, because this draw is for another benchmark, {benchmark.name}")

@@ -123,7 +123,7 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
             "signer": audit.signer,
             "date": audit.date,
             "why": list(audit.objections),
-            "scores": [score._asdict() for score in audit.differing],
+            "scores": [score._asdict() for score in audit.differing_scores],
         }
     if not decision.basis:
         yield {"why": [decision.reason], "scores": []}

@@ -64,7 +64,7 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
 
     A row with `numbers` only has the regimes in which it has every task.
     """
-    score_evidence = row.attestation.standing
+    score_evidence = row.attestation.score_evidence
     if row.numbers is not None:
         for regime, numbers in row.numbers.scores.items():
             count = len(benchmark.tasks)

@@ -15,11 +15,16 @@ from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.published import require_published
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, audits_of, check_shown_on, heads_for_statement
+from geneb_ci.audit.record.signing import (
+    Signing,
+    audits_folder_of,
+    check_shown_on,
+    heads_for_statement,
+)
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
-from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_any_plan
+from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_any_plan
 from geneb_ci.audit.workflow import EXAMPLE_TIME, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import KEY_OPTION, RECORDS_OPTION, UNSIGNED_OPTION, check_options
@@ -144,7 +149,7 @@ def commit_command(
     commitment = commit(read_submission(file), declared)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
-    signing = Signing(layout, signer, audits_of(layout), say)
+    signing = Signing(layout, signer, audits_folder_of(layout), say)
     write(Output("json", output), commitment_text(commitment))
     commitment_name = "C.json" if output == STDOUT else output
     git_advice = ""
@@ -214,7 +219,7 @@ def run_command(
     """
     check_options(None, key, output, unsigned=unsigned)
     layout = find_layout(Path.cwd())
-    audits = output or audits_of(layout)
+    audits = output or audits_folder_of(layout)
     plan = read_any_plan(plan_file)
     check_shown_on(shown_on, plan.committed_at)
     signer = None
@@ -244,7 +249,7 @@ def run_command(
         )
     outcome = result.outcome
     click.echo(
-        encoded(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
+        json_text_of(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
     )
     if record is not None:
         say(next_line(command_after_record(record)))

@@ -10,7 +10,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
     Signing,
-    audits_of,
+    audits_folder_of,
     check_committed_at,
     check_shown_on,
     read_any_commitment,
@@ -32,7 +32,7 @@ from geneb_ci.audit.sampling.design import (
     parse_probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, encoded
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, json_text_of
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
@@ -343,7 +343,7 @@ def plan_command(
         earlier=earlier,
         drawn=drawn,
         targeted=targeted,
-        at_least=minimum_size,
+        drawn_min=minimum_size,
     )
     submission_file = committed_submission_file(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):
@@ -366,7 +366,7 @@ def plan_command(
         BeaconSource(**options),
         say,
     )
-    write(Output("json", output), encoded(plan))
-    Signing(layout, signer, audits_of(layout), say, shown_on).sign_start(plan)
+    write(Output("json", output), json_text_of(plan))
+    Signing(layout, signer, audits_folder_of(layout), say, shown_on).sign_start(plan)
     plan_name = "PLAN.json" if output == STDOUT else output
     echo(plan_text(plan, targeted or 0, plan_name).removesuffix("\n"), err=to_stderr)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.record.events import AuditStart, event_statement
+from geneb_ci.audit.record.events import AuditStart, event_payload_and_path
 from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
@@ -19,20 +19,25 @@ from geneb_ci.audit.record.signing import (
     heads_for_record,
     heads_for_statement,
 )
-from geneb_ci.audit.record.statement import RERUN_SUFFIX, parse_record, read_record, statement_of
+from geneb_ci.audit.record.statement import (
+    RERUN_SUFFIX,
+    parse_record,
+    payload_and_path_of,
+    read_record,
+)
 from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
 from geneb_ci.audit.rerun.fresh import (
     check_release,
     commit_to,
     fresh_release,
-    open_set,
     read_fresh_commitment,
+    read_fresh_set,
     read_release,
     refuse_public,
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
-from geneb_ci.audit.sampling.plan import encoded, read_any_plan, read_commitment
+from geneb_ci.audit.sampling.plan import json_text_of, read_any_plan, read_commitment
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import DATA, STDOUT, Output, write
@@ -88,17 +93,19 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     file_bytes = raw if isinstance(raw, bytes) else b""
     outcome = None
     if FileKind.COMMITMENT.fits_text(file_bytes):
-        payload, path = event_statement(read_commitment(file), heads_for_statement(repository))
+        payload, path = event_payload_and_path(
+            read_commitment(file), heads_for_statement(repository)
+        )
     elif FileKind.PLAN.fits_text(file_bytes) or FileKind.EMBEDDING_PLAN.fits_text(file_bytes):
         plan = read_any_plan(file)
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
-        payload, path = event_statement(
+        payload, path = event_payload_and_path(
             start, heads_for_statement(repository, committed_name(plan))
         )
     else:
         outcome = _outcome(file)
-        payload, path = statement_of(outcome, heads_for_record(outcome.plan, repository))
+        payload, path = payload_and_path_of(outcome, heads_for_record(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(outcome, EmbeddingOutcome):
@@ -149,7 +156,7 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
     commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
-    write(Output("json", output), encoded(commitment))
+    write(Output("json", output), json_text_of(commitment))
     sequence_count = sum(commitment.tasks.values())
     public_count = (
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
@@ -177,8 +184,8 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
 def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
-    open_set(file, read_fresh_commitment(commitment), benchmark)
-    write(Output("json", output), encoded(fresh_release(file)))
+    read_fresh_set(file, read_fresh_commitment(commitment), benchmark)
+    write(Output("json", output), json_text_of(fresh_release(file)))
 
 
 @click.command()

@@ -16,7 +16,7 @@ from geneb_ci.audit.record.keys import (
     private_key,
     trusted_keys,
 )
-from geneb_ci.audit.rerun.credentials import KEY_TEXT
+from geneb_ci.audit.rerun.credentials import KEY_TEXT_ENV
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WRITER = "AUDIT_TOKEN"
-"""Secret with the token of the job that proposes records; the job that signs has `KEY_TEXT`."""
+"""Secret with the token of the job that proposes records; the job that signs has `KEY_TEXT_ENV`."""
 APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
 """Variable and secret of the board's App, with which the workflow gets the App's tokens."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
@@ -61,13 +61,13 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
 
     Raises UsageProblem if the key is missing or invalid.
     """
-    key_text = os.environ.get(KEY_TEXT, "")
+    key_text = os.environ.get(KEY_TEXT_ENV, "")
     if path is not None or (not key_text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
-    fix = "store the text of a private key of keys.json " + _AS_SECRET.format(KEY_TEXT)
+    fix = "store the text of a private key of keys.json " + _AS_SECRET.format(KEY_TEXT_ENV)
     if not key_text:
-        raise UsageProblem(f"{KEY_TEXT} is not set: there is no key to sign with", fix)
+        raise UsageProblem(f"{KEY_TEXT_ENV} is not set: there is no key to sign with", fix)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "key.pem"
         file.touch(mode=0o600)
@@ -75,7 +75,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
         try:
             signer = private_key(file)
         except UsageProblem as error:
-            message = f"{KEY_TEXT} is not an Ed25519 private key in PEM without a password"
+            message = f"{KEY_TEXT_ENV} is not an Ed25519 private key in PEM without a password"
             raise UsageProblem(message, fix) from error
     yield signer
 
@@ -85,13 +85,15 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     keyid = key_id(signer.public_key().public_bytes_raw())
     trusted_key = trusted_keys(layout).get(keyid)
     if not isinstance(trusted_key, TrustedKey):
-        message = f"{KEY_TEXT} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
+        message = (
+            f"{KEY_TEXT_ENV} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
+        )
     elif trusted_key.valid_until is not None or trusted_key.revoked_at is not None:
-        message = f"{KEY_TEXT} is the key {keyid[:16]}..., which has expired or was revoked"
+        message = f"{KEY_TEXT_ENV} is the key {keyid[:16]}..., which has expired or was revoked"
     else:
         return
     fix = f"merge its entry into leaderboard/policy/{KEYS_FILE}, or store another key "
-    raise UsageProblem(message, fix + _AS_SECRET.format(KEY_TEXT))
+    raise UsageProblem(message, fix + _AS_SECRET.format(KEY_TEXT_ENV))
 
 
 def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:

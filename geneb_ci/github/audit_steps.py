@@ -21,7 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import Signing, audits_of, write_record
+from geneb_ci.audit.record.signing import Signing, audits_folder_of, write_record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
@@ -119,7 +119,7 @@ def _order_with_draw(
                 Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
             beacon = BeaconSource(None, relay, None, "", reveal=False)
-            sample = TaskSample(earlier=earlier_plans)
+            sample = TaskSample(earlier_plans=earlier_plans)
             plan = draw_plan(commitment, published_at, submission, sample, head_layout, beacon, say)
         return AuditOrder(
             format_version="1.0",
@@ -194,7 +194,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     ):
         if machine.data is None and not is_practice(benchmark_of(head_layout).sha256):
             machine = replace(machine, data=_fetch_data(order, head_layout, Path(data_folder)))
-        unsigned = Signing(head_layout, None, audits_of(head_layout), say)
+        unsigned = Signing(head_layout, None, audits_folder_of(head_layout), say)
         return rerun_plan(order.plan, unsigned, machine).outcome
 
 
@@ -268,7 +268,7 @@ def _deliver(
             restart_fix(order),
         )
     with _main_with_row(github, layout, order, {}) as (audited, row):
-        folder, root = audits_of(audited.layout), audited.layout.root
+        folder, root = audits_folder_of(audited.layout), audited.layout.root
         shown_on = order.published_on or order.head_sha
         signing = Signing(audited.layout, signer, folder, say, shown_on)
         signing.sign_start(order.plan, order.number)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.sampling.plan import TaskPlan, encoded
+from geneb_ci.audit.sampling.plan import TaskPlan, json_text_of
 from geneb_ci.check.change import OWN_FILES_MAX, REGULAR, Blob
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Fault
@@ -186,7 +186,7 @@ def write_plans(
         plan = order.plan
         if plan.commitment_sha256 != digest or plan.committed_at == published_at:
             paths.append(folder / f"{number}.json")
-            paths[-1].write_text(encoded(plan), encoding="utf-8")
+            paths[-1].write_text(json_text_of(plan), encoding="utf-8")
     return tuple(paths)
 
 

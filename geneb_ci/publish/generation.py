@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.audit.record.old_log import FOLDER, log_files
+from geneb_ci.audit.record.old_log import LOG_FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.board.board import Watch, board_of, checked_rows
@@ -149,9 +149,9 @@ def _require_default_paths(layout: Layout) -> None:
 def _statements(layout: Layout) -> dict[str, bytes]:
     """Return the list of signed statements, and an old log, by their path on the Space."""
     statements = statements_file(AuditRepository(layout).history)
-    if layout.audits is None or not (layout.audits / FOLDER).is_dir():
+    if layout.audits is None or not (layout.audits / LOG_FOLDER).is_dir():
         return statements
-    files = log_files(layout.audits / FOLDER)
+    files = log_files(layout.audits / LOG_FOLDER)
     return statements | {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
 
 

@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.samples import OUTCOME_FILE, EmbeddingSample, TaskSample
-from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of
+from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
 from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, words_of_last_command
@@ -224,7 +224,7 @@ class BoardReader:
         if not paths:
             return None
         files = [file for path in paths if (file := self.root / path) in self.audits.files]
-        records = map(self.audits.parsed, files)
+        records = map(self.audits.record_at, files)
         differing_models = (
             record.outcome.plan.commitment.model_id
             for record in records
@@ -317,7 +317,7 @@ class BoardReader:
     @functools.cached_property
     def _ended_draws(self) -> set[DrawKey]:
         """The draws with a record, or with a statement that the extractor ended the run."""
-        records = (self.audits.parsed(path) for path in self.audits.files)
+        records = (self.audits.record_at(path) for path in self.audits.files)
         plans: list[BasePlan] = [r.outcome.plan for r in records if isinstance(r, Record)]
         for _, event in self.audits.history.events(StatementKind.ABORT):
             plans += [event.plan] if event.plan is not None else []
@@ -365,7 +365,7 @@ class BoardReader:
         )
         if not audit.committed_at:
             return audit
-        round_time = time_of(round_at(seconds_of(audit.committed_at)), QUICKNET)
+        round_time = time_of_round(round_at(seconds_of(audit.committed_at)), QUICKNET)
         return audit._replace(due=moment_of(round_time), is_due=round_time <= self.now.timestamp())
 
     def _commit_that_added(self, path: str) -> tuple[str, int | None]:
@@ -422,7 +422,7 @@ class BoardReader:
         ended_draws = self._ended_draws
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
-            for folder in sorted(cache_folder(sample.cache).glob("*/*")):
+            for folder in sorted(cache_folder(sample.cache_name).glob("*/*")):
                 if folder.parent.name not in models or not (folder / COMMITMENT).is_file():
                     continue
                 try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import BenchmarkPin, Commitment, DrawPolicy, ExtractorCode, Weights
-from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of_round
 from geneb_ci.audit.sampling.plan import DrandBeacon, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 
@@ -19,7 +19,7 @@ ROUNDS = {
     for beacon_round in VECTORS["quicknet"]["rounds"]
 }
 ROUND = 32_285_086
-COMMITTED_AT = moment_of(time_of(ROUND) - DELAY_SECONDS)
+COMMITTED_AT = moment_of(time_of_round(ROUND) - DELAY_SECONDS)
 """When a commitment has to be public for this round to decide."""
 TASKS = [f"task-{number:02}" for number in range(20)]
 STRATA = [TASKS[:9], TASKS[9:14]]
@@ -72,7 +72,9 @@ def plan(of: Commitment | None = None, **options: Any) -> TaskPlan:
 
 def draw_at(of: Commitment, second: int, **options: Any) -> TaskPlan:
     """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
-    return draw_tasks(of, moment_of(time_of(ROUND) - DELAY_SECONDS + second), beacon(), **options)
+    return draw_tasks(
+        of, moment_of(time_of_round(ROUND) - DELAY_SECONDS + second), beacon(), **options
+    )
 
 
 def task_plan(path: Path) -> TaskPlan:

@@ -23,7 +23,7 @@ from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX, record_of
 from geneb_ci.audit.rerun.few_shot import FewShotTask
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
-from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET, time_of_round
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from reference_harness.formats.benchmark import Benchmark
@@ -61,7 +61,7 @@ def entry(of: Ed25519PrivateKey | None = None, **changes: Any) -> dict[str, Any]
 
 def committed_at(number: int) -> str:
     """Return the moment of a commitment for which this round decides."""
-    return moment_of(time_of(number) - DELAY_SECONDS)
+    return moment_of(time_of_round(number) - DELAY_SECONDS)
 
 
 @functools.cache
@@ -189,7 +189,7 @@ def outcome_of(
                 "regimes": regimes,
             }
         )
-    begun = time_of(plan.beacon.round) if isinstance(plan.beacon, DrandBeacon) else 0
+    begun = time_of_round(plan.beacon.round) if isinstance(plan.beacon, DrandBeacon) else 0
     return AuditOutcome.model_validate(
         {
             "schema_version": "1.0",

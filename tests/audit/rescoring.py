@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from geneb_ci.audit.compare.outcome import METRICS
-from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY_COPIES, MeasuredScore
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY_COPIES, CellWithCopies
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import JitteredCopy
 from reference_harness.formats.run_record import PerSeed
@@ -43,11 +43,11 @@ def measured(
     stops: list[list[Scores]] | None = None,
     one_fit: bool = False,
     seed: int = 0,
-) -> MeasuredScore:
+) -> CellWithCopies:
     """Return a cell whose copies flip these predictions, a number for each copy and seed."""
     rng = random.Random(seed)
     still = [[0] * len(base)]
-    return MeasuredScore(
+    return CellWithCopies(
         per_seed(base),
         [matrix.tolist() for matrix in base],
         [copy(base, flips, rng) for flips in (still * COPIES_MIN if plain is None else plain)],

@@ -94,7 +94,7 @@ def test_a_report_says_what_is_to_be_done_next(installed: Installed) -> None:
     words = ("audit", FILE, "--unsigned", "--report", "report.json")
     again = installed.run("geneb_ci", *words)
     # Never the same next command twice: what is missing, and who knows where the audit stands.
-    assert "nothing was drawn: this digest was shown before, and --committed-at" in again.stdout
+    assert "nothing was drawn: --committed-at is missing, the time at which" in again.stdout
     assert again.stdout.endswith("\nnext: geneb-ci next --as maintainer\n")
     document = json.loads((installed.root / "report.json").read_bytes())
     assert document.pop("cost").startswith("cost of a draw to come")
@@ -147,7 +147,7 @@ def test_a_changed_submission_is_refused_once_its_digest_is_published(installed:
             shutil.rmtree(folder)
     assert done.returncode == 11
     assert "is the time of commitment" in done.stderr
-    assert "with another submission" in done.stderr
+    assert "since then, submission changed" in done.stderr
 
 
 def test_without_a_key_nothing_begins(installed: Installed) -> None:

@@ -13,7 +13,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fresh import FreshCommitment
-from geneb_ci.audit.sampling.plan import commitment_text, encoded, read_commitment
+from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_commitment
 from geneb_ci.audit.workflow import refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
@@ -171,7 +171,7 @@ def test_a_finished_audit_has_the_options_that_it_is_asked_for(
         tasks={TASKS[0]: 1},
         sha256="0" * 64,
     )
-    (installed.root / "fresh.json").write_text(encoded(fresh), encoding="utf-8")
+    (installed.root / "fresh.json").write_text(json_text_of(fresh), encoding="utf-8")
     (installed.root / "fresh.csv").touch()
     done = audit(installed, "--unsigned", *options)
     assert (done.returncode, message in done.stderr) == (11, True), done.stderr
@@ -193,7 +193,7 @@ def test_a_draw_of_another_repository_is_left_out(installed: Installed, work: Pa
     finally:
         shutil.rmtree(other)
     assert done.returncode == 0, done.stderr
-    assert "left out, a draw for another benchmark, practice" in done.stderr
+    assert "left out, because this draw is for another benchmark, practice" in done.stderr
     assert task_plan(work / "plan.json").earlier == []
 
 
@@ -219,8 +219,8 @@ def test_only_a_digest_that_was_shown_binds_the_next_call(tmp_path: Path, shown:
     with pytest.raises(AuditRefused) as caught:
         refuse_time_of_other_commitment(other, other_folder)
     assert caught.value.message == (
-        f"--committed-at is the time of commitment {dry.sha256}, which was shown here; the files "
-        f"now make commitment {other.sha256}, with another submission"
+        f"--committed-at is the time of commitment {dry.sha256}, shown by an earlier call; since "
+        f"then, submission changed, which gives commitment {other.sha256}"
     )
 
 

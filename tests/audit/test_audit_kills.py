@@ -205,7 +205,7 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
         here = PreparedRerun(
             commitment=commitment(submission_bytes()).model_copy(update={"weights": pinned}),
             subject=unused, source=unused, machine=Machine(weights=folder), settings=SETTINGS,
-            work=work, runner=unused, digests=digests,
+            work=work, runner=unused, weight_digests=digests,
             spec=ExtractorSpec("huggingface", weights=folder),
         )  # fmt: skip
         here.check_weights()

@@ -224,7 +224,7 @@ def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     assert file.name in error.fix
     (event,) = read(repository_folder).events.values()
     assert isinstance(event, AuditEvent)
-    aborted = event.aborted
+    aborted = event.abort
     assert aborted is not None
     assert (aborted.kind, aborted.stage, aborted.task, aborted.message) == (
         kind,

@@ -19,7 +19,7 @@ from geneb_ci.audit.sampling.beacon import (
     QUICKNET,
     randomness_of,
     round_at,
-    time_of,
+    time_of_round,
     verify_round,
 )
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
@@ -261,7 +261,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     ],
 )
 def test_when_a_round_is_due(number, due):
-    assert moment_of(time_of(number)) == due
+    assert moment_of(time_of_round(number)) == due
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_which_round_decides(committed_at, number):
 @given(st.integers(QUICKNET.genesis - DELAY_SECONDS, 2**40))
 def test_the_round_that_decides_is_the_first_one_late_enough(committed_at):
     number = round_at(committed_at)
-    assert time_of(number) >= committed_at + DELAY_SECONDS
-    assert number == 1 or time_of(number - 1) < committed_at + DELAY_SECONDS
+    assert time_of_round(number) >= committed_at + DELAY_SECONDS
+    assert number == 1 or time_of_round(number - 1) < committed_at + DELAY_SECONDS
 
 
 def test_before_the_beacon_there_was_no_round():

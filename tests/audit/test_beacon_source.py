@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.sampling.beacon import QUICKNET, randomness_of, time_of
+from geneb_ci.audit.sampling.beacon import QUICKNET, randomness_of, time_of_round
 from geneb_ci.audit.sampling.beacon_source import (
     ANSWER_MAX,
     ATTEMPTS,
@@ -14,7 +14,7 @@ from geneb_ci.audit.sampling.beacon_source import (
     BeaconUnavailable,
     fetch_round,
     parse_round,
-    wait_for,
+    wait_for_round,
 )
 from geneb_ci.common.errors import Exit, UsageProblem
 from tests.audit.examples import ROUND, ROUNDS, VECTORS, beacon
@@ -134,12 +134,16 @@ def test_a_round_of_another_chain_is_refused():
 def test_waiting_for_a_round_is_announced():
     notices: list[str] = []
     slept: list[float] = []
-    wait_for(ROUND, notices.append, now=lambda: time_of(ROUND) - 42.4, sleep=slept.append)
+    wait_for_round(
+        ROUND, notices.append, now=lambda: time_of_round(ROUND) - 42.4, sleep=slept.append
+    )
     assert notices == [f"round {ROUND} is due at 2026-09-17T15:23:42Z, in 42 s: waiting"]
     assert slept == [pytest.approx(42.4)]
 
 
 def test_a_round_that_is_due_is_not_waited_for():
     called: list[object] = []
-    wait_for(ROUND, called.append, now=lambda: float(time_of(ROUND)), sleep=called.append)
+    wait_for_round(
+        ROUND, called.append, now=lambda: float(time_of_round(ROUND)), sleep=called.append
+    )
     assert called == []

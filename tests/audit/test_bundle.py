@@ -17,7 +17,7 @@ from geneb_ci.audit.record.events import AuditStart, signed_event
 from geneb_ci.audit.record.keys import signer_of, trusted_keys
 from geneb_ci.audit.record.signing import heads_for_record
 from geneb_ci.audit.record.statement import parse_record, record_of
-from geneb_ci.audit.sampling.plan import commitment_text, encoded
+from geneb_ci.audit.sampling.plan import commitment_text, json_text_of
 from geneb_ci.audit.sampling.task_draw import draw_tasks
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
@@ -122,7 +122,7 @@ def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused
     verification = read(root).verification(record)
     assert verification.holds is holds
     if not holds:
-        reason = "but it was signed after 2024-01-01T00:00:00Z, according to the certificate"
+        reason = "the workflow that signed it is valid only from 2024-01-01T00:00:00Z on"
         assert [
             (difference.name, reason in difference.message) for difference in verification.differs
         ] == [("links", True)]
@@ -268,7 +268,7 @@ def _read(bundle: Any, keys) -> bytes | str:
 def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdbinary):
     path = tmp_path / "outcome.json"
     outcome = outcome_of(plan_for(RAW), RAW)
-    path.write_text(encoded(outcome), encoding="utf-8")
+    path.write_text(json_text_of(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
     made = record_of(outcome, key(), {})
@@ -283,7 +283,7 @@ def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdb
     commitment = outcome.plan.commitment
     for content, predicate, words in (
         (commitment_text(commitment), commitment, []),
-        (encoded(outcome.plan), start, ["--shown-on", COMMIT]),
+        (json_text_of(outcome.plan), start, ["--shown-on", COMMIT]),
     ):
         (tmp_path / "f.json").write_text(content, encoding="utf-8")
         assert main(["audit", "statement", str(tmp_path / "f.json"), *words]) == 0
@@ -300,7 +300,7 @@ def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdb
 def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, altered):
     path = tmp_path / "outcome.json"
     outcome = sound(altered=altered)
-    path.write_text(encoded(outcome), encoding="utf-8")
+    path.write_text(json_text_of(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
     record_path = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
@@ -312,7 +312,7 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     record = parse_record(json.dumps(PUBLIC.sign(out)).encode(), keys)
     assert record.outcome == outcome
     assert (record.audit_id, record.signer.owner) == (record_path.stem, TRUSTED["owner"])
-    path.write_text(encoded(outcome).replace('"tf32"', '"tf64"'), encoding="utf-8")
+    path.write_text(json_text_of(outcome).replace('"tf32"', '"tf64"'), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 3
     assert b"outcome.json: receipt/tf32: Field required" in capfdbinary.readouterr().err
 

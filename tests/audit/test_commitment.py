@@ -4,7 +4,7 @@ import pytest
 
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import json_text_of
 from tests.audit.examples import STRATA, TASKS, commitment, stratified
 
 APART = "a stratum has a task that is not among the tasks, or that is in another stratum"
@@ -35,7 +35,7 @@ def test_nothing_can_be_drawn_from_an_inconsistent_one(wrong: Commitment, messag
 
 
 def test_git_shows_a_commitment_line_by_line() -> None:
-    lines = encoded(commitment()).splitlines(keepends=True)
+    lines = json_text_of(commitment()).splitlines(keepends=True)
     assert lines[:3] == ["{\n", '  "protocol": "geneb-audit-v1",\n', '  "model_id": "model",\n']
     assert lines[-2:] == ["  }\n", "}\n"]
 

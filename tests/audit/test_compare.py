@@ -175,7 +175,7 @@ def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
 def refused(made: Document, rescored: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
     drawn = [ChosenTask(task=task, reason="drawn") for task in chosen]
     bench = audits.benchmark
-    claimed = stage.claims(made, bench, bench.regimes)
+    claimed = stage.audited_claims(made, bench, bench.regimes)
     with pytest.raises(NothingChecked) as error:
         stage.compare(claimed, rescored, drawn, bench)
     assert error.value.fix
@@ -233,7 +233,7 @@ def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_text('{"dim": NaN')
     with pytest.raises(NothingChecked, match="the document: Invalid JSON"):
         read_rescored(path)
-    monkeypatch.setattr(reader, "BYTES_MAX", 5)
+    monkeypatch.setattr(reader, "RESCORED_BYTES_MAX", 5)
     with pytest.raises(NothingChecked, match="bytes; the limit is"):
         read_rescored(path)
 
@@ -242,6 +242,6 @@ def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits)
     """Else no verifier would take the record: its commitment does not name that regime."""
     made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
     drawn = [ChosenTask(task=task, reason="drawn") for task in TASKS]
-    claimed = stage.claims(made, bench, ["10shot"])
+    claimed = stage.audited_claims(made, bench, ["10shot"])
     comparison = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
     assert all(list(item.regimes) == ["10shot"] for item in comparison)

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.audit.compare import tolerance as rule
 from geneb_ci.audit.compare.outcome import AuditedTask, CellComparison, Tolerance, Verdict
-from geneb_ci.audit.compare.tasks import Claims, compare, notes
+from geneb_ci.audit.compare.tasks import AuditedClaims, compare, notes
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -84,12 +84,12 @@ RESCORED = Rescored.model_validate(
 CHOSEN = [ChosenTask(task=TASK, reason="drawn")]
 
 
-def claims(*regimes: str) -> Claims:
+def claims(*regimes: str) -> AuditedClaims:
     """Claim what the rerun gives in some regimes."""
     reading = ReportedTriple(
         Triple(**dict(zip(Triple._fields, triple(45).values(), strict=True))), NONE
     )
-    return Claims({(name, TASK): reading for name in regimes}, {})
+    return AuditedClaims({(name, TASK): reading for name in regimes}, {})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def claims(*regimes: str) -> Claims:
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, comparisons):
     (audited_task,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
     cell = RESCORED.tasks[TASK].regimes["full"]
-    measured = rule.MeasuredScore(
+    measured = rule.CellWithCopies(
         cell.base.per_seed,
         cell.base.confusion,
         cell.plain,
@@ -122,7 +122,7 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
 )
 def test_nothing_to_compare(chosen, reason):
     with pytest.raises(NothingChecked) as refusal:
-        compare(Claims({}, {}), RESCORED, chosen, BENCHMARK)
+        compare(AuditedClaims({}, {}), RESCORED, chosen, BENCHMARK)
     assert (refusal.value.message, refusal.value.fix) == (
         f"nothing to compare: {reason}",
         "commit and draw again, for this submission",

@@ -14,8 +14,8 @@ from geneb_ci.audit.sampling.plan import (
 )
 from geneb_ci.audit.sampling.task_draw import (
     draw_tasks,
-    drawn_before,
     earlier_draws,
+    earlier_sample_size,
     require_one_draw,
 )
 from geneb_ci.common.errors import UsageProblem
@@ -94,8 +94,8 @@ def test_one_draw_for_one_commitment(mine):
 
 
 def test_what_was_drawn_before_for_this_commitment():
-    assert drawn_before([], commitment()) == 0
-    assert drawn_before([pushed(1, drawn=12), plan(), plan(drawn=9)], commitment()) == 9
+    assert earlier_sample_size([], commitment()) == 0
+    assert earlier_sample_size([pushed(1, drawn=12), plan(), plan(drawn=9)], commitment()) == 9
 
 
 def test_tasks_of_earlier_draws_come_after_the_drawn_ones():

@@ -9,7 +9,12 @@ import pytest
 
 from geneb_ci.audit.commit import checked_submission, committed_submission_file, read_submission
 from geneb_ci.audit.errors import AuditRefused
-from geneb_ci.audit.sampling.task_draw import largest_gains, suspicion, targets, targets_of
+from geneb_ci.audit.sampling.task_draw import (
+    largest_gains,
+    suspicion,
+    suspicious_tasks,
+    targeted_tasks_of,
+)
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import UsageProblem
@@ -54,7 +59,7 @@ def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
     scores = suspicion(findings)
     named = [f"iPro-WAEL_Promoter_{cell}" for cell in ("HUVEC", "Hela-S3", "GM12878", "NHEK")]
     assert sorted(scores) == sorted(named)
-    target_tasks = targets(context, findings, TASKS)
+    target_tasks = suspicious_tasks(context, findings, TASKS)
     assert target_tasks[:4] == sorted(named, key=lambda task: -scores[task])
     gain = largest_gains(context.view)
     rest = sorted((task for task in TASKS if task not in named), key=lambda task: -gain[task])
@@ -73,17 +78,19 @@ def test_a_raised_task_is_aimed_at(tmp_path):
     document["results"]["10shot"]["deep4mc_C.elegans_4mC"]["MCC"] += 0.2
     path.write_text(json.dumps(document))
     context, findings = checked_submission(read_submission(path))
-    assert targets(context, [], TASKS)[0] == "deep4mc_C.elegans_4mC"
-    assert "deep4mc_C.elegans_4mC" in targets(context, findings, TASKS)[:5]
+    assert suspicious_tasks(context, [], TASKS)[0] == "deep4mc_C.elegans_4mC"
+    assert "deep4mc_C.elegans_4mC" in suspicious_tasks(context, findings, TASKS)[:5]
 
 
 def test_only_candidates_are_named_in_the_order_of_all():
     context, findings = context_of("space")
     few = TASKS[10:20]
-    target_tasks = targets(context, findings, few)
+    target_tasks = suspicious_tasks(context, findings, few)
     assert len(target_tasks) >= 3
-    assert target_tasks == [task for task in targets(context, findings, TASKS) if task in few]
-    assert targets(context, findings, []) == []
+    assert target_tasks == [
+        task for task in suspicious_tasks(context, findings, TASKS) if task in few
+    ]
+    assert suspicious_tasks(context, findings, []) == []
 
 
 def test_no_more_targeted_tasks_are_added_than_were_asked_for():
@@ -119,9 +126,9 @@ def test_with_no_other_row_nothing_stands_out():
 
 
 def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():
-    assert targets_of(commitment(), 0, None) == []
+    assert targeted_tasks_of(commitment(), 0, None) == []
     with pytest.raises(UsageProblem) as refusal:
-        targets_of(commitment(), 1, None)
+        targeted_tasks_of(commitment(), 1, None)
     assert (refusal.value.message, refusal.value.fix) == (
         "--targeted needs the committed submission, which is missing",
         "name the file of the submission: --submission FILE",
@@ -137,11 +144,11 @@ def test_the_submission_that_was_committed_to_is_aimed_at():
     )
     layout = Layout(LayoutKind.ALONE, ROOT, submissions=SUBMISSIONS)
     context, findings = context_of(name)
-    expected = targets(context, findings, TASKS)
+    expected = suspicious_tasks(context, findings, TASKS)
     assert len(expected) > 4
     alone = Layout(LayoutKind.ALONE, ROOT)
-    assert targets_of(of, 1, committed_submission_file(of, None, layout)) == expected
-    assert targets_of(of, 1, committed_submission_file(of, path, alone)) == expected
+    assert targeted_tasks_of(of, 1, committed_submission_file(of, None, layout)) == expected
+    assert targeted_tasks_of(of, 1, committed_submission_file(of, path, alone)) == expected
     assert committed_submission_file(of, None, alone) is None
     with pytest.raises(AuditRefused, match="this is not the committed submission"):
         committed_submission_file(of, SUBMISSIONS / "space.json", layout)

@@ -50,7 +50,7 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
     assert evidence.audit is not None
     assert evidence.audit.text == "60/60 cells, 9,300 embeddings"
     assert (evidence.sampled, evidence.unaudited) == (REGIMES, ())
-    standing = attestation_of(evidence).standing("full", TASKS[0])
+    standing = attestation_of(evidence).score_evidence("full", TASKS[0])
     assert SCORE_EVIDENCE_MEANING[standing] == SCORE_EVIDENCE_MEANING[ScoreEvidence.RECOMPUTED]
 
 

@@ -497,7 +497,7 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
-            "strongest training embeddings are listed that are test embeddings, or that",
+            "the list of strongest training embeddings contains test embeddings, or the version",
         ),
     ],
 )
@@ -799,7 +799,7 @@ def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) ->
         (put("tasks", 0, "deviation", "0 0"), "3 embeddings are drawn, 2 compared"),
         (
             put("tasks", 0, "rows", {"training": "1 4 30"}),
-            "embedding 30 was drawn, but there are 20",
+            "row 30 was drawn, expected a row below 20",
         ),
         (
             put("tasks", 0, "failed", 0, "again", None),
@@ -843,7 +843,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     )
     with pytest.raises(StepMismatch, match="the reasons of the verdict are not those"):
         check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
-    with pytest.raises(StepMismatch, match="the record has no effect on the test embeddings"):
+    with pytest.raises(StepMismatch, match="the record lacks the effect on the test loss"):
         check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 

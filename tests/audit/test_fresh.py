@@ -14,14 +14,14 @@ from geneb_ci.audit.rerun.fresh import (
     check_release,
     commit_to,
     fresh_release,
-    open_set,
     parse_set,
     read_fresh_commitment,
+    read_fresh_set,
     read_release,
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import FreshResult, FreshTask
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import json_text_of
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import TaskSource
@@ -62,13 +62,13 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
     assert (commitment.tasks, commitment.benchmark) == ({TASK: 3}, MINI.sha256)
     salt = tmp_path / "set.csv.salt"
     assert salt.stat().st_mode & 0o777 == 0o600
-    opened = open_set(path, commitment, MINI)
+    opened = read_fresh_set(path, commitment, MINI)
     assert (opened.sha256, [sequence.label for sequence in opened.sequences]) == (
         commitment.sha256,
         [0, 1, 2],
     )
-    (tmp_path / "f.json").write_text(encoded(commitment), encoding="utf-8")
-    (tmp_path / "r.json").write_text(encoded(fresh_release(path)), encoding="utf-8")
+    (tmp_path / "f.json").write_text(json_text_of(commitment), encoding="utf-8")
+    (tmp_path / "r.json").write_text(json_text_of(fresh_release(path)), encoding="utf-8")
     again = check_release(
         read_release(tmp_path / "r.json"), read_fresh_commitment(tmp_path / "f.json"), MINI, "r"
     )
@@ -128,15 +128,15 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
     path, commitment = committed
     other = commitment.model_copy(update={"benchmark": "0" * 64})
     with pytest.raises(AuditRefused, match="the commitment is for the benchmark 0000"):
-        open_set(path, other, MINI)
+        read_fresh_set(path, other, MINI)
     with pytest.raises(AuditRefused, match="the commitment states 4 sequences of mini_splice"):
-        open_set(path, commitment.model_copy(update={"tasks": {TASK: 4}}), MINI)
+        read_fresh_set(path, commitment.model_copy(update={"tasks": {TASK: 4}}), MINI)
     path.write_text(path.read_text() + f"{TASK},0,ACGTTT\n")
     with pytest.raises(AuditRefused, match="set and salt have the digest"):
-        open_set(path, commitment, MINI)
+        read_fresh_set(path, commitment, MINI)
     (tmp_path / "set.csv.salt").write_text("short")
     with pytest.raises(NothingChecked, match="not a salt of 64 hex digits"):
-        open_set(path, commitment, MINI)
+        read_fresh_set(path, commitment, MINI)
     (tmp_path / "set.csv.salt").unlink()
     with pytest.raises(NothingChecked, match=r"set\.csv\.salt"):
         fresh_release(path)
@@ -147,7 +147,7 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
 
 def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
     path, commitment = committed
-    opened = open_set(path, commitment, MINI)
+    opened = read_fresh_set(path, commitment, MINI)
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
     with pytest.raises(AuditRefused, match="the record used no set"):

@@ -79,8 +79,8 @@ class ScoredTask:
         Signing(self.layout, key(), audits, lambda _: None).sign_abort(error, self.plan)
         (file,) = event_files(audits)
         event = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
-        assert event.aborted is not None
-        return event.aborted
+        assert event.abort is not None
+        return event.abort
 
 
 @pytest.fixture(scope="module")

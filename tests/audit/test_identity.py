@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.commitment import (
-    SCALE,
+    CLAIM_SCALE,
     Commitment,
     Identity,
     Weights,
@@ -146,7 +146,7 @@ def test_no_two_public_rows_are_one_method():
     for path in sorted((ROOT / "tests/public/submissions").glob("*.json")):
         cells = json.loads(path.read_bytes())["results"]
         scores = [
-            [round(task["MCC"] * SCALE) for _, task in sorted(tasks.items())]
+            [round(task["MCC"] * CLAIM_SCALE) for _, task in sorted(tasks.items())]
             for _, tasks in sorted(cells.items())
         ]
         rows.append(row(path.stem, *scores))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.compare.limits import are_current, limits_digest
+from geneb_ci.audit.compare.limits import are_current_limits, limits_digest
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.defences import DEFENCES, DefenceUse
 
@@ -34,17 +34,17 @@ NOT_DECIDING = {
     "the format of a receipt": """
         submission_terms.FLOAT16_BYTES submission_terms.FLOAT16_MAX submission_terms.UNSCALED_MIN
         submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
-        honesty.SIGNIFICAND
+        honesty.SIGNIFICAND_BITS
     """,
     "names for a value": """
         receipt_variants.UNDECIDED alteration_power.BINARY
     """,
     "arithmetic": """
-        joint.SERIES regime_bounds.BOUND_SCALE
+        joint.SERIES_ARGUMENT_MAX regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
         draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
-        commitment.SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
+        commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
         commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COUNT_MIN neighbours.NEAR
     """,
     "levels, by the limits of the day": """
@@ -112,6 +112,6 @@ def test_the_digest_of_published_commitments_stays(digest, expected):
 
 
 def test_limits_of_now_and_the_tolerance_alone_of_before_are_current():
-    assert are_current(limits_digest())
-    assert are_current(tolerance_digest())
-    assert not are_current("0" * 64)
+    assert are_current_limits(limits_digest())
+    assert are_current_limits(tolerance_digest())
+    assert not are_current_limits("0" * 64)

@@ -136,7 +136,7 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     branches: Defence("was deleted", _NO_PUBLISHED, _HELD),
     dates_back: Defence(
         "whose beacon round is later: 2026-",
-        (history, "_check_not_dated_back", lambda *_: None),
+        (history, "_check_not_backdated", lambda *_: None),
     ),
     draws_again: Defence("this commitment already has a draw", _NO_EARLIER),
     renames: Defence("leaves out the earlier draw", _NO_EARLIER),

@@ -14,7 +14,7 @@ from geneb_ci.audit.record.history import NO_SERVER_NAMED
 from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file, statements_in
 from geneb_ci.audit.record.signing import heads_for_statement
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.sampling.beacon import time_of
+from geneb_ci.audit.sampling.beacon import time_of_round
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from geneb_ci.cli.main import main
 from tests.audit.linked_place import (
@@ -164,7 +164,7 @@ def test_a_time_before_what_the_commitment_comes_after_is_refused(tmp_path):
     dated = recorded(root, outcome_of(other, AGAIN))
     state, message = step(verified(root, dated))
     assert state is StepState.DIFFERS
-    assert message.endswith(f"whose beacon round is later: {moment_of(time_of(SECOND))}")
+    assert message.endswith(f"whose beacon round is later: {moment_of(time_of_round(SECOND))}")
     assert step(verified(root, first))[0] is StepState.HOLDS
 
 

@@ -99,7 +99,9 @@ def planned(
     document = small_v12("copy") | {"receipt": receipt.model_dump()}
     raw = json.dumps(document).encode()
     submission = SubmissionFile(raw, parse_document(raw, folder / "copy.json", "copy.json"))
-    sample = EmbeddingSample(size=str(SAMPLE.test), receipt=folder / "copy", others=others)
+    sample = EmbeddingSample(
+        size=str(SAMPLE.test), receipt_folder=folder / "copy", other_receipts=others
+    )
     return draw_plan(
         committed, committed_at(SECOND), submission, sample, find_layout(folder),
         BeaconSource(folder / "round.json", (), None, "", reveal=False), message.append,
@@ -124,8 +126,10 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
         repository_folder, change(ROWS), message, None if embedded else repository_folder / "others"
     )
     assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
-    (line,) = (note for note in message if note.startswith("this receipt is near "))
-    assert line.startswith(f"this receipt is near that of {MODEL}: ")
+    (line,) = (note for note in message if note.startswith("this receipt nearly equals "))
+    assert line.startswith(
+        f"this receipt nearly equals another, whose draws are repeated here: {MODEL}: "
+    )
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(repository_folder / "copy", ROWS), BENCHMARK)[TASK]
@@ -139,7 +143,7 @@ def test_rows_of_another_model_inherit_nothing(repository_folder: Path) -> None:
     audited(repository_folder, embedded=True)
     notices = Said()
     assert planned(repository_folder, NOISE, notices).earlier == []
-    assert not [note for note in notices if note.startswith("this receipt is near ")]
+    assert not [note for note in notices if note.startswith("this receipt nearly equals ")]
 
 
 def test_what_cannot_be_compared_is_said(repository_folder: Path) -> None:

@@ -21,7 +21,7 @@ from geneb_ci.audit.record.old_log import (
     read_log,
 )
 from geneb_ci.audit.record.verify import StepState
-from geneb_ci.audit.sampling.beacon import time_of
+from geneb_ci.audit.sampling.beacon import time_of_round
 from geneb_ci.cli.main import main
 from tests.audit.linked_place import (
     AUDITS,
@@ -201,4 +201,4 @@ def test_what_the_log_had_before_a_key_was_stolen_goes_on_counting(tmp_path):
         (root / "leaderboard/policy/keys.json").write_text(json.dumps(keys), encoding="utf-8")
         verification = read(root).verification(root / AUDITS / RECORD)
         assert (step(verification, "signer")[0] is StepState.HOLDS) is holds
-    assert moment_of(time_of(FIRST)).startswith("2023-")
+    assert moment_of(time_of_round(FIRST)).startswith("2023-")

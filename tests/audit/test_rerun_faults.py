@@ -85,7 +85,7 @@ def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     files = event_files(installed.root / "leaderboard/audits")
     (file,) = (path for path in files if path.name.endswith(ABORTED_SUFFIX))
     keys = trusted_keys(find_layout(installed.root))
-    aborted = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
+    aborted = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).abort
     assert aborted is not None
     plan = task_plan(installed.root / "plan.json")
     file.unlink()

@@ -299,7 +299,7 @@ def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
         assert decision.audit.agrees == (decision.level != "disputed")
 
 
-DEFINED = dataclasses.replace(DEMANDS, defined=True, regimes=frozenset(REGIMES))
+DEFINED = dataclasses.replace(DEMANDS, requires_scorer=True, regimes=frozenset(REGIMES))
 WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
 
 
@@ -311,7 +311,7 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
             "drawn tasks have no claim in 1shot of task-03",
         ),
         (
-            {"undefined": ("full of task-03",)},
+            {"cells_without_scorer": ("full of task-03",)},
             "so that no definition determines the drawn cells: full of task-03",
         ),
         ({"has_variants": False}, "no variants of the sequences were embedded"),
@@ -326,25 +326,27 @@ def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
 
 def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_defined_scores():
     part = WHOLE | {"1shot": frozenset(TASKS[:19])}
-    second = audit(20, defined=WHOLE, audit_id="b", signer="another")
-    assert level(audit(20, defined=WHOLE), demands=DEFINED) == "verified"
-    assert level(audit(20, defined=WHOLE), second, demands=DEFINED) == "reproduced"
-    assert level(audit(20, defined=part), demands=DEFINED) == "verified"
-    assert level(audit(rerun=part, defined=part), demands=DEFINED) == "verified"
-    other = audit(rerun={"1shot": frozenset(TASKS[19:])}, defined={"1shot": frozenset(TASKS)})
-    first = audit(rerun=part, defined=part)
+    second = audit(20, tasks_with_scorer=WHOLE, audit_id="b", signer="another")
+    assert level(audit(20, tasks_with_scorer=WHOLE), demands=DEFINED) == "verified"
+    assert level(audit(20, tasks_with_scorer=WHOLE), second, demands=DEFINED) == "reproduced"
+    assert level(audit(20, tasks_with_scorer=part), demands=DEFINED) == "verified"
+    assert level(audit(rerun=part, tasks_with_scorer=part), demands=DEFINED) == "verified"
+    other = audit(
+        rerun={"1shot": frozenset(TASKS[19:])}, tasks_with_scorer={"1shot": frozenset(TASKS)}
+    )
+    first = audit(rerun=part, tasks_with_scorer=part)
     twin = dataclasses.replace(first, audit_id="c", signer="another")
     assert level(first, other, demands=DEFINED) == "verified"
     assert decide(OWN, [first, twin, other], {}, DEFINED).reason == (
         "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
         "full; memory is not excluded, since it had no fresh set"
     )
-    older = audit(20, defined=WHOLE, versions=BEFORE)
+    older = audit(20, tasks_with_scorer=WHOLE, versions=BEFORE)
     assert level(first, twin, older, demands=DEFINED) == "verified"
 
 
 EVERY = dataclasses.replace(
-    DEMANDS, regimes=frozenset(REGIMES[:2]), every_regime=REGIMES, defined=False
+    DEMANDS, regimes=frozenset(REGIMES[:2]), every_regime=REGIMES, requires_scorer=False
 )
 ALL_OF = {regime: frozenset(TASKS) for regime in REGIMES[:2]}
 FEW = {regime: frozenset(TASKS[:5]) for regime in REGIMES}
@@ -373,9 +375,9 @@ def test_what_audits_show_of_a_score(
 ) -> None:
     row = attestation_of(decide(OWN, audits, {}, EVERY))
     results = (
-        row.standing("full", TASKS[0]),
-        row.standing("full", TASKS[-1]),
-        row.standing("1shot", TASKS[0]),
+        row.score_evidence("full", TASKS[0]),
+        row.score_evidence("full", TASKS[-1]),
+        row.score_evidence("1shot", TASKS[0]),
     )
     assert results == (first, last, elsewhere)
     assert row.unconfirmed_regimes == left_out
@@ -404,7 +406,7 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
 ) -> None:
     rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, cells_of_record=of_record)
     row = attestation_of(decide(OWN, [audit(0, rerun={}, by_receipt=rows)], {}, EVERY))
-    assert row.standing("full", TASKS[0]) == standing
+    assert row.score_evidence("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"
     authors_by_field = {own.fields: own.by for own in row.every_statement}
     shown = by if of_record else SUBMITTERS_WORD
@@ -419,8 +421,8 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     both = attestation_of(
         decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, by_receipt=rows)], {}, EVERY)
     )
-    assert both.standing("full", TASKS[0]) == "rerun"
-    assert both.standing("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")
+    assert both.score_evidence("full", TASKS[0]) == "rerun"
+    assert both.score_evidence("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")
 
 
 def test_a_draw_that_anybody_could_foresee_says_nothing_of_what_was_not_rerun():
@@ -430,7 +432,9 @@ def test_a_draw_that_anybody_could_foresee_says_nothing_of_what_was_not_rerun():
     assert drawn.evidence == practised.evidence == "audited"
     assert set(drawn.sampled) == set(REGIMES)
     assert practised.sampled == ()
-    assert attestation_of(practised).standing(REGIMES[0], "not rerun") is ScoreEvidence.SUBMITTED
+    assert (
+        attestation_of(practised).score_evidence(REGIMES[0], "not rerun") is ScoreEvidence.SUBMITTED
+    )
 
 
 def test_a_row_that_was_not_rescored_is_stale_whatever_its_audits_say() -> None:

@@ -223,10 +223,10 @@ def test_no_model_has_so_many_or_so_large_files(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(limits, "LISTED_MAX", 100)
     for number in range(10):
         (folder / f"{number}.json").touch()
-    assert refused(folder, weights) == "there are 11 files or more, expected at most 10"
+    assert refused(folder, weights) == "the weights have 11 files or more, expected at most 10"
     for number in range(90):
         (folder / f"folder-{number}").mkdir()
-    assert refused(folder, weights) == "there are 101 files or more, expected at most 100"
+    assert refused(folder, weights) == "the weights have 101 files or more, expected at most 100"
 
 
 Tree = dict[str, int]
@@ -298,8 +298,8 @@ def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path)
     [
         ({"a.json": 1 << 27}, "a.json has 134,217,728 bytes, expected at most 67,108,864"),
         ({f"{n}.txt": 1 << 22 for n in range(100)}, "does not name have 419,430,"),
-        ({f"{n}.txt": 1 for n in range(1_000)}, "there are 1,002 files or more"),
-        ({f"{n}.png": 1 for n in range(10_000)}, "there are 10,001 files or more"),
+        ({f"{n}.txt": 1 for n in range(1_000)}, "the weights have 1,002 files or more"),
+        ({f"{n}.png": 1 for n in range(10_000)}, "the weights have 10,001 files or more"),
         ({"model.safetensors": 1 << 39}, "model.safetensors has 549,755,813,888 bytes"),
     ],
 )

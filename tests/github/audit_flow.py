@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.rerun.credentials import variables_of
+from geneb_ci.audit.rerun.credentials import credential_variables
 from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
 from geneb_ci.github.one_line import decode, encode
@@ -144,7 +144,7 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     monkeypatch.chdir(checkout)
     with serving(forge), relay(says(ROUND)) as (address, _):
         for name, value in {
-            **dict.fromkeys(variables_of(os.environ), ""),
+            **dict.fromkeys(credential_variables(os.environ), ""),
             "GH_TOKEN": JOB,
             "AUDIT_TOKEN": APP_TOKEN,
             "AUDIT_KEY": pem_of().decode(),

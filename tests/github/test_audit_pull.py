@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.statement import STARTED_SUFFIX
-from geneb_ci.audit.rerun.credentials import variables_of
+from geneb_ci.audit.rerun.credentials import credential_variables
 from geneb_ci.common.config import find_layout
 from geneb_ci.github import audits, hub_jobs
 from geneb_ci.github.hub_jobs import outcome_in, outcome_lines
@@ -207,7 +207,7 @@ def test_the_job_refuses_to_run_beside_a_token(flow, tmp_path):
     order = encode(flow.opened(), audits.RETRY_FIX)
     home = tmp_path / "home"
     home.mkdir()
-    for name in variables_of(os.environ):
+    for name in credential_variables(os.environ):
         flow.patch.setenv(name, "")
     flow.patch.setenv("HOME", str(home))
     for name in ("HF_TOKEN", "ACTIONS_RUNTIME_TOKEN"):

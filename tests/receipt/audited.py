@@ -29,7 +29,7 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
-    read_task,
+    read_task_files,
     room_of,
 )
 from geneb_ci.audit.compare.outcome import Decoys
@@ -110,7 +110,7 @@ def scored(
     )  # fmt: skip
     done = job.execute()
     receipt = receipt_with(rows.shape[1], {task: receipt_task})
-    read = read_task(folder / "strata", task, benchmark)
+    read = read_task_files(folder / "strata", task, benchmark)
     share = draw_shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
     drawn = drawn_embeddings([seed], read.strata, share)
     return Scored(
@@ -134,7 +134,7 @@ def audit(
     tasks, by_task, width = [], [], 0
     for name, member in scored_by_task.items():
         width = member.receipt.dim
-        rerun, scale = reruns[name][member.drawn.rows], member.drawn.entry.scale_log2
+        rerun, scale = reruns[name][member.drawn.rows], member.drawn.receipt_task.scale_log2
         limits = tolerances(rerun, scale, member.drawn.unforeseen)
         judged = judge(member.drawn.committed, rerun, limits, scale)
         again = {}

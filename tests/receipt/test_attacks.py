@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingRepeat
-from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise
+from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise_clause
 from geneb_ci.receipt.column_rule import judge
 from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness import benchmark, mini
@@ -181,14 +181,14 @@ def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path:
         return again
 
     drawn = scored(tmp_path, task, noisy(), SAMPLE).drawn
-    rerun, scale = noisy()[drawn.rows], drawn.entry.scale_log2
+    rerun, scale = noisy()[drawn.rows], drawn.receipt_task.scale_log2
     judged = judge(drawn.committed, rerun, drawn.tolerances(rerun), scale)
     worst = int(judged.deviation.argmax())
     result = EmbeddingRepeat(dtype="float64", deviation=judged.deviation[worst], mismatch=0)
     again = {task: {drawn.rows[worst]: RepeatedEmbedding(result, rerun[worst])}}
 
     def noise_text(repeat: np.ndarray) -> str:
-        return own_noise(
+        return own_noise_clause(
             [drawn], [rerun], [judged], again, zip(drawn.sequences, repeat, strict=True)
         )
 
@@ -196,7 +196,7 @@ def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path:
         "in another batch the extractor gives the same "
     )
     assert noise_text(rerun) == ""
-    assert own_noise([drawn], [rerun], [judged], {}, ()) == ""
+    assert own_noise_clause([drawn], [rerun], [judged], {}, ()) == ""
 
 
 def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 from geneb_ci.audit.record.statement import COMMITTED_SUFFIX, STARTED_SUFFIX
 from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.samples import OUTCOME_FILE
-from geneb_ci.audit.sampling.plan import commitment_text, encoded
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work
+from geneb_ci.audit.sampling.plan import commitment_text, json_text_of
+from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work_folder
 from geneb_ci.cli.main import main
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.publish.manifest import MANIFEST_FILE, encode_manifest, manifest_of
@@ -250,21 +250,21 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     """Leave the work folder of `audit FILE`, as it is after so many steps."""
     del root
     plan = plan_for(RAW)
-    folder = WorkFolder(default_work(plan.commitment, "audits"))
+    folder = WorkFolder(default_work_folder(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
     folder.keep(COMMITMENT, commitment_text(plan.commitment))
     folder.keep(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
-        folder.keep(PLAN, encoded(plan))
+        folder.keep(PLAN, json_text_of(plan))
     if is_rerun:
-        folder.keep_result(OUTCOME_FILE, encoded(outcome_of(plan, RAW)))
+        folder.keep_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
 
 
 def plan_here(root: Path) -> None:
     """Leave the files of an audit by single steps, without a signature."""
     plan = plan_for(RAW)
     (root / "C.json").write_text(commitment_text(plan.commitment), encoding="utf-8")
-    (root / "PLAN.json").write_text(encoded(plan), encoding="utf-8")
+    (root / "PLAN.json").write_text(json_text_of(plan), encoding="utf-8")
 
 
 def commitment_here(root: Path) -> None:

@@ -127,7 +127,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     audit = BEGIN[sample].replace("words", sample)
     assert f"\nnext: {audit} --practice\n" in typed(board, audit)
     again = typed(board, audit)
-    assert "this digest was shown before, and --committed-at" in again
+    assert "nothing was drawn: --committed-at is missing, the time at which" in again
     assert again.endswith(f"next: {NEXT_COMMAND}\n")
     without = typed(board, audit.replace(" --key keys/audit.pem", ""), code=2)
     assert "fix: pass --key keys/audit.pem, which is here" in without

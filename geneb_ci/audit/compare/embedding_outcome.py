@@ -168,8 +168,8 @@ class ComparedTask(StrictModel):
     """For each distinct row: number of coordinates that differ from the rounded rerun."""
     failed: list[FailedEmbedding]
     room: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """By how much the mean test loss can fall within the tolerances, in nats; left out if it cannot
-    fall, and in records of version 1.0."""
+    """By how much embeddings altered within the tolerances can lower the mean test loss, in nats;
+    left out if it is 0, and in records of version 1.0."""
 
     @property
     def distinct_rows(self) -> list[int]:
@@ -196,7 +196,7 @@ class ComparedCells(StrictModel):
 
 
 class Direction(StrictModel):
-    """The test whether committed embeddings deviate from the rerun towards their labels."""
+    """Result of the test whether committed embeddings deviate from reruns towards their labels."""
 
     rows: Count
     """Number of embeddings that deviate."""
@@ -258,7 +258,9 @@ class ReceiptFacts(StrictModel):
     """Number of columns of an embedding."""
     compute_dtype: Name
     tf32: bool
+    """Whether the embeddings may have been computed with TF32."""
     tasks: Positive
+    """Number of tasks with embeddings."""
 
 
 class EmbeddingOutcome(StrictModel):
@@ -290,6 +292,7 @@ class EmbeddingOutcome(StrictModel):
     reasons: list[str]
     """The reasons why the audit differs, one sentence each; empty if it agrees."""
     not_proved: list[str]
+    """What the audit does not prove, one sentence each."""
     rerun_sha256: Hex64
     """Digest of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts
@@ -298,6 +301,7 @@ class EmbeddingOutcome(StrictModel):
     dataset_revision: Hex40
     packages: dict[str, str]
     notes: list[str]
+    """Remarks for readers of the record, such as the results of the variants."""
     started_at: Moment
     finished_at: Moment
 
@@ -317,7 +321,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def room(self) -> float:
-        """By how much the test loss can fall within the tolerances: mean over tasks, in nats."""
+        """By how much alterations within the tolerances can lower the test loss: mean, in nats."""
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
@@ -373,13 +377,13 @@ def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions |
 
 def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
     """Return a sentence for each claim that an audit by receipt of `tasks` tasks does not prove."""
-    memory, *further_sentences, unnamed = NOT_PROVED
+    memory_sentence, *further_sentences, scorer_sentence = NOT_PROVED
     if fresh is not None:
-        memory = (
+        memory_sentence = (
             f"that no label is known: the fresh set is of {len(fresh.tasks)} of {tasks} tasks, and "
             f"shows what is worth more than {FRESH_MARGIN:g} of their accuracy"
         )
-    return [memory, *further_sentences, *([] if cells.of_record else [unnamed])]
+    return [memory_sentence, *further_sentences, *([] if cells.of_record else [scorer_sentence])]
 
 
 AnyOutcome = AuditOutcome | EmbeddingOutcome
@@ -409,14 +413,14 @@ def deviation_limit(version: EmbeddingVersion) -> float:
 
 
 def is_rescued(
-    again: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
+    repeat: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
 ) -> bool:
     """Whether a failed embedding passes when it is computed again.
 
     It does not pass if it lies far from the first rerun, whatever the committed embedding is.
     """
-    is_near = version == WITH_ROW_TOLERANCES or (again.distance or 0.0) <= NEAR
-    return is_near and is_within(again.deviation, again.mismatch, width, deviation_limit(version))
+    is_near = version == WITH_ROW_TOLERANCES or (repeat.distance or 0.0) <= NEAR
+    return is_near and is_within(repeat.deviation, repeat.mismatch, width, deviation_limit(version))
 
 
 def reasons_of(outcome: EmbeddingOutcome) -> list[str]:

@@ -75,7 +75,8 @@ if TYPE_CHECKING:
 
 
 ARRAYS_SUFFIX, SEQUENCES_SUFFIX = ".npz", ".txt"
-FULL = "full"
+"""Suffixes of the two files of a task that `geneb-harness receipt-cells --strata` writes."""
+FULL_REGIME = "full"
 """The regime whose single probe is fitted on all training embeddings."""
 _UNFIT_FIX = (
     "let the extractor subtract a constant from each column, such as the column's mean over a "
@@ -94,12 +95,12 @@ class TaskFiles(NamedTuple):
     """Training sequences, then test sequences."""
     train_labels: "npt.NDArray[np.int64]"
     full_probe: Probe
-    """The canonical probe of the regime `FULL`."""
+    """The canonical probe of the regime `FULL_REGIME`."""
     probe_sets: dict[str, ProbeSet]
     """All probes, by regime and kind of score: `full, canonical`, `10shot, record`."""
 
 
-def read_task(
+def read_task_files(
     folder: Path, task: str, benchmark: Benchmark, *, by_record: bool = True
 ) -> TaskFiles:
     """Read the files of a task that `geneb-harness receipt-cells --strata` wrote.
@@ -114,7 +115,7 @@ def read_task(
     try:
         with np.load(path, allow_pickle=False) as arrays:
             regimes = [name for name in benchmark.regimes if f"predicted_{name}" in arrays]
-            support = sorted(
+            few_shot_regimes = sorted(
                 (name for name in regimes if name in shots_by_regime),
                 key=lambda name: shots_by_regime[name],
             )
@@ -123,7 +124,7 @@ def read_task(
                 len(arrays["train_labels"]),
                 arrays["test_labels"],
                 {name: arrays[f"predicted_{name}"] for name in regimes},
-                {name: arrays[f"support_{name}"] for name in support},
+                {name: arrays[f"support_{name}"] for name in few_shot_regimes},
                 {
                     name: arrays[f"record_predicted_{name}"]
                     for name in regimes
@@ -137,9 +138,9 @@ def read_task(
                 intercepts = arrays[f"{prefix}intercepts_{regime}"]
                 return [Probe(*pair, classes) for pair in zip(weights, intercepts, strict=True)]
 
-            probes = {name: probes_of(name) for name in support}
+            probes = {name: probes_of(name) for name in few_shot_regimes}
             full_probe = Probe(arrays["weights"], arrays["intercepts"], classes)
-            probes = {FULL: [full_probe], **probes}
+            probes = {FULL_REGIME: [full_probe], **probes}
             train_labels = arrays["train_labels"]
             probe_sets = {
                 f"{name}, canonical": ProbeSet(strata.predicted[name], probes[name])
@@ -153,17 +154,19 @@ def read_task(
                 for name in regimes
                 if f"record_predicted_{name}" in arrays
             }
-        lines = (folder / f"{task}{SEQUENCES_SUFFIX}").read_text(encoding="ascii").split("\n")[:-1]
+        sequences = (
+            (folder / f"{task}{SEQUENCES_SUFFIX}").read_text(encoding="ascii").split("\n")[:-1]
+        )
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _RETRY_FIX) from error
-    return TaskFiles(strata, lines, train_labels, full_probe, probe_sets)
+    return TaskFiles(strata, sequences, train_labels, full_probe, probe_sets)
 
 
 class DrawnTask(NamedTuple):
     """The n distinct drawn embeddings of a task, ascending, and all that their verdict needs."""
 
     task: str
-    entry: ReceiptTask
+    receipt_task: ReceiptTask
     drawn: DrawnEmbeddings
     """The drawn rows by part, one of which has the most influential training embeddings, and the
     sizes of the strata."""
@@ -186,7 +189,7 @@ class DrawnTask(NamedTuple):
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
     full_probe: Probe
-    """The canonical probe of the regime `FULL`."""
+    """The canonical probe of the regime `FULL_REGIME`."""
     probe_sets: dict[str, ProbeSet]
     """All probes, as in `TaskFiles.probe_sets`."""
     influence: TaskInfluence
@@ -194,7 +197,7 @@ class DrawnTask(NamedTuple):
 
     def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
         """Return the (n, d) tolerances that follow from the (n, d) rerun embeddings."""
-        return tolerances(rerun, self.entry.scale_log2, self.unforeseen)
+        return tolerances(rerun, self.receipt_task.scale_log2, self.unforeseen)
 
 
 def drawn_task(
@@ -203,21 +206,23 @@ def drawn_task(
     file: Path,
     files: TaskFiles,
     drawn: DrawnEmbeddings,
-    recorded_rows: Sequence[int] | None = None,
+    recorded_strongest: Sequence[int] | None = None,
     *,
-    as_before: bool = False,
+    by_old_rules: bool = False,
 ) -> DrawnTask:
     """Return the drawn embeddings of the verified file of a task, with their proofs.
 
     The strongest training embeddings are added: those that this function computes, or
-    `recorded_rows`. `as_before` uses the rules of records before version 2.2. Raises AuditRefused
-    when the file was changed, or when float16 represents its embeddings badly.
+    `recorded_strongest`. `by_old_rules` uses the rules of records before version 2.2. Raises
+    AuditRefused when the file was changed, or when float16 represents its embeddings badly.
     """
     import numpy as np
 
     receipt_task = receipt.tasks[task]
     embeddings = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
-    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(embeddings)])
+    tree = EmbeddingTree(
+        [embedding_leaf(vector.tobytes(), row) for row, vector in enumerate(embeddings)]
+    )
     if tree.root.hex() != receipt_task.root:
         raise AuditRefused(
             f"{file}: its embeddings have the Merkle root {tree.root.hex()[:16]}..., the "
@@ -233,32 +238,32 @@ def drawn_task(
             "--receipt DIR`",
         )
     influence = influence_of(
-        embeddings, scale, receipt_task.train, labels, probe, by_steps=as_before
+        embeddings, scale, receipt_task.train, labels, probe, by_steps=by_old_rules
     )
     strongest = strongest_embeddings(
         embeddings[: receipt_task.train], scale, files.train_labels, influence, probe
     )
-    strongest_rows = strongest.rows if recorded_rows is None else list(recorded_rows)
-    with_strongest = drawn
+    strongest_rows = strongest.rows if recorded_strongest is None else list(recorded_strongest)
+    drawn_with_strongest = drawn
     if strongest_rows:
-        with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
-    rows = with_strongest.distinct_rows
+        drawn_with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: strongest_rows})
+    rows = drawn_with_strongest.distinct_rows
     if fault := unfit_reason(embeddings[rows]):
         raise AuditRefused(f"{task}: {fault}", _UNFIT_FIX)
-    support = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
+    support_rows = np.concatenate([*files.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
         receipt_task,
-        with_strongest,
+        drawn_with_strongest,
         strongest,
         rows,
         np.isin(rows, drawn.distinct_rows),
-        None if as_before else np.isin(rows, sorted(unforeseen_rows(drawn.rows))),
+        None if by_old_rules else np.isin(rows, sorted(unforeseen_rows(drawn.rows))),
         [files.sequences[row] for row in rows],
         embeddings[rows],
         [tree.proof(row) for row in rows],
         labels[rows],
-        ~np.isin(rows, support),
+        ~np.isin(rows, support_rows),
         files.strata,
         files.full_probe,
         files.probe_sets,
@@ -275,7 +280,7 @@ class AuditedReceipt(NamedTuple):
     benchmark: Benchmark
 
     def is_compared_with(self, plan: EmbeddingPlan) -> bool:
-        """Whether a plan is for another method, but the same benchmark, so it is compared."""
+        """Whether the receipt of a plan is compared: of another method, on the same benchmark."""
         commitment, planned_commitment = self.commitment, plan.commitment
         return (
             commitment.sha256 != plan.commitment_sha256
@@ -307,13 +312,17 @@ class AuditedReceipt(NamedTuple):
 
 
 def near_roots(
-    audited_receipt: AuditedReceipt, repository: AuditRepository, receipts: Path | None, say: Say
+    audited_receipt: AuditedReceipt,
+    repository: AuditRepository,
+    other_receipts: Path | None,
+    say: Say,
 ) -> dict[str, str]:
     """Return the Merkle roots of drawn receipts that are near, each with the reason.
 
     Only receipts of other methods are compared, since draws for the same method are inherited in
-    any case. `receipts` has a folder of files for each model. A receipt that cannot be compared is
-    reported by `say` and left out. Raises what opening the files of `audited_receipt` raises.
+    any case. `other_receipts` contains a folder with the files of the receipt of each model. A
+    receipt that cannot be compared is reported by `say` and left out. Raises what opening the files
+    of `audited_receipt` raises.
     """
     reason_by_root: dict[str, str] = {}
     samples: dict[str, tuple[str, ReceiptSample]] = {}
@@ -329,16 +338,16 @@ def near_roots(
             continue
         if plan.root == audited_receipt.receipt.root:
             reason_by_root[plan.root] = f"{model}: the same embeddings"
-        elif (sample := _earlier_sample(plan, repository, receipts, say)) is not None:
+        elif (sample := _earlier_sample(plan, repository, other_receipts, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import nearness_of  # NumPy is slow to import
 
         own_sample = audited_receipt.sample(
             {
-                row_place
-                for _, near_sample in samples.values()
-                for row_place in near_sample.positions
+                position
+                for _, other_sample in samples.values()
+                for position in other_sample.positions
             },
             say,
         )
@@ -354,19 +363,23 @@ def near_roots(
 
 
 def _earlier_sample(
-    plan: EmbeddingPlan, repository: AuditRepository, receipts: Path | None, say: Say
+    plan: EmbeddingPlan, repository: AuditRepository, other_receipts: Path | None, say: Say
 ) -> "ReceiptSample | None":
     """Return embeddings of an earlier receipt, from its record's file or else its own files."""
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
-    recorded_sample = next(_recorded_embeddings(plan.root, repository), None)
+    recorded_sample = next(_recorded_samples(plan.root, repository), None)
     receipt = _current_receipt(plan, repository)
     if receipt is None:
         if recorded_sample is None:
             say(f"{model}: not compared: no embeddings of its record or receipt were found")
         return recorded_sample
-    folder = receipts / model if receipts is not None and (receipts / model).is_dir() else None
+    folder = (
+        other_receipts / model
+        if other_receipts is not None and (other_receipts / model).is_dir()
+        else None
+    )
     try:
         with receipt_files(receipt, folder, say=say) as files:
             predictions = _predictions(files, receipt, benchmark)
@@ -383,12 +396,12 @@ def _earlier_sample(
     return recorded_sample
 
 
-def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[ReceiptSample]":
-    """Yield up to `EMBEDDINGS` embeddings of each audit of a receipt, from its record's file."""
+def _recorded_samples(root: str, repository: AuditRepository) -> "Iterator[ReceiptSample]":
+    """Yield up to `EMBEDDINGS` embeddings of a receipt from the file beside each of its records."""
     from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, ReceiptSample
 
     for path in repository.files:
-        record = repository.parsed(path)
+        record = repository.record_at(path)
         outcome = record.outcome if isinstance(record, Record) else None
         if not isinstance(outcome, EmbeddingOutcome) or outcome.plan.root != root:
             continue
@@ -397,7 +410,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Re
             embeddings = read_rerun(raw, outcome)
         except (NotReadable, StepMismatch):
             continue
-        task_ids = [task_compared.task for task_compared in outcome.tasks]
+        task_ids = [audited.task for audited in outcome.tasks]
         positions = [
             (task_ids[task], row)
             for task, row in zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)
@@ -437,7 +450,7 @@ def _predictions(
 def direction_of(
     drawn_tasks: Iterable[DrawnTask], reruns: "Iterable[npt.NDArray[np.float32]]", seed: str
 ) -> Direction:
-    """Return the test whether the drawn embeddings of all tasks deviate towards their labels."""
+    """Return the result of the test whether drawn embeddings deviate towards their labels."""
     strata = [
         stratum
         for task, rerun in zip(drawn_tasks, reruns, strict=True)
@@ -452,10 +465,10 @@ def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list
 
     is_compared = task.is_outside_supports
     committed = task.committed[is_compared].astype(np.float64)
-    rounded = receipt_values(rerun[is_compared], task.entry.scale_log2).astype(np.float64)
+    rounded = receipt_values(rerun[is_compared], task.receipt_task.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
-    features = np.ldexp(committed, task.entry.scale_log2)
+    features = np.ldexp(committed, task.receipt_task.scale_log2)
     return label_strata(task.task, difference, features, task.labels[is_compared], task.full_probe)
 
 
@@ -463,9 +476,9 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
     """Return, for "training" and "test", how much deviations of embeddings move the test loss."""
     import numpy as np  # slow to import, and only needed here
 
-    scale = task.entry.scale_log2
+    scale = task.receipt_task.scale_log2
     rounded = receipt_values(rerun, scale)
-    is_training = np.array(task.rows) < task.entry.train
+    is_training = np.array(task.rows) < task.receipt_task.train
     return {
         part: influence_on_loss(
             DrawnPart(
@@ -480,18 +493,18 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, E
 
 
 def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
-    """Return by how much, in nats, the test loss of a task can fall within the tolerances."""
+    """Return how far alterations within the tolerances can lower a task's test loss, in nats."""
     import numpy as np  # slow to import, and only needed here
 
-    scale, probe = task.entry.scale_log2, task.full_probe
+    scale, probe = task.receipt_task.scale_log2, task.full_probe
     rounded, tolerances = receipt_values(rerun, scale), task.tolerances(rerun)
-    is_training = np.array(task.rows) < task.entry.train
+    is_training = np.array(task.rows) < task.receipt_task.train
     # Each drawn embedding represents many others; an embedding added for its strength does not.
     is_drawn = task.is_drawn
     loss_reduction = 0.0
     for split, is_in_part, row_count in (
-        (TRAINING, is_training & is_drawn, task.entry.train),
-        (TEST, ~is_training & is_drawn, task.entry.test),
+        (TRAINING, is_training & is_drawn, task.receipt_task.train),
+        (TEST, ~is_training & is_drawn, task.receipt_task.test),
     ):
         part = DrawnPart(
             split, task.committed[is_in_part], rounded[is_in_part], task.labels[is_in_part]
@@ -507,11 +520,11 @@ def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
     """Return the effect of deviating training and test embeddings, over all tasks."""
     by_task = list(tasks)
 
-    def part_of(part: str) -> PartEffect:
+    def part_effect(part: str) -> PartEffect:
         statistic = part_statistic(by_part[part] for by_part in by_task)
         return PartEffect(rows=statistic.rows, statistic=statistic.statistic)
 
-    return Effect(training=part_of(TRAINING), test=part_of(TEST))
+    return Effect(training=part_effect(TRAINING), test=part_effect(TEST))
 
 
 class RepeatedEmbedding(NamedTuple):
@@ -522,7 +535,7 @@ class RepeatedEmbedding(NamedTuple):
     """(d,) embedding of the repeat."""
 
 
-def own_noise(
+def own_noise_clause(
     drawn_tasks: Sequence[DrawnTask],
     reruns: "Sequence[npt.NDArray[np.float32]]",
     comparisons: Sequence[EmbeddingComparison],
@@ -538,9 +551,10 @@ def own_noise(
     """
     width = drawn_tasks[0].committed.shape[1]
     failures = [comparison.failed(width) for comparison in comparisons]
-    with_failures = list(zip(comparisons, failures, strict=True))
+    comparisons_and_failures = list(zip(comparisons, failures, strict=True))
     mismatches = sum(
-        int(comparison.mismatch[~has_failed].sum()) for comparison, has_failed in with_failures
+        int(comparison.mismatch[~has_failed].sum())
+        for comparison, has_failed in comparisons_and_failures
     )
     row_count = sum(len(task.rows) for task in drawn_tasks)
     repeat_facts = [repeat.result for by_row in again.values() for repeat in by_row.values()]
@@ -555,7 +569,7 @@ def own_noise(
         repeats_by_sequence[sequence].append(repeat)
     largest_distance = 0.0
     for task, rerun in zip(drawn_tasks, reruns, strict=True):
-        allowed, scale = task.tolerances(rerun), task.entry.scale_log2
+        allowed, scale = task.tolerances(rerun), task.receipt_task.scale_log2
         for index, sequence in enumerate(task.sequences):
             for repeat in repeats_by_sequence.get(sequence, ()):
                 largest_distance = max(
@@ -563,7 +577,7 @@ def own_noise(
                 )
     deviation = max(
         float(comparison.deviation[has_failed].max(initial=0.0))
-        for comparison, has_failed in with_failures
+        for comparison, has_failed in comparisons_and_failures
     )
     if not is_own_noise(deviation, largest_distance):
         return ""
@@ -588,8 +602,8 @@ def compared_task(
     failed_rows = [task.rows[index] for index in comparison.failed(width).nonzero()[0].tolist()]
     return ComparedTask(
         task=task.task,
-        train=task.entry.train,
-        test=task.entry.test,
+        train=task.receipt_task.train,
+        test=task.receipt_task.test,
         strata=task.drawn.sizes,
         rows=task.drawn.rows,
         deviation=comparison.deviation.tolist(),
@@ -646,7 +660,7 @@ def rerun_file(
 
     proofs = [proof for task in drawn_tasks for proof in task.proofs]
     counts = [len(task.rows) for task in drawn_tasks]
-    hashes = b"".join(part for proof in proofs for part in proof)
+    hashes = b"".join(digest for proof in proofs for digest in proof)
     width = drawn_tasks[0].committed.shape[1]
     repeats = [repeated[row].values for repeated in again for row in sorted(repeated)]
     stream = io.BytesIO()

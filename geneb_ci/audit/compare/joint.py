@@ -7,8 +7,9 @@ For n cells x_i = claimed - rescored, of one metric, record or canonical, let X 
 the sum of x_i from the interval between 0 and the sum of c_i.
 
     sum   X <= min over u > 0 of (L + sum (s_i u)^2 g(e_i u)) / u,  g(y) = (exp(y) - 1 - y) / y^2
-    tail  at most k cells lie farther than FAR s_i + e_i from the interval between 0 and c_i, where
-          k is the (1 - level) quantile of a binomial number of n with probability `FAR_SHARE`
+    tail  at most k cells lie farther than `FAR_DEVIATIONS` s_i + e_i from the interval between 0
+          and c_i, where k is the (1 - level) quantile of a binomial number of n with probability
+          `FAR_SHARE`
 
 The sum test is Bennett's bound, which holds for any number of cells and in both directions; it adds
 one flip that no copy showed. The tail test detects raised cells beside lowered ones.
@@ -35,7 +36,7 @@ U_RATIO = 2**-0.25
 """Ratio of successive values of u in the search for the minimum."""
 LARGEST_EXPONENT = 500.0
 """Largest exponent in the search: no overflow, and above the exponent of any minimum."""
-SERIES = 1e-4
+SERIES_ARGUMENT_MAX = 1e-4
 """Argument of `_exponential_remainder` below which two terms of its series are more exact."""
 EARLIER_SHARE = 2.0
 """Limit of |mean of x_i / tolerance_i| sqrt(n) for records without deviations."""
@@ -135,16 +136,16 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     """Return the largest absolute sum that chance explains, at a level."""
     log_term = math.log(2 / level)
     step = max(cell.step for cell in cells)
-    parts = [(cell.deviation, cell.step) for cell in cells]
+    deviations_and_steps = [(cell.deviation, cell.step) for cell in cells]
     if any(cell.centre is None for cell in cells):
         # Bernstein's bound, by which earlier records were judged.
         linear_term = step * log_term / 3
         return linear_term + math.hypot(
-            linear_term, math.sqrt(2 * log_term) * math.hypot(*(s for s, _ in parts))
+            linear_term, math.sqrt(2 * log_term) * math.hypot(*(s for s, _ in deviations_and_steps))
         )
-    parts.append((step * math.sqrt(UNSEEN_RATE), step))
+    deviations_and_steps.append((step * math.sqrt(UNSEEN_RATE), step))
     # By hypot, since squares of the numbers of a forged record may overflow.
-    spread = math.hypot(*(s for s, _ in parts))
+    spread = math.hypot(*(s for s, _ in deviations_and_steps))
     u = min(
         math.sqrt(2 * log_term) / spread if spread else math.inf, LARGEST_EXPONENT / (step or 1.0)
     )
@@ -153,21 +154,24 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     # Downwards from the best u of a normal sum, which is the largest u of any minimum. The smallest
     # of these bounds is at most 2 % above the minimum.
     smallest_limit = math.inf
-    while (bound := _bound(parts, u, log_term)) < smallest_limit:
+    while (bound := _bound(deviations_and_steps, u, log_term)) < smallest_limit:
         smallest_limit, u = bound, u * U_RATIO
     return smallest_limit
 
 
-def _bound(parts: Sequence[tuple[float, float]], u: float, log_term: float) -> float:
+def _bound(deviations_and_steps: Sequence[tuple[float, float]], u: float, log_term: float) -> float:
     """Return Bennett's bound at one `u`, from deviation and step of each cell."""
     return (
-        log_term + math.fsum((s * u) * (s * u) * _exponential_remainder(e * u) for s, e in parts)
+        log_term
+        + math.fsum(
+            (s * u) * (s * u) * _exponential_remainder(e * u) for s, e in deviations_and_steps
+        )
     ) / u
 
 
 def _exponential_remainder(y: float) -> float:
     """Return (exp(y) - 1 - y) / y^2, which is 1/2 at 0."""
-    return (math.expm1(y) - y) / (y * y) if y > SERIES else 0.5 + y / 6
+    return (math.expm1(y) - y) / (y * y) if y > SERIES_ARGUMENT_MAX else 0.5 + y / 6
 
 
 @functools.cache

@@ -13,10 +13,11 @@ from reference_harness.formats.benchmark import Benchmark
 
 
 def deciding_limits() -> dict[str, dict[str, str]]:
-    """Return the constants that decide a verdict, except those of the tolerance, as text.
+    """Return, by subject and name, the text of each constant that decides a verdict.
 
-    The keys are subjects, in each of which the keys are names. `tests/audit/test_limits.py` tests
-    that none is missing. Renaming one changes the digest.
+    The constants of the tolerance are left out: `tolerance_digest` has them.
+    `tests/audit/test_limits.py` tests that no constant is missing. A renamed constant changes the
+    digest.
     """
     # Imported here, since they import numpy, and a plain install reads commitments without it.
     from geneb_ci.receipt import column_rule, direction, influence, raise_bound
@@ -75,7 +76,7 @@ def uses_every_defence(commitment: Commitment, benchmark: Benchmark) -> bool:
     return is_of_benchmark and commitment.policy.tolerance == limits_digest()
 
 
-def are_current(committed_digest: str) -> bool:
+def are_current_limits(committed_digest: str) -> bool:
     """Whether the digest of the limits in a commitment is that of this version.
 
     Commitments before rule 5 have the digest of the tolerance alone.

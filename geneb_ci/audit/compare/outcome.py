@@ -124,8 +124,11 @@ class HarnessFacts(StrictModel):
     """The harness that computed the scores of the rerun."""
 
     version: Name
+    """Version of the harness that the benchmark names; its release is among the packages."""
     commit: Hex40 | None
+    """Git commit of the harness; null if it is not known."""
     dirty: bool
+    """Whether the harness had local changes."""
 
 
 class AuditOutcome(StrictModel):
@@ -241,7 +244,7 @@ def task_verdict(cells: Iterable[CellComparison]) -> Verdict:
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     """Return the joint tests by regime and metric: `full, MCC` or `full, canonical MCC` -> test."""
-    cells = compared_cells(tasks)
+    cells = cells_by_joint_test(tasks)
     tests = len(cells) * len(METRICS)
     return {
         f"{regime}, {kind}{metric}": joint_test(
@@ -254,7 +257,7 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
 
 def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     """Return, by regime, the mean raise of the MCC of record that could be hidden."""
-    cells = compared_cells(tasks)
+    cells = cells_by_joint_test(tasks)
     tests = len(cells) * len(METRICS)
     return {
         regime: joint_test(
@@ -265,10 +268,10 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     }
 
 
-def compared_cells(
+def cells_by_joint_test(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
-    """Return the cells of each joint test by regime and kind: "" (of record) or "canonical "."""
+    """Return the cells of each joint test, by regime and kind: "" (of record) or "canonical "."""
     cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
@@ -313,16 +316,18 @@ def objections(
     differing_tasks = [
         task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS
     ]
-    of_claims = []
+    claim_objections = []
     if differing_tasks:
-        rerun_count = plural(len(tasks), "rerun task")
-        of_claims.append(Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_count}"))
-    of_claims += [
+        rerun_tasks_text = plural(len(tasks), "rerun task")
+        claim_objections.append(
+            Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_tasks_text}")
+        )
+    claim_objections += [
         Objection(JOINT, f"{test_name}: {bias.text}")
         for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*of_claims, *extractor_objections(decoys, variants, fresh, few_shot)]
+    return [*claim_objections, *extractor_objections(decoys, variants, fresh, few_shot)]
 
 
 def objections_of(outcome: AuditOutcome) -> list[Objection]:
@@ -371,13 +376,13 @@ def verdict_by(reasons: Sequence[object]) -> Verdict:
 class InformativeCells(NamedTuple):
     """Numbers of informative and of compared cells of a regime."""
 
-    cells: int
+    informative: int
     compared: int
 
     @property
     def suffices(self) -> bool:
         """Whether at least half of the compared cells are informative."""
-        return 2 * self.cells >= self.compared
+        return 2 * self.informative >= self.compared
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
@@ -385,9 +390,9 @@ def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCell
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
-            cells, compared = counts.get(regime, (0, 0))
+            informative, compared = counts.get(regime, (0, 0))
             counts[regime] = InformativeCells(
-                cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), compared + 1
+                informative + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), compared + 1
             )
     return counts
 
@@ -395,5 +400,5 @@ def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCell
 def informative_text(counts: dict[str, InformativeCells]) -> str:
     """Return the counts as text: `full 4 of 5, 10shot 5 of 5`."""
     return ", ".join(
-        f"{regime} {count.cells} of {count.compared}" for regime, count in counts.items()
+        f"{regime} {count.informative} of {count.compared}" for regime, count in counts.items()
     )

@@ -36,12 +36,16 @@ def bounds_of(
     those of earlier audits.
     """
     task_ids = {task.task for task in drawn_tasks}
-    groups = [
-        members
+    categories = [
+        category_tasks
         for category in benchmark.categories.values()
-        if (members := [name for name in category if name in task_ids])
+        if (category_tasks := [name for name in category if name in task_ids])
     ]
-    task_weights = {name: 1 / len(groups) / len(members) for members in groups for name in members}
+    task_weights = {
+        name: 1 / len(categories) / len(category_tasks)
+        for category_tasks in categories
+        for name in category_tasks
+    }
     bounds = []
     for regime in benchmark.regimes:
         cells: list[CellDraw] = []
@@ -52,13 +56,15 @@ def bounds_of(
             test_draws = draws_of_regime(task.strata, regime, shares[task.task])
             probe_set = _deciding_probes(task, regime)
             draws += len(test_draws)
-            flipped += _flipped(task, rerun, regime, test_draws, probe_set)
+            flipped += _flipped_draw_count(task, rerun, regime, test_draws, probe_set)
             cells += probe_draws(
                 task.strata, regime, test_draws, probe_set.predicted, task_weights[task.task]
             )
         if cells:
-            raised = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
-            bounds.append(RegimeBound(regime=regime, draws=draws, flipped=flipped, raised=raised))
+            mean_raise_max = math.ceil(BOUND_SCALE * largest_raise(cells, flipped)) / BOUND_SCALE
+            bounds.append(
+                RegimeBound(regime=regime, draws=draws, flipped=flipped, raised=mean_raise_max)
+            )
     return bounds
 
 
@@ -67,23 +73,25 @@ def _deciding_probes(task: "DrawnTask", regime: str) -> ProbeSet:
     return task.probe_sets.get(f"{regime}, record") or task.probe_sets[f"{regime}, canonical"]
 
 
-def _flipped(
+def _flipped_draw_count(
     task: "DrawnTask",
     rerun: "npt.NDArray[np.float32]",
     regime: str,
     test_draws: Sequence[TestDraw],
     probe_set: ProbeSet,
 ) -> int:
-    """Return the number of draws that are classified rightly as committed, and wrongly as rerun."""
-    rounded = receipt_values(rerun, task.entry.scale_log2)
+    """Return how many drawn embeddings a probe classifies right as committed, wrong as rerun."""
+    rounded = receipt_values(rerun, task.receipt_task.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
-    features = np.ldexp(rounded.astype(np.float64), task.entry.scale_log2)
+    features = np.ldexp(rounded.astype(np.float64), task.receipt_task.scale_log2)
     index_by_row = {row: index for index, row in enumerate(task.rows)}
     flipped_count = 0
     for draw, row in zip(test_draws, task.drawn.rows[f"test {regime}"], strict=True):
         index, probe = index_by_row[row], probe_set.probes[draw.probe]
-        was_right = probe_set.predicted[draw.probe][row - task.entry.train] == task.labels[index]
+        was_right = (
+            probe_set.predicted[draw.probe][row - task.receipt_task.train] == task.labels[index]
+        )
         if was_right and differs[index]:
             # One at a time, since an embedding of large values could make all others ties.
             logits = features[index] @ probe.weights + probe.intercepts
@@ -96,16 +104,16 @@ def probe_draws(
     strata: TaskStrata,
     regime: str,
     test_draws: Sequence[TestDraw],
-    record_predictions: Labels,
+    predictions: Labels,
     weight: float,
 ) -> Iterator[CellDraw]:
     """Yield, for each probe of a task and regime, its confusion matrix and its numbers of draws.
 
-    `record_predictions` are the (s, m) predictions of s probes on m test sequences; `weight` is the
-    weight of the task in the mean.
+    `predictions` are the (s, m) predictions of s probes on m test sequences; `weight` is the weight
+    of the task in the mean of the regime.
     """
-    probe_count = len(record_predictions)
-    for probe, predicted in enumerate(record_predictions):
+    probe_count = len(predictions)
+    for probe, predicted in enumerate(predictions):
         classes = np.unique(np.concatenate([strata.labels, predicted]))
         matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
         np.add.at(
@@ -114,11 +122,11 @@ def probe_draws(
             1,
         )
         right_classes = np.searchsorted(classes, strata.labels[strata.right_rows(regime, probe)])
-        class_first = [draw.is_class_first for draw in test_draws if draw.probe == probe]
+        class_first_draws = [draw.is_class_first for draw in test_draws if draw.probe == probe]
         yield CellDraw(
             matrix,
             np.bincount(right_classes, minlength=len(classes)),
-            len(class_first) - sum(class_first),
-            sum(class_first),
+            len(class_first_draws) - sum(class_first_draws),
+            sum(class_first_draws),
             weight / probe_count,
         )

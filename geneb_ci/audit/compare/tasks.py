@@ -26,10 +26,10 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.rescored import Rescored
 
-Cell = tuple[str, str]
-"""Regime and task."""
+CellKey = tuple[str, str]
+"""Regime and task of a cell."""
 _RESCORE_FIX = "run `geneb-harness rescore` again, for this plan and with this version"
-STOPPING_MCC = 0.015
+STOPPING_EFFECT = 0.015
 """Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons of
 random BERTs with 613 to 1,883 test sequences."""
 DEVICE_TABLE = "atlas.json"
@@ -67,7 +67,7 @@ def device_table() -> tuple[Mapping[str, Any], ...]:
 def device_difference(
     claimed_device: str | None, rerun_device: str, dtype: str
 ) -> DeviceDifference:
-    """Return how much runs on two types of device differ; `claimed` is None if unknown.
+    """Return how much runs on two types of device differ; `claimed_device` is None if unknown.
 
     Raises BrokenInstallation where the shipped table cannot be read.
     """
@@ -101,16 +101,17 @@ def device_note(claimed_device: str | None, rerun_device: str, dtype: str) -> st
     )
 
 
-class Claims(NamedTuple):
-    """The claims of a submission on the audited tasks."""
+class AuditedClaims(NamedTuple):
+    """The claims of a submission in the audited regimes."""
 
-    record: Mapping[Cell, ReportedTriple]
-    """Scores of record."""
-    digests: Mapping[Cell, str]
-    """Digests of the predictions, if the submission has them."""
+    scores_of_record: Mapping[CellKey, ReportedTriple]
+    prediction_digests: Mapping[CellKey, str]
+    """SHA-256 of the predictions, for cells whose predictions the submission has."""
 
 
-def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
+def audited_claims(
+    document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]
+) -> AuditedClaims:
     """Return the claims of a submission in these regimes, each with its rounding interval.
 
     `document` is a submission of any format that passed every check.
@@ -127,27 +128,27 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
         for task, cell in tasks.items()
         if "predictions_sha256" in cell
     }
-    return Claims(claimed_scores, digests)
+    return AuditedClaims(claimed_scores, digests)
 
 
 def compare(
-    claimed: Claims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
+    claimed: AuditedClaims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
 ) -> list[AuditedTask]:
     """Return the comparison of every claim on the chosen tasks with the rerun, in their order.
 
     A regime without a claim is left out. Raises NothingChecked if the rescoring is of another
     benchmark, has other noise or lacks a task, or if a task has no claim.
     """
-    _require_measured(rescored, benchmark)
+    _require_same_settings(rescored, benchmark)
     regimes_by_task = {
         choice.task: list(_claimed_regimes(choice.task, claimed, rescored, benchmark))
         for choice in chosen
     }
     if not regimes_by_task or (
-        empty := [task for task, regimes in regimes_by_task.items() if not regimes]
+        unclaimed_tasks := [task for task, regimes in regimes_by_task.items() if not regimes]
     ):
         objection = (
-            f"the submission claims no score on task {empty[0]}"
+            f"the submission claims no score on task {unclaimed_tasks[0]}"
             if regimes_by_task
             else "the plan has no task"
         )
@@ -195,7 +196,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     if full_tolerances:
         lines.append(
             "the probe on all training sequences stops before its optimum, and the last bit "
-            f"decides where: that alone changed MCC by up to {STOPPING_MCC} in measurements. "
+            f"decides where: that alone changed MCC by up to {STOPPING_EFFECT} in measurements. "
             f"Tolerances of MCC there: {min(full_tolerances):.4f} to {max(full_tolerances):.4f}; "
             "the few-shot regimes are the stronger evidence"
         )
@@ -210,8 +211,8 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     return lines
 
 
-def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
-    """Refuse a rescoring for which the constants of the tolerance were not measured."""
+def _require_same_settings(rescored: Rescored, benchmark: Benchmark) -> None:
+    """Refuse a rescoring of another benchmark, or with other noise than the tolerance assumes."""
     if rescored.benchmark.sha256 != benchmark.sha256:
         raise NothingChecked(
             f"the rescoring was made for benchmark {rescored.benchmark.name} "
@@ -229,11 +230,11 @@ def _require_measured(rescored: Rescored, benchmark: Benchmark) -> None:
 
 
 def _claimed_regimes(
-    task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark
+    task: str, claimed: AuditedClaims, rescored: Rescored, benchmark: Benchmark
 ) -> Iterator[str]:
     """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
     for regime in benchmark.regimes:
-        if (regime, task) in claimed.record:
+        if (regime, task) in claimed.scores_of_record:
             if task not in rescored.tasks or regime not in rescored.tasks[task].regimes:
                 raise NothingChecked(
                     f"the rescoring has no score on task {task} in regime {regime}", _RESCORE_FIX
@@ -242,27 +243,29 @@ def _claimed_regimes(
 
 
 def _cell_comparison(
-    rescored: Rescored, task: str, regime: str, claimed: Claims, alarm_rate: float
+    rescored: Rescored, task: str, regime: str, claimed: AuditedClaims, alarm_rate: float
 ) -> CellComparison:
-    cell = rescored.tasks[task].regimes[regime]
+    rescored_cell = rescored.tasks[task].regimes[regime]
     is_one_fit = regime not in rescored.few_shot_k
-    reading = claimed.record[regime, task]
-    measured = tolerances.MeasuredScore(
-        cell.base.per_seed,
-        cell.base.confusion,
-        cell.plain,
-        cell.stressed,
-        cell.halts,
+    claim = claimed.scores_of_record[regime, task]
+    cell = tolerances.CellWithCopies(
+        rescored_cell.base.per_seed,
+        rescored_cell.base.confusion,
+        rescored_cell.plain,
+        rescored_cell.stressed,
+        rescored_cell.halts,
         is_one_fit,
     )
-    tolerance = tolerances.tolerance(measured, alarm_rate, reading.width)
-    digest = claimed.digests.get((regime, task))
-    scores, rerun = _scores_of(reading.value), cell.base.scores
+    tolerance = tolerances.tolerance(cell, alarm_rate, claim.width)
+    digest = claimed.prediction_digests.get((regime, task))
+    scores, rerun = _scores_of(claim.value), rescored_cell.base.scores
     return CellComparison(
         claimed=scores,
         rescored=rerun,
         tolerance=tolerance,
-        predictions_equal=None if digest is None else digest == cell.base.predictions_sha256,
+        predictions_equal=None
+        if digest is None
+        else digest == rescored_cell.base.predictions_sha256,
         canonical=None,
         verdict=cell_verdict(scores, rerun, tolerance),
     )

@@ -25,24 +25,26 @@ from reference_harness.formats.run_record import PerSeed
 
 
 @functools.cache
-def quantile(alarm_of_one: float, freedom: int) -> float:
-    """Return the number that |T| exceeds with the probability `alarm_of_one`.
+def quantile(alarm_rate: float, freedom: int) -> float:
+    """Return the two-sided quantile of Student's t: |T| exceeds it with probability `alarm_rate`.
 
-    T has Student's t distribution with `freedom` degrees of freedom.
+    T has `freedom` degrees of freedom.
     """
     from geneb_ci.statistics.student import student_quantile  # NumPy is slow to import
 
-    return float(student_quantile(-NormalDist().inv_cdf(alarm_of_one / 2), freedom))
+    return float(student_quantile(-NormalDist().inv_cdf(alarm_rate / 2), freedom))
 
 
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Noise of a plain copy by dtype, in the unit that `reference_harness/noise.py` defines."""
+"""Noise of a plain copy of the embeddings, by dtype, in the unit that `reference_harness/noise.py`
+defines."""
 STRESS = 8.0
-"""Factor by which stressed copies have more noise than plain ones."""
+"""Factor by which stressed copies of the embeddings have more noise than plain copies."""
 COPIES_MIN = 16
-"""Fewest copies of the embeddings with plain noise, and again with `STRESS` times as much."""
+"""Smallest number of jittered copies from which a tolerance is measured, both of plain copies, with
+the noise of an honest run, and of stressed copies, with `STRESS` times that noise."""
 MANY_COPIES = 32
 """Number of stressed copies from which the narrow margin is used."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
@@ -50,7 +52,7 @@ MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 a single comparison gives a false alarm with probability 2e-7 and 4e-6 at most, over all rates of
 single flips: docs/research/tolerance.md has the table."""
 UNSEEN = 2
-"""Number of flips that are allowed although no copy showed them."""
+"""Number of changed predictions (flips) that are allowed although no copy showed them."""
 SATURATED = 2.0
 """If stressed copies, with eight times the noise, flip fewer than `SATURATED` times as many
 predictions as plain ones, flips do not grow with the noise: the fits are unstable."""
@@ -64,14 +66,17 @@ GROWTH = math.sqrt(2)
 """Factor by which the variance of single flips grows with sqrt(2) times the noise."""
 
 
-class MeasuredScore(NamedTuple):
+class CellWithCopies(NamedTuple):
     """The rescored cell of one task and regime, with its jittered copies."""
 
     base: PerSeed
+    """Scores by seed of the fits on the embeddings without jitter."""
     matrices: Sequence[Matrix]
     """One confusion matrix per seed."""
     plain: Sequence[JitteredCopy]
+    """Copies with the noise of an honest run."""
     stressed: Sequence[JitteredCopy]
+    """Copies with `STRESS` times that noise."""
     stops: Sequence[Sequence[Scores]]
     """Scores at the stopping points of each fit."""
     is_one_fit: bool
@@ -86,7 +91,7 @@ def tolerance_digest() -> str:
     )  # fmt: skip
     numbers = {name: repr(globals()[name]) for name in names}
     # These keys are part of the digest in every commitment that was published.
-    other_files = {
+    other_modules = {
         "JOINT": repr((joint.ALARM, joint.FAR_DEVIATIONS, joint.FAR_SHARE, joint.UNSEEN_RATE)),
         "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
@@ -104,7 +109,7 @@ def tolerance_digest() -> str:
         "MANY": repr(MANY_COPIES),
         "HALT_MARGIN": repr(STOP_MARGIN),
     }
-    return digest({"rule": "4"} | other_files | numbers)
+    return digest({"rule": "4"} | other_modules | numbers)
 
 
 def alarm_of_one(comparisons: int) -> float:
@@ -112,24 +117,24 @@ def alarm_of_one(comparisons: int) -> float:
     return FALSE_ALARM / comparisons
 
 
-def tolerance(measured: MeasuredScore, alarm_rate: float, half_widths: Triple) -> Tolerance:
+def tolerance(cell: CellWithCopies, alarm_rate: float, half_widths: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
     `alarm_rate` is the false-alarm rate of one metric, `half_widths` half the width of the interval
     of values that round to the claim. Raises NothingChecked when there are too few copies.
     """
-    _check_copies(measured.plain, "plain")
-    if measured.stressed or not (measured.is_one_fit and most_copies_change(measured.plain)):
-        _check_copies(measured.stressed, "stressed")
+    _check_copies(cell.plain, "plain")
+    if cell.stressed or not (cell.is_one_fit and most_copies_change(cell.plain)):
+        _check_copies(cell.stressed, "stressed")
     allowances = {
         metric: max(
-            _flip_allowance(measured, metric, alarm_rate),
-            _draw_allowance(measured, metric, alarm_rate),
+            _flip_allowance(cell, metric, alarm_rate),
+            _draw_allowance(cell, metric, alarm_rate),
         )
-        + math.fsum(_stop_allowances(measured, metric))
+        + math.fsum(_stop_allowances(cell, metric))
         for metric in METRICS
     }
-    return _tolerance(measured, allowances, half_widths)
+    return _tolerance(cell, allowances, half_widths)
 
 
 def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
@@ -140,48 +145,48 @@ def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
         )
 
 
-def _flip_allowance(measured: MeasuredScore, metric: str, alarm_rate: float) -> float:
+def _flip_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> float:
     """Return the allowance for flips that grow with the noise, and for rare outcomes.
 
     Single flips add up to a normal deviation, which among stressed copies is sqrt(8) times as wide
     as among plain ones if the signs of flips are random, and wider if not. The narrower of the two
     measures, by all copies and by plain copies, is returned.
     """
-    all_matrices = range(len(measured.matrices))
-    farthest = _largest_deviation(measured, metric, all_matrices)
-    if measured.is_one_fit or not _flips_grow(measured):
-        return farthest
-    spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
-    return min(farthest, math.sqrt(2) * quantile(alarm_rate, len(measured.plain)) * spread)
+    all_seeds = range(len(cell.matrices))
+    largest_deviation = _largest_deviation(cell, metric, all_seeds)
+    if cell.is_one_fit or not _flips_grow(cell):
+        return largest_deviation
+    spread = _rms(_deviations(cell, cell.plain, metric, all_seeds))
+    return min(largest_deviation, math.sqrt(2) * quantile(alarm_rate, len(cell.plain)) * spread)
 
 
-def _flips_grow(measured: MeasuredScore) -> bool:
+def _flips_grow(cell: CellWithCopies) -> bool:
     """Whether most plain copies flip predictions, and stressed copies flip far more."""
-    plain, stressed = (
+    plain_flips, stressed_flips = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
-        for copies in (measured.plain, measured.stressed)
+        for copies in (cell.plain, cell.stressed)
     )
-    return most_copies_change(measured.plain) and stressed >= SATURATED * plain
+    return most_copies_change(cell.plain) and stressed_flips >= SATURATED * plain_flips
 
 
-def _largest_deviation(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
+def _largest_deviation(cell: CellWithCopies, metric: str, seeds: Sequence[int]) -> float:
     """Return the largest deviation of any copy, times its margin."""
-    margin = MARGIN_MANY if len(measured.stressed) >= MANY_COPIES else MARGIN_FEW
-    copies = [*measured.plain, *measured.stressed]
-    return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
+    margin = MARGIN_MANY if len(cell.stressed) >= MANY_COPIES else MARGIN_FEW
+    copies = [*cell.plain, *cell.stressed]
+    return margin * max(map(abs, _deviations(cell, copies, metric, seeds)))
 
 
-def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
+def _stop_allowances(cell: CellWithCopies, metric: str) -> list[float]:
     """Return the allowance for the stopping points of each fit, divided by the number of fits.
 
     The allowance is max(0, STOP_MARGIN s - c): s is the largest change of the score at a stopping
     point of the fit, c that by a copy. Only fits are included that a copy changed, or that end
     elsewhere in float64.
     """
-    base: list[float] = getattr(measured.base, metric)
-    copies = [*measured.plain, *measured.stressed]
+    base: list[float] = getattr(cell.base, metric)
+    copies = [*cell.plain, *cell.stressed]
     allowances = []
-    for seed, scores in enumerate(measured.stops):
+    for seed, scores in enumerate(cell.stops):
         is_moved = any(copy.flips[seed] for copy in copies)
         if scores and (is_moved or getattr(scores[0], metric) != base[seed]):
             largest_of_copies = max(
@@ -189,50 +194,50 @@ def _stop_allowances(measured: MeasuredScore, metric: str) -> list[float]:
             )
             largest_of_stops = max(abs(getattr(score, metric) - base[seed]) for score in scores)
             allowances.append(
-                max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies) / len(measured.stops)
+                max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies) / len(cell.stops)
             )
     return allowances
 
 
-def _draw_allowance(measured: MeasuredScore, metric: str, alarm_rate: float) -> float:
+def _draw_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> float:
     """Return the allowance for unstable fits, which end elsewhere each time.
 
     The one fit on all training sequences always gets this allowance, few-shot fits only if their
     seed is unstable. The claim differs from the rerun by two draws of noise, a copy by one: hence
     the factor sqrt(2), unless stressed copies are draws like the claim.
     """
-    if measured.is_one_fit:
-        all_matrices = range(len(measured.matrices))
-        spread = _rms(_deviations(measured, measured.plain, metric, all_matrices))
-        return math.sqrt(2) * quantile(alarm_rate, len(measured.plain)) * spread
-    seeds = range(len(measured.matrices))
-    unstable_seeds = [seed for seed in seeds if _is_unstable(measured, seed)]
+    if cell.is_one_fit:
+        all_seeds = range(len(cell.matrices))
+        spread = _rms(_deviations(cell, cell.plain, metric, all_seeds))
+        return math.sqrt(2) * quantile(alarm_rate, len(cell.plain)) * spread
+    seeds = range(len(cell.matrices))
+    unstable_seeds = [seed for seed in seeds if _is_unstable(cell, seed)]
     if not unstable_seeds:
         return 0.0
     stable_seeds = [seed for seed in seeds if seed not in unstable_seeds]
-    copies = [*measured.plain, *measured.stressed]
-    spread = _rms(_deviations(measured, copies, metric, unstable_seeds))
+    copies = [*cell.plain, *cell.stressed]
+    spread = _rms(_deviations(cell, copies, metric, unstable_seeds))
     return quantile(alarm_rate, len(copies)) * spread + _largest_deviation(
-        measured, metric, stable_seeds
+        cell, metric, stable_seeds
     )
 
 
-def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
+def _is_unstable(cell: CellWithCopies, seed: int) -> bool:
     """Whether most plain copies of a seed's fit differ, and stressed ones flip hardly more."""
-    plain = [
-        (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
-        for copy in measured.plain
+    plain_results = [
+        (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed]) for copy in cell.plain
     ]
-    flips = math.fsum(outcome[0] for outcome in plain) / len(plain)
-    stressed = math.fsum(copy.flips[seed] for copy in measured.stressed) / len(measured.stressed)
-    return 2 * len(set(plain)) > len(plain) and stressed < SATURATED * flips
+    plain_flips = math.fsum(flips for flips, _, _ in plain_results) / len(plain_results)
+    stressed_flips = math.fsum(copy.flips[seed] for copy in cell.stressed) / len(cell.stressed)
+    most_differ = 2 * len(set(plain_results)) > len(plain_results)
+    return most_differ and stressed_flips < SATURATED * plain_flips
 
 
 def _deviations(
-    measured: MeasuredScore, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
+    cell: CellWithCopies, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
     """Return, for each copy, how much the fits of these seeds change the mean over all seeds."""
-    base: list[float] = getattr(measured.base, metric)
+    base: list[float] = getattr(cell.base, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
         for copy in copies
@@ -244,7 +249,7 @@ def _rms(values: Sequence[float]) -> float:
 
 
 def _honest_difference(
-    measured: MeasuredScore, steps: Sequence[float], half_widths: Triple
+    cell: CellWithCopies, steps: Sequence[float], half_widths: Triple
 ) -> HonestDifference:
     """Return how an honest claim differs from the rerun.
 
@@ -253,18 +258,17 @@ def _honest_difference(
     sqrt(2) times the noise. Its variance is interpolated between plain and stressed copies as a
     power of the noise. The claim also has a rounding error, uniform from -half_width to half_width.
     """
-    stop_allowances = {metric: _stop_allowances(measured, metric) for metric in METRICS}
+    stop_allowances = {metric: _stop_allowances(cell, metric) for metric in METRICS}
     centres, deviations = [], []
     for metric, half_width in zip(METRICS, half_widths, strict=True):
         plain, stressed = (
-            _deviations(measured, copies, metric, range(len(measured.matrices)))
-            for copies in (measured.plain, measured.stressed)
+            _deviations(cell, copies, metric, range(len(cell.matrices)))
+            for copies in (cell.plain, cell.stressed)
         )
         centres.append(math.fsum(plain) / len(plain))
-        stops = math.fsum(value * value for value in stop_allowances[metric])
-        variance = (
-            claim_variance(plain, stressed) + half_width * half_width / 3 + STOP_SHARE * stops
-        )
+        squared_stops = math.fsum(value * value for value in stop_allowances[metric])
+        rounding_variance = half_width * half_width / 3
+        variance = claim_variance(plain, stressed) + rounding_variance + STOP_SHARE * squared_stops
         deviations.append(math.sqrt(variance))
     largest_steps = [
         max(step, *stop_allowances[metric], 0.0)
@@ -280,7 +284,7 @@ def _honest_difference(
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
     """Return the variance of a claim about the centre of the plain copies.
 
-    `plain` are scores of copies with the noise of honest runs, `stressed` with `STRESS` times it.
+    `plain` and `stressed` are the deviations of the scores of these copies from the rerun.
     """
     plain_variance, stressed_variance = _variance(plain), _variance(stressed) if stressed else None
     if stressed_variance is None:
@@ -298,12 +302,13 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _tolerance(
-    measured: MeasuredScore,
+    cell: CellWithCopies,
     allowances: dict[str, float],
     half_widths: Triple,
 ) -> Tolerance:
-    seeds = len(measured.matrices)
-    matrices = measured.matrices[:1] if measured.is_one_fit else measured.matrices
+    """Return a tolerance from the allowances for noise, with the facts of its measurement."""
+    seeds = len(cell.matrices)
+    matrices = cell.matrices[:1] if cell.is_one_fit else cell.matrices
     effects = zip(*(largest_effect(matrix) for matrix in matrices), strict=True)
     steps = [max(effect) / len(matrices) for effect in effects]
     unseen_flips = [UNSEEN * step for step in steps]
@@ -313,16 +318,16 @@ def _tolerance(
             allowances.values(), unseen_flips, half_widths, strict=True
         )
     )
-    shifts = _deviations(measured, measured.plain, "MCC", range(seeds))
-    mean = math.fsum(shifts) / len(shifts)
+    deviations = _deviations(cell, cell.plain, "MCC", range(seeds))
+    mean = math.fsum(deviations) / len(deviations)
     return Tolerance(
         MCC=mcc,
         Acc=acc,
         F1=f1,
-        copies=len(measured.plain) + len(measured.stressed),
-        flips=math.fsum(sum(copy.flips) for copy in measured.plain) / len(measured.plain),
-        spread=_rms([shift - mean for shift in shifts]),
-        honest=_honest_difference(measured, steps, half_widths),
+        copies=len(cell.plain) + len(cell.stressed),
+        flips=math.fsum(sum(copy.flips) for copy in cell.plain) / len(cell.plain),
+        spread=_rms([deviation - mean for deviation in deviations]),
+        honest=_honest_difference(cell, steps, half_widths),
     )
 
 

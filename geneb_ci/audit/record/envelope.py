@@ -40,10 +40,11 @@ ROOT_FILE = "trusted_root.json"
 ROOT_BYTES_MAX = 1_000_000
 # A board has one root; a ledger reads the roots of many commits.
 CACHED_ROOTS_MAX = 16
-# The longest useful message of the library contains two identities.
 MESSAGE_MAX = 300
+"""Largest number of characters of an error message of sigstore: the longest useful one contains two
+identities."""
 NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
-INSTALL = "pip install 'geneb-ci[sigstore]'"
+INSTALL_FIX = "pip install 'geneb-ci[sigstore]'"
 
 _ISSUER_OID = "1.3.6.1.4.1.57264.1.8"
 _REPOSITORY_OID = "1.3.6.1.4.1.57264.1.12"
@@ -141,7 +142,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
         from cryptography import x509
         from cryptography.hazmat import asn1
     except ImportError as error:
-        raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
+        raise BrokenInstallation(NOT_INSTALLED, INSTALL_FIX) from error
     try:
         certificate = x509.load_der_x509_certificate(der)
         alternative_names = list(
@@ -221,7 +222,7 @@ def _verifier(root: Path, _: tuple[int, int, int]) -> "Verifier":
         from sigstore.models import TrustedRoot  # a second
         from sigstore.verify import Verifier
     except ImportError as error:
-        raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
+        raise BrokenInstallation(NOT_INSTALLED, INSTALL_FIX) from error
     fix = "restore the file from the main branch"
     try:
         read_regular(root, ROOT_BYTES_MAX, links=False)  # the library sets no limits
@@ -238,7 +239,7 @@ PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto
 ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
 """Names of the first steps of a verification. The later step "signature" verifies the beacon."""
 
-RESTORE = "restore the file from the main branch, or run the audit again"
+RESTORE_FIX = "restore the file from the main branch, or run the audit again"
 
 
 class Signature(StrictModel):
@@ -283,10 +284,10 @@ def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
     """Return the signed envelope of a payload; the same arguments give the same bytes."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
-    return _encoded(payload, key_id(public), signature)
+    return _envelope_bytes(payload, key_id(public), signature)
 
 
-def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
+def _envelope_bytes(payload: bytes, keyid: str, signature: bytes) -> bytes:
     envelope = {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
@@ -306,7 +307,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         try:
             parts = bundle_parts_of(document)
         except InvalidBundle as error:
-            raise StepMismatch(ENVELOPE, str(error), RESTORE) from error
+            raise StepMismatch(ENVELOPE, str(error), RESTORE_FIX) from error
         return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
     try:
         envelope = Envelope.model_validate(document)
@@ -316,12 +317,14 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
         raise StepMismatch(
-            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE
+            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE_FIX
         ) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
-    if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
+    if _envelope_bytes(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(
-            ENVELOPE, "the envelope is not written as geneb-ci writes it, byte for byte", RESTORE
+            ENVELOPE,
+            "the envelope is not written as geneb-ci writes it, byte for byte",
+            RESTORE_FIX,
         )
     return parsed
 
@@ -329,7 +332,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
 def _non_envelope_error(document: object, error: ValidationError) -> tuple[str, str]:
     """Return message and fix for a file that is not an envelope."""
     if FileKind.RECORD.fits(document):
-        return first_error(error), RESTORE
+        return first_error(error), RESTORE_FIX
     refusal = other_kind(document, FileKind.RECORD)
     if refusal is not None:
         return refusal.message, refusal.fix
@@ -344,7 +347,7 @@ def strict_json(raw: bytes, step: str) -> Any:
     document = parse_document(raw, Path(step), step)
     if document.faults:
         fault = document.faults[0]
-        message, fix = fault.message, fault.fix or RESTORE
+        message, fix = fault.message, fault.fix or RESTORE_FIX
         if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
             message = f"this is not an audit record: {message}"
             fix = FileKind.RECORD.fix if disguise_of(raw) is None else fault.fix

@@ -18,7 +18,7 @@ from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.compare.outcome import Heads, StatementSubject, is_absent
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
-    RESTORE,
+    RESTORE_FIX,
     STATEMENT,
     parse_envelope,
     sign_payload,
@@ -75,7 +75,7 @@ class AuditStart(StrictModel):
 
 
 class RunFacts(NamedTuple):
-    """The circumstances in which the extractor ended a run."""
+    """Where and when the extractor ended a run, and the sandbox that it ran in."""
 
     stage: Literal["embedding", "scoring"]
     task: str
@@ -152,7 +152,7 @@ class AuditEvent(NamedTuple):
     """Digest of the signed bytes."""
     commitment: Commitment
     plan: TaskPlan | EmbeddingPlan | None = None
-    aborted: AuditAbort | None = None
+    abort: AuditAbort | None = None
     signed_after: str = ""
     """Time from which the certificate of a bundle is valid, before which it was not signed; "" if a
     key signed."""
@@ -173,12 +173,12 @@ def signed_event(
 
     The same content, key and heads produce the same bytes.
     """
-    payload, path = event_statement(predicate, heads)
+    payload, path = event_payload_and_path(predicate, heads)
     statement_id = path.name.partition(".")[0]
     return SignedRecord(statement_id, sign_payload(payload, key), path)
 
 
-def event_statement(
+def event_payload_and_path(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
     """Return the bytes to sign for a commitment, start or abort, and its path below the audits."""
@@ -216,7 +216,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     try:
         statement = _STATEMENTS[kind][0].model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
     predicate = statement.predicate
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
@@ -224,7 +224,9 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     statement_id = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
     expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
     if path != expected_path:
-        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE)
+        raise StepMismatch(
+            STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE_FIX
+        )
     if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
@@ -232,7 +234,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
         raise StepMismatch(
             STATEMENT,
             "the statement's subject is not the submission that its commitment names",
-            RESTORE,
+            RESTORE_FIX,
         )
     check_commitment(commitment, commitment.sha256)
     signed_after = envelope.bundle[1].valid_from if envelope.bundle is not None else ""
@@ -242,7 +244,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     if isinstance(predicate, Commitment):
         return event
     if isinstance(predicate, AuditAbort):
-        return event._replace(plan=predicate.plan, aborted=predicate)
+        return event._replace(plan=predicate.plan, abort=predicate)
     shown_on = predicate.shown_on or ""
     return event._replace(plan=predicate.plan, shown_on=shown_on, pull=predicate.pull)
 
@@ -339,20 +341,20 @@ def read_withdrawal(
     raw: bytes,
     keys: Keys,
     record: bytes | None,
-    index: int | None = None,
+    log_index: int | None = None,
     *,
     is_covered: bool = False,
 ) -> WithdrawnAudit:
     """Return a withdrawal after comparing it with the record beside it.
 
     `raw` and `record` are the bytes of the two files; `record` is None if the file is missing.
-    `index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if the key that signed the
-    withdrawal was revoked before; StepMismatch, of the step "envelope", "signer" or "statement", if
-    the withdrawal is invalid or the record is missing.
+    `log_index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if the key that signed
+    the withdrawal was revoked before; StepMismatch, of the step "envelope", "signer" or
+    "statement", if the withdrawal is invalid or the record is missing.
     """
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
-    check_revoked(signer, index, is_covered=is_covered)
+    check_revoked(signer, log_index, is_covered=is_covered)
     try:
         statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:
@@ -374,7 +376,7 @@ def read_withdrawal(
             STATEMENT,
             f"the withdrawal names {subject.name}, but the record beside it has another path or "
             "digest",
-            RESTORE,
+            RESTORE_FIX,
         )
     predicate = statement.predicate
     return WithdrawnAudit(

@@ -15,13 +15,20 @@ from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reaso
 from geneb_ci.audit.errors import MissingInput, StepMismatch
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
-from geneb_ci.audit.record.old_log import CHECKPOINT, FOLDER, LINKS, RESTORE, AuditLog, LogBroken
+from geneb_ci.audit.record.old_log import (
+    CHECKPOINT,
+    LINKS,
+    LOG_FOLDER,
+    RESTORE_FIX,
+    AuditLog,
+    LogBroken,
+)
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of
+from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, DrandBeacon
 from geneb_ci.common.config import is_practice
 
-OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
+OLD_LOG = f"{LOG_FOLDER}/{CHECKPOINT}"
 """Name under which statements name the checkpoint of the old log."""
 COMMIT_DIGITS = 12
 """Number of hex digits of a git commit in messages."""
@@ -53,9 +60,10 @@ def revocation_name(keyid: str) -> str:
 
 @dataclass(frozen=True)
 class History:
-    """The signed statements of a repository, by path below the folder of audits."""
+    """The signed statements of a repository, and the order of them that their links show."""
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
+    """Each signed file, by its path below the folder of audits."""
     other_facts: Mapping[str, str] = field(default_factory=dict)
     """Digests of what statements name besides `files`, by name: the old log's checkpoint, and each
     revocation of a key."""
@@ -106,11 +114,11 @@ class History:
             self._names_by_digests[digests] = self.with_predecessors(heads)
         return self._names_by_digests[digests]
 
-    def counts(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement counts: it names others, or precedes all statements that name others.
+    def is_counted(self, name: str, kind: StatementKind) -> bool:
+        """Whether a statement counts: it has links, or is older than all statements with links.
 
-        The old log lists the statements that precede these. Without such a log, they are those that
-        the first statements with links name: later ones cannot introduce statements without links.
+        The old log lists the older statements. Without such a log, a statement counts as older if
+        the first statements with links name it, so that nobody can add one afterwards.
         """
         file = self.files.get(name)
         if file is None or file.heads is not None:
@@ -179,7 +187,7 @@ class History:
                 pending += (file.heads or {}).items()
         return frozenset(names)
 
-    def position(self, name: str) -> int:
+    def predecessor_count(self, name: str) -> int:
         """Return the number of predecessors of a statement, which orders statements in time."""
         return (
             len(self.with_predecessors(self.files[name].heads or {})) if name in self.files else 0
@@ -272,13 +280,13 @@ class History:
                 if reason:
                     yield name, reason
 
-    def check_undrawn(self, commitment: Commitment) -> None:
+    def check_no_undrawn(self, commitment: Commitment) -> None:
         """Refuse a draw if an earlier commitment to the same method was never drawn.
 
         Raises StepMismatch, of the step "links".
         """
         for name, reason in self.undrawn_commitments(commitment):
-            raise _never_drawn(StepMismatch, name, reason)
+            raise _never_drawn_error(StepMismatch, name, reason)
 
     def check_no_losses(self, model_id: str) -> None:
         """Raise LogBroken if a statement about a model was lost."""
@@ -286,7 +294,7 @@ class History:
             raise LogBroken(loss)
 
 
-def _never_drawn(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
+def _never_drawn_error(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
     return error_class(
         LINKS,
         f"{name} is a commitment {reason}, and it was never drawn",
@@ -314,17 +322,17 @@ def check_history(record: Record, history: History) -> str:
         _check_unlinked(record, record_name, history)
         return UNLINKED if history.log is None else ""
     predecessors = history.with_predecessors(record.heads)
-    time_remark = _check_time(plan, predecessors, history)
+    time_remark = _time_remark(plan, predecessors, history)
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
         if undrawn in predecessors:
-            raise _never_drawn(StepMismatch, undrawn, reason)
+            raise _never_drawn_error(StepMismatch, undrawn, reason)
         if record_name not in history.with_predecessors(history.files[undrawn].heads or {}):
-            raise _never_drawn(MissingInput, undrawn, reason)
+            raise _never_drawn_error(MissingInput, undrawn, reason)
     return time_remark
 
 
-def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) -> str:
-    """Return a remark on who attests the time of a linked record's commitment.
+def _time_remark(plan: BasePlan, predecessors: frozenset[str], history: History) -> str:
+    """Return a remark on who attests the time of the commitment of a record with links.
 
     Raises MissingInput if no start of the draw precedes the record, StepMismatch if the time is
     backdated.
@@ -337,7 +345,7 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
         if name in predecessors and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "no signed start of the draw precedes the record", RESTORE)
+        raise MissingInput(LINKS, "no signed start of the draw precedes the record", RESTORE_FIX)
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -348,7 +356,7 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
         )
     ]
     for name, event in commitments:
-        _check_not_dated_back(plan, name, event, history)
+        _check_not_backdated(plan, name, event, history)
     status_commit = next((event.shown_on for _, event in starts if event.shown_on), "")
     if status_commit:
         sha = status_commit[:COMMIT_DIGITS]
@@ -356,31 +364,30 @@ def _check_time(plan: BasePlan, predecessors: frozenset[str], history: History) 
     return NO_SERVER_NAMED
 
 
-def _check_not_dated_back(plan: BasePlan, name: str, event: AuditEvent, history: History) -> None:
-    """Refuse a plan whose time of commitment is too early.
+def _check_not_backdated(plan: BasePlan, name: str, event: AuditEvent, history: History) -> None:
+    """Refuse a plan whose `committed_at` is earlier than the commitment can be.
 
-    That is earlier than the beacon round of a draw that the commitment names as a predecessor, or
-    more than DELAY_SECONDS before the workflow's certificate says that the commitment was signed.
+    The commitment is later than every beacon round of the statements that it names, and than the
+    certificate of the workflow that signed it. Raises StepMismatch, of the step "links".
     """
     committed_at = seconds_of(plan.committed_at)
     for path in history.with_predecessors(history.files[name].heads or {}):
         earlier = history.files[path].plan
         if earlier is None or not isinstance(earlier.beacon, DrandBeacon):
             continue
-        round_time = time_of(earlier.beacon.round)
+        round_time = time_of_round(earlier.beacon.round)
         if committed_at < round_time:
             raise StepMismatch(
                 LINKS,
-                f"the plan dates the commitment to {plan.committed_at}, but {name} comes after "
-                f"{path}, whose beacon round is later: {moment_of(round_time)}",
+                f"the plan dates the commitment to {plan.committed_at}; the signed commitment "
+                f"{name} names {path}, whose beacon round is later: {moment_of(round_time)}",
                 "do not trust this draw: its commitment is backdated",
             )
     if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY_SECONDS:
         raise StepMismatch(
             LINKS,
-            f"the plan says that the commitment was published at {plan.committed_at}, but it was "
-            f"signed after {event.signed_after}, according to the certificate of the workflow that "
-            "signed it",
+            f"the plan dates the commitment to {plan.committed_at}; the certificate of the "
+            f"workflow that signed it is valid only from {event.signed_after} on",
             "do not trust this draw: its commitment is backdated",
         )
 
@@ -390,7 +397,7 @@ def _check_unlinked(record: Record, record_name: str, history: History) -> None:
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
-    if not history.counts(record_name, StatementKind.RESULT):
+    if not history.is_counted(record_name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
             "nothing shows when the record was made: it names no earlier statement, and the first "
@@ -420,9 +427,9 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
         ):
             raise StepMismatch(
                 LINKS,
-                "by the certificate of its workflow, the commitment was signed after "
-                f"{event.signed_after}; entry {commitment_entry} of the log dates it to "
-                f"{plan.committed_at}, which is earlier",
+                f"entry {commitment_entry} of the log dates the commitment to {plan.committed_at}; "
+                "the certificate of the workflow that signed it is valid only from "
+                f"{event.signed_after} on",
                 "do not trust this draw: the entry is backdated",
             )
     record_entry = log.index_of(StatementKind.RESULT.value, record.sha256)
@@ -439,9 +446,9 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             f"the entries of the log are out of order: commitment {commitment_entry}, start "
             f"{min(start_entries) if start_entries else 'none'}, record {record_entry}; expected "
             "the commitment first and the record last",
-            RESTORE,
+            RESTORE_FIX,
         )
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
         entry = log.index_of(_COMMITMENT.value, history.files[undrawn].statement_sha256)
         if entry is not None and entry < commitment_entry:
-            raise _never_drawn(StepMismatch, undrawn, reason)
+            raise _never_drawn_error(StepMismatch, undrawn, reason)

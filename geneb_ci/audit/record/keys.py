@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
-    RESTORE,
+    RESTORE_FIX,
     ROOT_FILE,
     SIGNER,
     BundleParts,
@@ -78,7 +78,7 @@ class TrustedSigner(StrictModel):
     still count, since nobody can add a predecessor."""
 
     @model_validator(mode="after")
-    def _is_in_order(self) -> Self:
+    def _check_times(self) -> Self:
         for moment in (self.valid_from, self.valid_until, self.revoked_at):
             if moment is not None:
                 checked_moment(moment)
@@ -112,7 +112,7 @@ class TrustedKey(TrustedSigner):
         return f"key {self.keyid[:16]}..."
 
     @model_validator(mode="after")
-    def _has_its_keyid(self) -> Self:
+    def _check_keyid(self) -> Self:
         if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
             raise ValueError("public_key is not the base64 of 32 bytes")
         if key_id(self.raw) != self.keyid:
@@ -164,7 +164,7 @@ class KeyFile(StrictModel):
     """An old log of audits, which is no longer extended."""
 
     @model_validator(mode="after")
-    def _each_once(self) -> Self:
+    def _check_no_duplicates(self) -> Self:
         for signer_kind, signers in (("key", self.keys), ("workflow", self.workflows)):
             for keyid, count in Counter(signer.keyid for signer in signers).items():
                 if count > 1:
@@ -252,15 +252,19 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER, f"the signature is not that of the {signer.title} over this payload", RESTORE
+            SIGNER,
+            f"the signature is not that of the {signer.title} over this payload",
+            RESTORE_FIX,
         )
     return signer
 
 
-def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
+def _listed_workflow(
+    raw: bytes, bundle_parts: BundleParts, signer: Signer | None, keys: Keys
+) -> Signer:
     """Return the listed workflow that signed a bundle."""
     if not isinstance(signer, TrustedWorkflow):
-        workflow = parts.workflow
+        workflow = bundle_parts.workflow
         raise StepMismatch(
             SIGNER,
             f"the bundle is signed by the workflow {quoted(workflow.workflow)} in "
@@ -269,12 +273,12 @@ def _listed_workflow(raw: bytes, parts: BundleParts, signer: Signer | None, keys
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
     try:
-        verify_bundle(raw, parts, signer.root)
+        verify_bundle(raw, bundle_parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
         ) from error
-    check_validity(signer, parts.valid_from, "this bundle was signed")
+    check_validity(signer, bundle_parts.valid_from, "this bundle was signed")
     return signer
 
 
@@ -282,16 +286,16 @@ def _signer_count(keys: Keys, signer_class: type[TrustedSigner]) -> int:
     return sum(isinstance(signer, signer_class) for signer in keys.values())
 
 
-def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
+def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = False) -> None:
     """Refuse a statement by a revoked key or workflow, unless it was signed while the key was safe.
 
-    `index` is the number of the statement's entry in an old log, or None; `is_covered` is whether
-    the statement is among the heads of `revoked_after` and their predecessors. Raises RevokedKey,
-    of the step "signer".
+    `log_index` is the index of the statement's entry in an old log, or None; `is_covered` is
+    whether the statement is among the heads of `revoked_after` and their predecessors. Raises
+    RevokedKey, of the step "signer".
     """
     if signer.revoked_at is None or is_covered:
         return
-    if index is None or signer.revoked_from is None or index >= signer.revoked_from:
+    if log_index is None or signer.revoked_from is None or log_index >= signer.revoked_from:
         exceptions = []
         if signer.revoked_from is not None:
             exceptions.append(f"entries of the log before number {signer.revoked_from}")
@@ -307,16 +311,16 @@ def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False
         )
 
 
-def check_validity(signer: Signer, moment: str, statement: str) -> None:
+def check_validity(signer: Signer, moment: str, event_text: str) -> None:
     """Raise StepMismatch, of the step "signer", unless a signer was valid at a time.
 
-    `statement` is what happened at that time, such as "this audit ended".
+    `event_text` is what happened at that time, such as "this audit ended".
     """
     if not signer.valid_from <= moment <= (signer.valid_until or moment):
         until = signer.valid_until or "now"
         raise StepMismatch(
             SIGNER,
-            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {statement} at "
+            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {event_text} at "
             f"{moment}",
             "sign with a key that was valid then",
         )

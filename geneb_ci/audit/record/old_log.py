@@ -23,16 +23,17 @@ from pydantic import Field, ValidationError, model_validator
 from geneb_ci.audit.canonical import canonical, moment_of
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import is_valid_ed25519
-from geneb_ci.audit.sampling.beacon import time_of
+from geneb_ci.audit.sampling.beacon import time_of_round
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import leaf_hash, root_of
 from reference_harness.formats.text import plural
 
-FOLDER, CHECKPOINT = "log", "checkpoint"
+LOG_FOLDER, CHECKPOINT = "log", "checkpoint"
+"""Folder of the old log below the folder of audits, and its file with the signed root."""
 LINKS = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
-RESTORE = "restore leaderboard/audits from the main branch: what was signed is never removed"
+RESTORE_FIX = "restore leaderboard/audits from the main branch: what was signed is never removed"
 NOTE_BYTES_MAX = 200_000
 """Largest size of a checkpoint, in bytes: with sixteen post-quantum signatures it has 80 kB."""
 BUNDLE_WIDTH = 256
@@ -53,7 +54,7 @@ class LogBroken(StepMismatch):
     """A log that does not match its checkpoint, or a signed file that was lost."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(LINKS, message, RESTORE)
+        super().__init__(LINKS, message, RESTORE_FIX)
 
 
 class LogKeys(StrictModel):
@@ -68,7 +69,7 @@ class LogKeys(StrictModel):
     """Keys of witnesses in the same form, whose signatures are not verified."""
 
     @model_validator(mode="after")
-    def _can_be_read(self) -> Self:
+    def _check_keys(self) -> Self:
         for text in self.keys:
             _raw_key(self.origin, text)
         return self
@@ -180,7 +181,7 @@ class LogEntry(StrictModel):
     @property
     def not_before(self) -> str:
         """The time of its round, before which the entry was not made."""
-        return moment_of(time_of(self.round))
+        return moment_of(time_of_round(self.round))
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,14 @@ class AuditLog:
     entries: tuple[LogEntry, ...] = ()
 
     def index_of(self, kind: str, sha256: str) -> int | None:
-        """Return the number of the entry with these signed bytes, by SHA-256; None if missing."""
+        """Return the index of the entry of a statement, given by the SHA-256 of its signed bytes.
+
+        Returns None if the log does not contain it.
+        """
         return self._by_statement.get((kind, sha256))
 
     def indices_of(self, kind: str, commitment: str) -> list[int]:
-        """Return the numbers of the entries of a kind for a commitment, given by its digest."""
+        """Return the indices of the entries of a kind for a commitment, given by its digest."""
         return [
             number
             for number, entry in enumerate(self.entries)
@@ -287,26 +291,31 @@ def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
     """Return the first `size` entries of a log. Raises LogBroken."""
     entries: list[bytes] = []
     while len(entries) < size:
-        width = min(BUNDLE_WIDTH, size - len(entries))
-        path = bundle_path(len(entries) // BUNDLE_WIDTH, width)
+        entry_count = min(BUNDLE_WIDTH, size - len(entries))
+        path = bundle_path(len(entries) // BUNDLE_WIDTH, entry_count)
         if path not in files:
             raise LogBroken(f"{path} is missing")
         bundle = _bundle_entries(files[path])
-        if bundle is None or len(bundle) != width:
-            raise LogBroken(f"{path} does not hold {width} entries, each preceded by its length")
+        if bundle is None or len(bundle) != entry_count:
+            raise LogBroken(
+                f"{path} does not hold {entry_count} entries, each preceded by its length"
+            )
         entries += bundle
     return entries
 
 
-def bundle_path(number: int, width: int) -> str:
-    """Return the path of a bundle of `width` entries: its number in groups of three digits.
+def bundle_path(number: int, entry_count: int) -> str:
+    """Return the path of a bundle of `entry_count` entries: its number in groups of three digits.
 
-    Each group but the last begins with `x`; a bundle that is not full ends in `.p/` and its width.
+    Each group but the last begins with `x`; a bundle that is not full ends in `.p/` and the number
+    of its entries.
     """
     groups = [f"{number % _PATHS_PER_GROUP:03}"]
     while number := number // _PATHS_PER_GROUP:
         groups.insert(0, f"x{number % _PATHS_PER_GROUP:03}")
-    return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < BUNDLE_WIDTH else "")
+    return f"tile/entries/{'/'.join(groups)}" + (
+        f".p/{entry_count}" if entry_count < BUNDLE_WIDTH else ""
+    )
 
 
 def _bundle_entries(raw: bytes) -> list[bytes] | None:

@@ -21,12 +21,12 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
-    read_task,
+    read_task_files,
     room_of,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.record.envelope import RESTORE_FIX
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN_SUFFIX
 from geneb_ci.audit.record.verify import (
@@ -101,7 +101,7 @@ class ReceiptTools(NamedTuple):
     say: Say
 
 
-def _with_files(
+def _with_embedding_steps(
     verification: Verification, path: Path, inputs: TrustInputs, tools: ReceiptTools | None
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
@@ -120,7 +120,7 @@ def _with_files(
             for name in EMBEDDING_STEPS
         ]
     else:
-        embeddings, rerun_step = _rerun_of(path, outcome)
+        embeddings, rerun_step = _rerun_embeddings_of(path, outcome)
         steps = [
             rerun_step,
             *(
@@ -138,7 +138,7 @@ def _with_files(
 _SUBMISSION_FIX = "name the folder of submissions: --submissions DIR"
 
 
-def _rerun_of(
+def _rerun_embeddings_of(
     path: Path, outcome: EmbeddingOutcome
 ) -> tuple[RerunEmbeddings | None, VerificationStep]:
     """Return the rerun embeddings beside a record, or None if they are missing or wrong.
@@ -186,7 +186,7 @@ def _receipt_step(
     ):
 
         def compare_task(task: str, file: Path) -> None:
-            task_files = read_task(
+            task_files = read_task_files(
                 Path(folder),
                 task,
                 benchmark,
@@ -202,7 +202,7 @@ def _receipt_step(
                 task_files,
                 task_draw,
                 recorded_rows,
-                as_before=is_before_bounds,
+                by_old_rules=is_before_bounds,
             )
             training_variants = variants.training.get(task)
             support_variants = variants.support.get(task, TaskVariants())
@@ -245,9 +245,9 @@ def _receipt_step(
     is_comparable = embeddings is not None and not different_draws
     weaker_tasks = [
         task
-        for task, sample in drawn_tasks.items()
+        for task, drawn in drawn_tasks.items()
         if outcome.schema_version not in WITHOUT_REFITS
-        and not sample.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
+        and not drawn.strongest.allows(rows_by_part[task].get(STRONGEST_PART, []))
     ]
     contradictions = {
         f"the drawn embeddings of {', '.join(different_draws)} do not follow from the seed": bool(
@@ -274,7 +274,9 @@ def _receipt_step(
         "the variants do not follow from the seed, or the probes classify them differently": (
             embeddings is not None
             and outcome.variants is not None
-            and _variants(outcome.variants, outcome, embeddings, drawn_tasks, variants, refits)
+            and _recomputed_variants(
+                outcome.variants, outcome, embeddings, drawn_tasks, variants, refits
+            )
             != outcome.variants
         ),
         "the scores of few-shot probes on other sequences are not those of the record": (
@@ -285,7 +287,7 @@ def _receipt_step(
     }
     reasons = [text for text, is_found in contradictions.items() if is_found]
     if reasons:
-        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE)
+        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE_FIX)
     return VerificationStep(CELLS, StepState.HOLDS)
 
 
@@ -303,7 +305,7 @@ def _is_same_few_shot(
     return outcome.few_shot in (recomputed, without_tests(recomputed))
 
 
-def _variants(
+def _recomputed_variants(
     signed_result: VariantResult,
     outcome: EmbeddingOutcome,
     embeddings: RerunEmbeddings,
@@ -329,7 +331,7 @@ def _variants(
         changes_by_probe = decision_changes(
             task.strata.labels,
             task.probe_sets,
-            task.entry.scale_log2,
+            task.receipt_task.scale_log2,
             variants.test[task_id].rows,
             embeddings.variants.values[embeddings.variants.task == number],
         )
@@ -461,5 +463,5 @@ def verification_with_embeddings(
     """Verify a record, and its rerun embeddings if the user named the record or if they exist."""
     verification = repository.verification(path, shown_name)
     if is_named or tools is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
-        return _with_files(verification, path, repository.inputs, tools)
+        return _with_embedding_steps(verification, path, repository.inputs, tools)
     return verification

@@ -21,7 +21,7 @@ from geneb_ci.audit.record.events import (
 )
 from geneb_ci.audit.record.history import OLD_LOG, History, SignedFile, revocation_name
 from geneb_ci.audit.record.keys import RevokedKey, log_keys, signer_of, trusted_keys
-from geneb_ci.audit.record.old_log import FOLDER, AuditLog, LogBroken, log_files, read_log
+from geneb_ci.audit.record.old_log import LOG_FOLDER, AuditLog, LogBroken, log_files, read_log
 from geneb_ci.audit.record.statement import (
     WITHDRAWN_SUFFIX,
     Record,
@@ -89,15 +89,15 @@ class AuditRepository:
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
         """The withdrawal of each withdrawn record, or why it is invalid, by path of the record.
 
-        Withdrawals by a revoked key, or that `History.counts` does not count, are left out.
+        Withdrawals by a revoked key, or that `History.is_counted` rejects, are left out.
         """
         by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN_SUFFIX)}.json")
             try:
-                withdrawn = self.read(record) if record.is_file() else None
+                record_bytes = self.read(record) if record.is_file() else None
                 name = f"{path.parent.name}/{path.name}"
-                if self.history.counts(name, StatementKind.WITHDRAWAL):
+                if self.history.is_counted(name, StatementKind.WITHDRAWAL):
                     log_index, is_covered = self.history.revocation_arguments(
                         name, StatementKind.WITHDRAWAL
                     )
@@ -105,7 +105,7 @@ class AuditRepository:
                         path,
                         self.read(path),
                         self.keys,
-                        withdrawn,
+                        record_bytes,
                         log_index,
                         is_covered=is_covered,
                     )
@@ -146,7 +146,7 @@ class AuditRepository:
         sha256 = hashlib.sha256(raw).hexdigest()
         if path.name.endswith(WITHDRAWN_SUFFIX):
             return self._unparsed_file(sha256, raw, is_withdrawal=True)
-        statement = self.events[path] if path in self.events else self.parsed(path)
+        statement = self.events[path] if path in self.events else self.record_at(path)
         if isinstance(statement, StepMismatch):
             return self._unparsed_file(sha256, raw)
         file = SignedFile(
@@ -177,10 +177,10 @@ class AuditRepository:
         keys, audits = log_keys(self.layout), self.layout.audits
         if keys is None:
             return None, ""
-        if audits is None or not (audits / FOLDER).is_dir():
+        if audits is None or not (audits / LOG_FOLDER).is_dir():
             return AuditLog(), ""
         try:
-            return read_log(log_files(audits / FOLDER), keys), ""
+            return read_log(log_files(audits / LOG_FOLDER), keys), ""
         except LogBroken as error:
             return AuditLog(), message_of(error)
 
@@ -202,7 +202,7 @@ class AuditRepository:
         plans: list[TaskPlan | EmbeddingPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
-            record = self.parsed(path)
+            record = self.record_at(path)
             if isinstance(record, Record):
                 plans.append(record.outcome.plan)
             elif not isinstance(self.withdrawals.get(path), WithdrawnAudit):
@@ -234,7 +234,7 @@ class AuditRepository:
                 withdrawn.step, f"its withdrawal is invalid: {message_of(withdrawn)}"
             )
             return unreadable_record(shown_name, step_mismatch)
-        record = self.parsed(path)
+        record = self.record_at(path)
         if isinstance(record, StepMismatch):
             return unreadable_record(shown_name, record, withdrawn)
         return verify_record(shown_name, record, self._inputs_for(record), withdrawn)
@@ -281,7 +281,7 @@ class AuditRepository:
                 "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
 
-    def parsed(self, path: Path) -> Record | StepMismatch:
+    def record_at(self, path: Path) -> Record | StepMismatch:
         """Return a record, or why it cannot be parsed; it is parsed once."""
         if path not in self._parsed:
             try:

@@ -77,7 +77,7 @@ def check_shown_on(commit: str | None, committed_at: str | None) -> None:
         )
 
 
-def audits_of(layout: Layout) -> Path:
+def audits_folder_of(layout: Layout) -> Path:
     """Return the folder of audits of a repository, whether or not it exists."""
     return layout.audits or layout.root / "leaderboard" / "audits"
 
@@ -116,7 +116,7 @@ def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, s
 
 
 def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
-    """Return the statements that a record or abort of a plan names: its starts, and the heads."""
+    """Return the statements that a record or abort names: the starts of its plan, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
         for path, event in repository.events.items()
@@ -134,7 +134,7 @@ def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
 
 @dataclass(frozen=True)
 class Signing:
-    """The folder of the signed files of an audit, and the key, without which none is written."""
+    """Signs the files of an audit with a key and writes them; without a key, it writes none."""
 
     layout: Layout
     key: "Ed25519PrivateKey | None"
@@ -185,7 +185,7 @@ class Signing:
         is_by_machine = getattr(error, "limit", "") == MACHINE_LIMIT
         if self.key is None or not isinstance(run_facts, RunFacts) or is_by_machine:
             return
-        aborted = AuditAbort.model_validate(
+        abort = AuditAbort.model_validate(
             {
                 "schema_version": "1.0",
                 "plan": plan,
@@ -195,26 +195,28 @@ class Signing:
             }
         )
         heads = heads_for_record(plan, AuditRepository(self.layout))
-        path = self._write(signed_event(aborted, self.key, heads))
+        path = self._write(signed_event(abort, self.key, heads))
         error.fix += (
             f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main "
             "branch; its draw counts for the next audit"
         )
 
-    def sign_record(self, rerun: RerunResult) -> Path | None:
+    def sign_record(self, rerun_result: RerunResult) -> Path | None:
         """Write the signed record and the rerun embeddings that it names; return its path.
 
         Returns None without a key. Raises AuditRefused where scores differ and the model registry
         has no known run for the row.
         """
-        refuse_unknown_run(rerun, self.layout)
+        refuse_unknown_run(rerun_result, self.layout)
         if self.key is None:
             return None
-        folder = self.audits / rerun.outcome.plan.commitment.model_id
-        earlier = {*folder.glob("*.json")}
-        path = write_record(rerun, self.key, self.layout, self.audits)
-        message = f"wrote {path}" + (f", and {path.stem}{RERUN_SUFFIX}" * bool(rerun.embeddings))
-        self.say(f"{path}: signed by an earlier call" if path in earlier else message)
+        folder = self.audits / rerun_result.outcome.plan.commitment.model_id
+        existing_files = {*folder.glob("*.json")}
+        path = write_record(rerun_result, self.key, self.layout, self.audits)
+        message = f"wrote {path}" + (
+            f", and {path.stem}{RERUN_SUFFIX}" * bool(rerun_result.embeddings)
+        )
+        self.say(f"{path}: signed by an earlier call" if path in existing_files else message)
         return path
 
     def _write(self, signed: SignedRecord) -> Path:
@@ -233,7 +235,7 @@ def _abort_kind(error: ExtractorRefused) -> str:
 
 
 def write_record(
-    rerun: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
+    rerun_result: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
 ) -> Path:
     """Write the signed record of an outcome below a folder, and the embeddings that it names.
 
@@ -241,30 +243,30 @@ def write_record(
     path. If a record of this outcome by this key exists, returns the path of that record and writes
     nothing. Raises UsageProblem when the record would be too large to be read.
     """
-    plan, repository = rerun.outcome.plan, AuditRepository(layout)
+    plan, repository = rerun_result.outcome.plan, AuditRepository(layout)
     signer_id = key_id(key.public_key().public_bytes_raw())
     for path in repository.files:
-        earlier = repository.parsed(path)
+        earlier = repository.record_at(path)
         if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
             continue
-        if (earlier.outcome, earlier.signer.keyid) == (rerun.outcome, signer_id):
+        if (earlier.outcome, earlier.signer.keyid) == (rerun_result.outcome, signer_id):
             return path
     heads = heads_for_record(plan, repository)
-    record = record_of(rerun.outcome, key, heads)
+    record = record_of(rerun_result.outcome, key, heads)
     path = audits / record.path
     files = {path.name: record.content}
-    if rerun.embeddings is not None:
-        files = {f"{record.audit_id}{RERUN_SUFFIX}": rerun.embeddings, **files}
+    if rerun_result.embeddings is not None:
+        files = {f"{record.audit_id}{RERUN_SUFFIX}": rerun_result.embeddings, **files}
     write_files(path.parent, files)
     return path
 
 
-def refuse_unknown_run(rerun: RerunResult, layout: Layout) -> None:
+def refuse_unknown_run(rerun_result: RerunResult, layout: Layout) -> None:
     """Raise AuditRefused if only scores differ and the model registry says the run is unknown.
 
     Such scores are no evidence against the row. Other objections concern the code that was run.
     """
-    outcome = rerun.outcome
+    outcome = rerun_result.outcome
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)

@@ -22,7 +22,7 @@ from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, State
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     ENVELOPE,
-    RESTORE,
+    RESTORE_FIX,
     STATEMENT,
     key_id,
     parse_envelope,
@@ -108,7 +108,9 @@ def statement_value(
     }
 
 
-def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
+def payload_and_path_of(
+    outcome: AnyOutcome, heads: Mapping[str, str] | None = None
+) -> tuple[bytes, Path]:
     """Return the bytes to sign for an outcome, and the path of its record below the audits.
 
     `heads` are the statements that the record names. Raises UsageProblem if the record could not be
@@ -140,9 +142,9 @@ def record_of(
 ) -> SignedRecord:
     """Return the signed record of an outcome. Equal arguments give equal bytes.
 
-    Raises what `statement_of` raises.
+    Raises what `payload_and_path_of` raises.
     """
-    payload, path = statement_of(outcome, heads)
+    payload, path = payload_and_path_of(outcome, heads)
     return SignedRecord(audit_id_of(payload), sign_payload(payload, key), path)
 
 
@@ -180,7 +182,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     try:
         statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(parsed)
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
     check_model_id(model_id)
@@ -190,7 +192,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
             STATEMENT,
             f"the statement's subject is {quoted(subject.name)}, expected {model_id}.json by its "
             "commitment",
-            RESTORE,
+            RESTORE_FIX,
         )
     outcome, pin = statement.predicate, commitment.benchmark
     for fact, stated, committed in (
@@ -202,7 +204,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
             raise StepMismatch(
                 STATEMENT,
                 f"the statement's {fact} is {stated}, expected {committed} by its commitment",
-                RESTORE,
+                RESTORE_FIX,
             )
     return statement
 
@@ -213,7 +215,7 @@ def check_model_id(model_id: str) -> None:
     Raises StepMismatch, of the step "statement".
     """
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
-        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
+        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE_FIX)
 
 
 def _check_moments(outcome: AnyOutcome) -> None:
@@ -222,7 +224,7 @@ def _check_moments(outcome: AnyOutcome) -> None:
         started_at, finished_at = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
         committed_at = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
-        raise StepMismatch(STATEMENT, error.message, RESTORE) from error
+        raise StepMismatch(STATEMENT, error.message, RESTORE_FIX) from error
     # A rerun cannot begin before the draw, which follows the commitment by `DELAY_SECONDS`.
     if not committed_at + DELAY_SECONDS <= started_at <= finished_at:
         raise StepMismatch(
@@ -230,7 +232,7 @@ def _check_moments(outcome: AnyOutcome) -> None:
             f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
             f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
             f"{DELAY_SECONDS} s <= started_at <= finished_at",
-            RESTORE,
+            RESTORE_FIX,
         )
 
 
@@ -256,7 +258,7 @@ def read_record(path: Path) -> bytes:
     """
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
-        raise StepMismatch(ENVELOPE, raw.message, RESTORE)
+        raise StepMismatch(ENVELOPE, raw.message, RESTORE_FIX)
     return raw
 
 
@@ -279,7 +281,7 @@ def record_files(audits: Path) -> list[Path]:
     """
     return [
         path
-        for path in _files(audits)
+        for path in _signed_files(audits)
         if not path.name.endswith((WITHDRAWN_SUFFIX, *EVENT_SUFFIXES))
     ]
 
@@ -303,15 +305,15 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
 
 def event_files(audits: Path) -> list[Path]:
     """List the commitments, starts and aborts of a repository, in order of their paths."""
-    return [path for path in _files(audits) if path.name.endswith(EVENT_SUFFIXES)]
+    return [path for path in _signed_files(audits) if path.name.endswith(EVENT_SUFFIXES)]
 
 
 def withdrawal_files(audits: Path) -> list[Path]:
     """List the withdrawals of a repository: `<model_id>/<audit_id>.withdrawn.json`."""
-    return [path for path in _files(audits) if path.name.endswith(WITHDRAWN_SUFFIX)]
+    return [path for path in _signed_files(audits) if path.name.endswith(WITHDRAWN_SUFFIX)]
 
 
-def _files(audits: Path) -> list[Path]:
+def _signed_files(audits: Path) -> list[Path]:
     if not audits.exists():
         return []
     try:

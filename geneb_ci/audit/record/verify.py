@@ -18,7 +18,7 @@ from geneb_ci.audit.compare.outcome import (
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
-from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
+from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE_FIX, SIGNER, STATEMENT
 from geneb_ci.audit.record.events import StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.history import check_history
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
@@ -71,7 +71,9 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         for regime, comparison in audited.regimes.items():
             cell_name = f"{audited.task}, {regime}"
             if submission is not None:
-                _check_claim(cell_name, comparison, *_cell(submission, regime, audited.task))
+                _check_claim(
+                    cell_name, comparison, *_claimed_cell(submission, regime, audited.task)
+                )
             _check_verdicts(cell_name, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
@@ -112,7 +114,7 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
         )
 
 
-def _cell(
+def _claimed_cell(
     submission: Submission, regime: str, task: str
 ) -> tuple[Scores | None, CellEvidence | None]:
     scores = submission.results.get(regime, {}).get(task)
@@ -162,10 +164,11 @@ def _scores_text(scores: Scores) -> str:
 
 
 def _refuse(message: str) -> None:
-    raise StepMismatch(COMPARISON, message, RESTORE)
+    raise StepMismatch(COMPARISON, message, RESTORE_FIX)
 
 
 EARLIER = "earlier"
+"""Name of the step that compares a draw with earlier ones."""
 PARSING_STEPS = (ENVELOPE, SIGNER, STATEMENT)
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
@@ -297,9 +300,9 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if beacon.key is None:
         raise MissingInput(
             canonical.SIGNATURE,
-            "the draw used a key of the maintainers instead of the beacon; nobody can verify it "
-            "before they publish that key",
-            "verify again when a later plan has published it (--reveal)",
+            "the draw used a fallback key of the maintainers instead of the beacon, and cannot be "
+            "verified before that key is published",
+            "verify again after a later plan has published the key (--reveal)",
         )
 
 
@@ -335,7 +338,7 @@ def verify_record(
     revocation_error = _revocation_of(record, inputs)
     if revocation_error is not None:
         steps[PARSING_STEPS.index(SIGNER)] = failed_step(SIGNER, revocation_error)
-    steps += _draw(record.outcome, inputs)
+    steps += _draw_steps(record.outcome, inputs)
     steps.append(step_of(LINKS, check_history, record, inputs.history))
     steps += [
         step_of(step, check, record.outcome, inputs)
@@ -356,7 +359,7 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
 
 
 def lost_statement(statement_name: str, loss: str) -> Verification:
-    """Return the verification of a statement that another names and that was lost or changed."""
+    """Return the verification of a lost statement that another one names; `loss` is the reason."""
     steps = [
         failed_step(step, LogBroken(loss))
         if step == LINKS
@@ -366,7 +369,7 @@ def lost_statement(statement_name: str, loss: str) -> Verification:
     return Verification(statement_name, None, tuple(steps))
 
 
-def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
+def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
     """Yield the steps of the draw, each of which depends on the one before."""
     try:
         check_any_plan(outcome.plan)

@@ -24,7 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.compare.outcome import verdict_by
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.record.envelope import RESTORE_FIX
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
     VARIANT_KIND,
@@ -83,8 +83,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     _check_repeats(outcome)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
         _refuse(
-            f"the record has {'no' if outcome.effect is None else 'an'} effect on the test "
-            f"embeddings, unlike records of version {outcome.schema_version}"
+            f"the record {'lacks' if outcome.effect is None else 'has'} the effect on the test "
+            f"loss, unlike records of version {outcome.schema_version}"
         )
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
@@ -222,8 +222,8 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     for tasks in (fresh.tasks, *fresh.others.values()):
         if tasks.keys() != fresh.tasks.keys() or not tasks.keys() <= test_counts.keys():
             _refuse("fresh set: its tasks are not tasks of the receipt, or differ between probes")
-        for task, decided in tasks.items():
-            if decided.public.rows != decided.fits * test_counts[task]:
+        for task, fresh_task in tasks.items():
+            if fresh_task.public.rows != fresh_task.fits * test_counts[task]:
                 _refuse(f"fresh set: a probe did not decide on all test embeddings of {task}")
     if fault := fresh_contradiction(fresh):
         _refuse(f"fresh set: {fault}")
@@ -311,7 +311,7 @@ def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
             f"{task.task}: {len(drawn_rows)} embeddings are drawn, {len(task.deviation)} compared"
         )
     if drawn_rows and drawn_rows[-1] >= row_count:
-        _refuse(f"{task.task}: embedding {drawn_rows[-1]} was drawn, but there are {row_count}")
+        _refuse(f"{task.task}: row {drawn_rows[-1]} was drawn, expected a row below {row_count}")
     if [failed.row for failed in task.failed] != outcome.failing_rows(task):
         _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
@@ -330,8 +330,8 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
         )
     if rows and (not is_expected or max(rows) >= task.train):
         _refuse(
-            f"{task.task}: strongest training embeddings are listed that are test embeddings, or "
-            "that the version of the record does not have"
+            f"{task.task}: the list of strongest training embeddings contains test embeddings, or "
+            "the version of the record has no such list"
         )
 
 
@@ -346,7 +346,7 @@ def _check_repeats(outcome: EmbeddingOutcome) -> None:
 
 
 def _refuse(message: str, step: str = COMPARISON) -> None:
-    raise StepMismatch(step, message, RESTORE)
+    raise StepMismatch(step, message, RESTORE_FIX)
 
 
 class RerunEmbeddings(NamedTuple):
@@ -357,7 +357,9 @@ class RerunEmbeddings(NamedTuple):
     row: "npt.NDArray[np.int64]"
     """(n,) index of the embedding in the file of the task."""
     committed: "npt.NDArray[np.float16]"
+    """(n, d) embeddings of the receipt."""
     rerun: "npt.NDArray[np.float32]"
+    """(n, d) embeddings of the rerun."""
     proofs: list[list[bytes]]
     """Merkle proof of each committed embedding, as hashes."""
     repeats: "npt.NDArray[np.float32]"
@@ -425,7 +427,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             )
     except READ_ERRORS as error:
         raise StepMismatch(
-            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE
+            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
         ) from error
     if (
         list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True))
@@ -558,8 +560,8 @@ def _compared_by_column(
 
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
 
-    if why := unfit_reason(committed):
-        _refuse(f"{task.task}: {why}", EMBEDDINGS)
+    if fault := unfit_reason(committed):
+        _refuse(f"{task.task}: {fault}", EMBEDDINGS)
     is_unforeseen = (
         None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from geneb_ci.common.errors import UsageProblem
 
-KEY_TEXT = "AUDIT_KEY"
+KEY_TEXT_ENV = "AUDIT_KEY"
 """Environment variable with the text of the key that signs audits."""
 _CREDENTIAL_NAMES = re.compile(
     "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
-    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
+    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT_ENV}$",
     re.IGNORECASE,
 )
 """Names of variables with credentials or paths to them; IMPLICIT_TOKEN is a switch of the Hub."""
@@ -38,7 +38,7 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
     The credentials of a GitHub Actions runner are accepted if it runs a single job, since they are
     worthless afterwards.
     """
-    credentials = [*variables_of(environment), *_credential_files(environment)]
+    credentials = [*credential_variables(environment), *_credential_files(environment)]
     if credentials:
         raise UsageProblem(
             f"the contributor's code could read a credential: {', '.join(credentials)}",
@@ -46,13 +46,13 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
         )
     if runner := _lasting_runner(environment):
         raise UsageProblem(
-            f"the runner in {runner} runs more than one job, and the job could read its "
-            "credentials",
+            f"the runner in {runner} runs more than one job, so that the contributor's code could "
+            "read the credentials of the runner",
             "register the runner again: config.sh --ephemeral --labels geneb-audit",
         )
 
 
-def variables_of(environment: Mapping[str, str]) -> list[str]:
+def credential_variables(environment: Mapping[str, str]) -> list[str]:
     """Return the variables that are set and whose names are those of credentials."""
     return sorted(
         name for name, value in environment.items() if value and _CREDENTIAL_NAMES.search(name)
@@ -80,8 +80,8 @@ def _credential_files(environment: Mapping[str, str]) -> Iterator[str]:
 
 def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
     """Return the folder of this job's runner if its credentials outlive the job; else None."""
-    work = environment.get("RUNNER_TEMP")
-    for folder in Path(work).parents if work else ():
+    temporary_folder = environment.get("RUNNER_TEMP")
+    for folder in Path(temporary_folder).parents if temporary_folder else ():
         if os.access(folder / ".credentials", os.R_OK):
             try:  # JSON, with names in either letter case
                 settings = json.loads((folder / ".runner").read_text(encoding="utf-8-sig"))

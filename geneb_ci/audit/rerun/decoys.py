@@ -51,9 +51,9 @@ measured, hence the margin."""
 SHARE_MEMORISED = 0.125
 """Smallest flagged share of triangles above `JUMP`: four of 32, so that one outlier is allowed."""
 ANSWERS_MAX = 8
-"""Largest number of embeddings that counts as few: more than the classes of any task."""
+"""Largest number of distinct embeddings that counts as few: more than the classes of any task."""
 SEQUENCES_MIN = 64
-"""Smallest number of distinct real sequences for which few embeddings are flagged."""
+"""Smallest number of distinct real sequences for which few distinct embeddings are flagged."""
 NOISE = {
     "float64": 1e-9,
     "float32": 2e-3,
@@ -83,7 +83,7 @@ class SequencesWithDecoys:
     """Pairs of positions with the same sequence."""
     triangles: list[tuple[int, int, int]]
     """Positions of a real sequence and of its two mutants."""
-    published: int
+    published_count: int
     """Number of published sequences, which are the first of the real ones."""
 
     @property
@@ -93,13 +93,13 @@ class SequencesWithDecoys:
 
 
 def with_decoys(
-    sequences: Sequence[str], seed: bytes, published: int | None = None
+    sequences: Sequence[str], seed: bytes, published_count: int | None = None
 ) -> SequencesWithDecoys:
     """Return n real sequences and decoys in an order drawn from a seed.
 
-    The first `published` of them, by default all, may be known to an extractor: only these have
-    mutants, and only their embeddings are tested for having few distinct values. The others are
-    variants and fresh sequences.
+    The first `published_count` of the real sequences, by default all, may be known to an extractor:
+    only these have mutants, and only their embeddings are tested for having few distinct values.
+    The others are variants and fresh sequences.
 
     `seed` has 32 secret bytes of `secrets.token_bytes`. Raises ValueError without sequences.
     """
@@ -111,17 +111,18 @@ def with_decoys(
     existing_sequences = set(sequences)
     all_sequences = list(sequences)
     count = len(sequences)
-    published_count = count if published is None else published
-    repeated_rows = generator.sample(range(count), min(TWICE, count))
-    repeat_pairs = [(row, len(all_sequences) + index) for index, row in enumerate(repeated_rows)]
-    all_sequences += [sequences[row] for row in repeated_rows]
+    if published_count is None:
+        published_count = count
+    repeated_indices = generator.sample(range(count), min(TWICE, count))
+    repeat_pairs = [(index, count + number) for number, index in enumerate(repeated_indices)]
+    all_sequences += [sequences[index] for index in repeated_indices]
     triangles: list[tuple[int, int, int]] = []
-    for row in generator.sample(range(published_count), published_count):
+    for index in generator.sample(range(published_count), published_count):
         if len(triangles) == TRIANGLES:
             break
-        mutants = _mutants(sequences[row], existing_sequences, generator)
+        mutants = _mutants(sequences[index], existing_sequences, generator)
         if mutants:
-            triangles.append((row, len(all_sequences), len(all_sequences) + 1))
+            triangles.append((index, len(all_sequences), len(all_sequences) + 1))
             all_sequences += mutants
     all_sequences += [
         _shuffled(generator.choice(sequences), generator) for _ in range(min(FRESH, count))
@@ -130,8 +131,8 @@ def with_decoys(
     new_position = {old: new for new, old in enumerate(order)}
     return SequencesWithDecoys(
         [all_sequences[old] for old in order],
-        [new_position[row] for row in range(count)],
-        [(new_position[row], new_position[repeated_row]) for row, repeated_row in repeat_pairs],
+        [new_position[index] for index in range(count)],
+        [(new_position[first], new_position[second]) for first, second in repeat_pairs],
         [(new_position[x], new_position[y], new_position[z]) for x, y, z in triangles],
         published_count,
     )
@@ -163,8 +164,8 @@ def embed_among_decoys(
     embeddings = embed(with_decoys.sequences)
     # In a second run with other batches: an embedding that depends on its batch then differs.
     separate_embeddings = embed_in_order(with_decoys.second_run)
-    rows = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
-    repeats = [(a, repeat) for (a, b), row in rows for repeat in (embeddings[b], row)]
+    pairs = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
+    repeats = [(a, repeat) for (a, b), separate in pairs for repeat in (embeddings[b], separate)]
     real_index_by_position = {
         position: index for index, position in enumerate(with_decoys.real_positions)
     }
@@ -188,11 +189,11 @@ def judge_decoys(
     KeyError for a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
-    rows = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
-    drift = max(
+    pairs = zip(with_decoys.repeat_positions, separate_embeddings, strict=True)
+    largest_difference = max(
         relative_difference(embeddings[a], repeat)
-        for (a, b), row in rows
-        for repeat in (embeddings[b], row)
+        for (a, b), separate in pairs
+        for repeat in (embeddings[b], separate)
     )
     jumps = [q for q in (_jump(embeddings, t, noise) for t in with_decoys.triangles) if q > JUMP]
     answer_count = _few_embedding_count(with_decoys, embeddings)
@@ -202,14 +203,16 @@ def judge_decoys(
     )
     detail = (
         f"{len(with_decoys.repeat_positions)} sequences three times: "
-        f"embeddings differ by up to {drift:.1e} of their length, "
+        f"embeddings differ by up to {largest_difference:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {triangle_count} sequences with two mutants: "
         f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
     )
     if answer_count:
         detail += f"; all sequences together have {answer_count} embeddings"
     return Decoys(
-        order_dependent=drift > noise, memorised=has_jumps or answer_count > 0, detail=detail
+        order_dependent=largest_difference > noise,
+        memorised=has_jumps or answer_count > 0,
+        detail=detail,
     )
 
 
@@ -225,18 +228,19 @@ def _jump(embeddings: "np.ndarray", triangle: tuple[int, int, int], noise: float
 
 
 def _few_embedding_count(with_decoys: SequencesWithDecoys, embeddings: "np.ndarray") -> int:
-    """Return the number of distinct embeddings of published sequences if few, else 0."""
-    published = with_decoys.real_positions[: with_decoys.published]
-    sequences = {with_decoys.sequences[row] for row in published}
+    """Return the number of distinct embeddings of published sequences if it is small, else 0."""
+    published_positions = with_decoys.real_positions[: with_decoys.published_count]
+    sequences = {with_decoys.sequences[position] for position in published_positions}
     if len(sequences) < SEQUENCES_MIN or _are_alike(sequences):
         return 0
-    answers: set[bytes] = set()
-    for row in published:
-        answers.add((embeddings[row] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
-        if len(answers) > ANSWERS_MAX:
+    distinct_embeddings: set[bytes] = set()
+    for position in published_positions:
+        # -0 + 0 is 0, so that equal numbers have equal bytes.
+        distinct_embeddings.add((embeddings[position] + 0).tobytes())
+        if len(distinct_embeddings) > ANSWERS_MAX:
             return 0
     # A single embedding for all sequences is useless, but no table of labels.
-    return len(answers) if len(answers) > 1 else 0
+    return len(distinct_embeddings) if len(distinct_embeddings) > 1 else 0
 
 
 def _are_alike(sequences: set[str]) -> bool:
@@ -273,5 +277,5 @@ def _shuffled(sequence: str, generator: random.Random) -> str:
     return "".join(generator.sample(sequence, len(sequence)))
 
 
-def _length(row: "np.ndarray") -> float:
-    return math.hypot(*row.tolist())
+def _length(embedding: "np.ndarray") -> float:
+    return math.hypot(*embedding.tolist())

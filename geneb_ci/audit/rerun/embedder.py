@@ -36,8 +36,10 @@ PART_SEQUENCES = 4096
 extractor twice."""
 FLOAT64 = "float64"
 ALONE_BATCH = "a batch of its own"
+"""Value of `EmbeddingRepeat.dtype` if the extractor has no option to compute in float64."""
 _FACTS_FILE, _MATRIX_FILE = "embedded.json", "embeddings.npy"
 PARTS_FOLDER = "rows"
+"""Folder of the work folder with a subfolder for each part."""
 
 
 class SampleEmbedder:
@@ -113,7 +115,7 @@ class SampleEmbedder:
             decoys=embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
-            peak=runs.peak,
+            peak=runs.peak_bytes,
             token_budget=runs.token_budget,
             further=len(sequences) - published_count,
             further_sha256=None,
@@ -222,23 +224,23 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
         f"at the {cost.letters_per_second:,.0f} letters a second of the contributor's run "
         f"({hardware.device}, {hardware.name}) and {letters_per_sequence} letters a sequence"
     )
-    factor = 1.0
+    slowdown = 1.0
     if (ran_on_cpu := hardware.device == CPU) != (device == CPU):
-        factor = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
+        slowdown = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
         basis += f", with a GPU counted as {GPU_AS_CPUS} CPUs"
-    return Pace(factor * letters_per_sequence / cost.letters_per_second, basis)
+    return Pace(slowdown * letters_per_sequence / cost.letters_per_second, basis)
 
 
 class RerunCost(NamedTuple):
     """Expected cost of an audit by receipt."""
 
-    rows: int
+    drawn_count: int
     """Largest number of distinct drawn embeddings."""
-    variants: int
+    variant_count: int
     """Largest number of variants of test, of training and of few-shot sequences."""
-    fresh: int
+    fresh_count: int
     """Number of fresh sequences."""
-    embedded: int
+    sequence_count: int
     """Number of all sequences in the sandbox, decoys included."""
     disk_bytes: int
     """Size of the file of rerun embeddings, in bytes."""
@@ -249,31 +251,35 @@ class RerunCost(NamedTuple):
 
 
 def rerun_cost(
-    rows: EmbeddingCounts,
+    counts: EmbeddingCounts,
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     pace: Pace,
-    refits: int,
-    fresh: int = 0,
+    refitted_count: int,
+    fresh_count: int = 0,
 ) -> RerunCost:
-    """Return the highest cost of a draw with `fresh` fresh sequences.
+    """Return the highest cost of a draw with `fresh_count` fresh sequences.
 
-    `refits` is the number of tasks whose training sequences are varied, without those of earlier
-    draws.
+    `refitted_count` is the number of tasks whose training sequences are varied, without those of
+    earlier draws.
     """
-    shares = task_shares(rows, receipt, benchmark)
+    shares = task_shares(counts, receipt, benchmark)
     shots_by_regime = benchmark.protocol.few_shot_k
     seeds = len(benchmark.protocol.seeds)
-    drawn_total, supports = 0, {}
+    drawn_total, support_count_by_task = 0, {}
     for task, share in shares.items():
-        sizes = receipt.tasks[task]
+        receipt_task = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
-        support = sorted(min(sizes.train, k * seeds * classes) for k in shots_by_regime.values())
-        supports[task] = min(sizes.train, few_shot_sequences(benchmark, task))
-        is_all_drawn = share.whole and sizes.train < SMALL_TASK
-        drawn_count = min(sizes.test, len(benchmark.regimes) * share.test)
+        support = sorted(
+            min(receipt_task.train, k * seeds * classes) for k in shots_by_regime.values()
+        )
+        support_count_by_task[task] = min(receipt_task.train, few_shot_sequences(benchmark, task))
+        is_all_drawn = share.whole and receipt_task.train < SMALL_TASK
+        drawn_count = min(receipt_task.test, len(benchmark.regimes) * share.test)
         drawn_count += (
-            sizes.train if is_all_drawn else min(sizes.train, share.training + 2 * STRONGEST)
+            receipt_task.train
+            if is_all_drawn
+            else min(receipt_task.train, share.training + 2 * STRONGEST)
         )
         drawn_count += sum(
             support_size if number == 0 or share.whole else min(support_size, share.support)
@@ -281,26 +287,29 @@ def rerun_cost(
         )
         drawn_total += drawn_count
     varied_test_count = varied_sequence_count(len(receipt.tasks))
-    variants = sum(min(varied_test_count, entry.test) for entry in receipt.tasks.values())
-    varied_training_count = varied_sequence_count(min(refits, len(receipt.tasks)) or 1)
-    variants += sum(
+    variant_count = sum(
+        min(varied_test_count, receipt_task.test) for receipt_task in receipt.tasks.values()
+    )
+    varied_training_count = varied_sequence_count(min(refitted_count, len(receipt.tasks)) or 1)
+    variant_count += sum(
         sorted(
             (
                 min(varied_training_count, receipt.tasks[task].train) + support
-                for task, support in supports.items()
+                for task, support in support_count_by_task.items()
             ),
             reverse=True,
-        )[:refits]
+        )[:refitted_count]
     )
-    embedded = drawn_total + variants + fresh
-    embedded += DECOYS_PER_TASK * (1 + embedded // PART_SEQUENCES)
+    sequence_count = drawn_total + variant_count + fresh_count
+    sequence_count += DECOYS_PER_TASK * (1 + sequence_count // PART_SEQUENCES)
     return RerunCost(
-        rows=drawn_total,
-        variants=variants,
-        fresh=fresh,
-        embedded=embedded,
-        disk_bytes=drawn_total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
-        embedding_seconds=pace.seconds_per_sequence * embedded,
+        drawn_count=drawn_total,
+        variant_count=variant_count,
+        fresh_count=fresh_count,
+        sequence_count=sequence_count,
+        disk_bytes=drawn_total * (6 * receipt.dim + 32 * 20)
+        + variant_count * (4 * receipt.dim + 16),
+        embedding_seconds=pace.seconds_per_sequence * sequence_count,
         basis=pace.basis,
     )
 
@@ -308,12 +317,12 @@ def rerun_cost(
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
     """Return the cost of embedding, and of recomputing the cells, as lines of text."""
     time_text = f"about {duration_text(cost.embedding_seconds)} {cost.basis}"
-    decoys = cost.embedded - cost.rows - cost.variants - cost.fresh
-    fresh = f", {cost.fresh:,} fresh sequences" if cost.fresh else ""
+    decoys = cost.sequence_count - cost.drawn_count - cost.variant_count - cost.fresh_count
+    fresh = f", {cost.fresh_count:,} fresh sequences" if cost.fresh_count else ""
     return [
         (
-            f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants{fresh} and "
-            f"{decoys:,} decoys to embed, {time_text}"
+            f"cost: at most {cost.drawn_count:,} embeddings, {cost.variant_count:,} variants"
+            f"{fresh} and {decoys:,} decoys to embed, {time_text}"
         ),
         f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk_bytes)}",
     ]

@@ -40,8 +40,8 @@ from geneb_ci.audit.compare.embeddings import (
     drawn_task,
     effect_of,
     influences,
-    own_noise,
-    read_task,
+    own_noise_clause,
+    read_task_files,
     rerun_file,
     room_of,
 )
@@ -93,8 +93,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
-"""Folder for files of the harness, and the files in it with all cells and with the submission."""
+STRATA_FOLDER, CELLS_FILE, SUBMISSION_FILE = "strata", "cells.json", "submission.json"
+"""Folder of the work folder for files of the harness, and two files in it."""
 RERUN_EMBEDDINGS = "rerun.npz"
 """File of the work folder with the rerun embeddings, which the record needs."""
 REPEATS_AT_ONCE = 16
@@ -105,21 +105,23 @@ again."""
 def rerun_embeddings(
     plan: EmbeddingPlan,
     prepared: PreparedRerun,
-    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    open_files: Callable[[EmbeddingReceipt], ReceiptFiles],
     say: Say,
 ) -> RerunResult:
     """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
 
-    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` and
+    `open_files` opens the files of the receipt. Raises what `workflow.rerun_plan` and
     `committed_receipt` raise.
     """
     submission, receipt = committed_receipt(plan, prepared.subject)
     prepared = dataclasses.replace(prepared, spec=dataclasses.replace(prepared.spec, tf32=False))
-    with files(receipt) as open_files:
-        rerun = _EmbeddingRun(plan, prepared, submission, receipt, open_files, say).result()
-    embeddings = rerun.embeddings or b""
+    with open_files(receipt) as receipt_files:
+        rerun_result = _EmbeddingRun(
+            plan, prepared, submission, receipt, receipt_files, say
+        ).result()
+    embeddings = rerun_result.embeddings or b""
     prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
-    return rerun
+    return rerun_result
 
 
 def committed_receipt(
@@ -181,7 +183,7 @@ class _EmbeddingRun:
                 self.prepared.settings.nonce,
                 self.prepared.source,
                 self.prepared.runner.harness,
-                self.prepared.work.folder / STRATA,
+                self.prepared.work.folder / STRATA_FOLDER,
             )
             fresh = self._fresh_by_task(drawn_tasks)
             stage = "embedding"
@@ -196,11 +198,11 @@ class _EmbeddingRun:
                 self._embeddings_of(embedding_by_sequence, task.sequences) for task in drawn_tasks
             ]
             comparisons = [
-                judge(task.committed, rerun, task.tolerances(rerun), task.entry.scale_log2)
+                judge(task.committed, rerun, task.tolerances(rerun), task.receipt_task.scale_log2)
                 for task, rerun in zip(drawn_tasks, reruns, strict=True)
             ]
             repeats_by_task = self._repeat_failed(drawn_tasks, reruns, comparisons)
-            if noise := own_noise(
+            if noise := own_noise_clause(
                 drawn_tasks, reruns, comparisons, repeats_by_task, self.embedder.repeats
             ):
                 raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
@@ -224,7 +226,11 @@ class _EmbeddingRun:
         )
         changes = {
             task.task: decision_changes(
-                task.strata.labels, task.probe_sets, task.entry.scale_log2, varied_rows, matrix
+                task.strata.labels,
+                task.probe_sets,
+                task.receipt_task.scale_log2,
+                varied_rows,
+                matrix,
             )
             for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
         }
@@ -267,21 +273,21 @@ class _EmbeddingRun:
         """Return the drawn embeddings of each task, with one file of the receipt open at a time."""
         work, benchmark = self.prepared.work, self.prepared.subject.benchmark
         seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
-        folder = work.folder / STRATA
+        folder = work.folder / STRATA_FOLDER
         drawn_tasks: list[DrawnTask] = []
 
         def add_task(task: str, file: Path) -> None:
-            task_receipt = read_task(folder, task, benchmark)
-            drawn = drawn_embeddings(seeds, task_receipt.strata, self.shares[task])
-            drawn_tasks.append(drawn_task(task, self.receipt, file, task_receipt, drawn))
+            task_files = read_task_files(folder, task, benchmark)
+            drawn = drawn_embeddings(seeds, task_files.strata, self.shares[task])
+            drawn_tasks.append(drawn_task(task, self.receipt, file, task_files, drawn))
 
         paths = [
             folder / f"{name}{end}"
             for name in self.task_ids
             for end in (ARRAYS_SUFFIX, SEQUENCES_SUFFIX)
         ]
-        if all(work.has_result(path) for path in (*paths, folder / CELLS)):
-            cells = work.read_as(folder / CELLS, ReceiptCells)
+        if all(work.has_result(path) for path in (*paths, folder / CELLS_FILE)):
+            cells = work.read_as(folder / CELLS_FILE, ReceiptCells)
             if cells is not None and all(
                 task.few_shot is not None for task in cells.tasks.values()
             ):
@@ -292,7 +298,7 @@ class _EmbeddingRun:
                         self.files.release(task)
                 return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
-        submission = folder / SUBMISSION
+        submission = folder / SUBMISSION_FILE
         work.keep(submission, json.dumps(self.prepared.subject.document))
         self.say("computing every cell from the committed embeddings")
         self.cells = recomputed_cells(
@@ -304,7 +310,7 @@ class _EmbeddingRun:
         )  # fmt: skip
         for path in paths:
             work.note_result(path)
-        work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
+        work.keep_result(folder / CELLS_FILE, self.cells.model_dump_json() + "\n")
         return drawn_tasks
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
@@ -328,7 +334,7 @@ class _EmbeddingRun:
             task.task: fresh_decisions(
                 task.strata.labels,
                 task.probe_sets,
-                task.entry.scale_log2,
+                task.receipt_task.scale_log2,
                 fresh[task.task],
                 self._embeddings_of(
                     embedding_by_sequence, [row.sequence for row in fresh[task.task]]
@@ -360,10 +366,10 @@ class _EmbeddingRun:
         """Return the results of the probes that are fitted on variants of training sequences."""
         import numpy as np
 
-        prepared, folder = self.prepared, self.prepared.work.folder / STRATA
+        prepared, folder = self.prepared, self.prepared.work.folder / STRATA_FOLDER
         refits = []
         for task, variants in varied.training.items():
-            number, support_variants = self.task_ids.index(task), varied.support[task]
+            task_index, support_variants = self.task_ids.index(task), varied.support[task]
             count = len(variants.rows) + len(support_variants.rows)
             self.say(f"{task}: fitting probes on {plural(count, 'variant')}")
             limits = limits_of(
@@ -372,8 +378,8 @@ class _EmbeddingRun:
             refits.append(
                 refit(
                     task, variants, support_variants,
-                    np.concatenate([training.values[number], support.values[number]]),
-                    self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
+                    np.concatenate([training.values[task_index], support.values[task_index]]),
+                    self.receipt.tasks[task].scale_log2, folder / SUBMISSION_FILE,
                     self.files.file(task), prepared.source, prepared.runner.harness, limits, folder,
                 )
             )  # fmt: skip
@@ -385,10 +391,10 @@ class _EmbeddingRun:
     ) -> "npt.NDArray[np.float32]":
         import numpy as np
 
-        stacked = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
+        matrix = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
         for index, sequence in enumerate(sequences):
-            stacked[index] = embedding_by_sequence[sequence]
-        return stacked
+            matrix[index] = embedding_by_sequence[sequence]
+        return matrix
 
     def _repeat_failed(
         self,
@@ -402,9 +408,14 @@ class _EmbeddingRun:
         """
         width = self.receipt.dim
         failures = [
-            (-float(comparison.deviation[index]), -int(comparison.mismatch[index]), number, index)
-            for number, comparison in enumerate(comparisons)
-            for index in comparison.failed(width).nonzero()[0].tolist()
+            (
+                -float(comparison.deviation[embedding_index]),
+                -int(comparison.mismatch[embedding_index]),
+                task_index,
+                embedding_index,
+            )
+            for task_index, comparison in enumerate(comparisons)
+            for embedding_index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failures.sort()
         repeats: dict[str, dict[int, RepeatedEmbedding]] = {}
@@ -413,15 +424,22 @@ class _EmbeddingRun:
             batch = failures[start : start + REPEATS_AT_ONCE]
             self.say(f"{len(failures)} embeddings fail: embedding {len(batch)} again, each alone")
             dtype, embeddings = self.embedder.embed_again(
-                [drawn_tasks[number].sequences[index] for *_, number, index in batch]
+                [
+                    drawn_tasks[task_index].sequences[embedding_index]
+                    for *_, task_index, embedding_index in batch
+                ]
             )
             rescued_before = rescued_count
-            for (*_, number, index), embedding in zip(batch, embeddings, strict=True):
-                task, rerun = drawn_tasks[number], reruns[number]
-                scale = task.entry.scale_log2
-                tolerance = task.tolerances(rerun)[index]
+            for (*_, task_index, embedding_index), embedding in zip(batch, embeddings, strict=True):
+                task, rerun = drawn_tasks[task_index], reruns[task_index]
+                scale = task.receipt_task.scale_log2
+                tolerance = task.tolerances(rerun)[embedding_index]
                 repeat = judge_again(
-                    task.committed[index], rerun[index], embedding, tolerance, scale
+                    task.committed[embedding_index],
+                    rerun[embedding_index],
+                    embedding,
+                    tolerance,
+                    scale,
                 )
                 facts = EmbeddingRepeat(
                     dtype=dtype,
@@ -429,7 +447,7 @@ class _EmbeddingRun:
                     mismatch=repeat.mismatch,
                     distance=repeat.distance or None,
                 )
-                repeats.setdefault(task.task, {})[task.rows[index]] = RepeatedEmbedding(
+                repeats.setdefault(task.task, {})[task.rows[embedding_index]] = RepeatedEmbedding(
                     facts, embedding
                 )
                 rescued_count += is_rescued(facts, width)
@@ -451,13 +469,13 @@ class _EmbeddingRun:
         started_at: str,
     ) -> EmbeddingOutcome:
         prepared, receipt = self.prepared, self.receipt
-        cells = compared_cells(self.submission, self.cells)
-        cells_of_receipt, part_facts = self.cells, self.embedder.part_facts
+        cell_comparison = compared_cells(self.submission, self.cells)
+        receipt_cells, part_facts = self.cells, self.embedder.part_facts
         outcome = EmbeddingOutcome(
             schema_version=WITH_FEW_SHOT,
             plan=self.plan,
             receipt=receipt_facts(receipt),
-            cells=cells,
+            cells=cell_comparison,
             tasks=tasks,
             direction=direction,
             effect=effect,
@@ -466,25 +484,25 @@ class _EmbeddingRun:
             fresh=fresh,
             refits=refits,
             few_shot=few_shot,
-            bounds=bounds if cells.of_record else [],
+            bounds=bounds if cell_comparison.of_record else [],
             verdict=AGREES,
             reasons=[],
-            not_proved=not_proved(cells, fresh, len(tasks)),
+            not_proved=not_proved(cell_comparison, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
             sandbox=prepared.facts(part_facts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
-                commit=cells_of_receipt.harness.commit,
-                dirty=cells_of_receipt.harness.dirty,
+                commit=receipt_cells.harness.commit,
+                dirty=receipt_cells.harness.dirty,
             ),
-            benchmark_sha256=cells_of_receipt.benchmark.sha256,
-            dataset_revision=cells_of_receipt.dataset.revision,
-            packages={"geneb-ci": cells_of_receipt.harness.version, **cells_of_receipt.packages},
+            benchmark_sha256=receipt_cells.benchmark.sha256,
+            dataset_revision=receipt_cells.dataset.revision,
+            packages={"geneb-ci": receipt_cells.harness.version, **receipt_cells.packages},
             notes=[
                 variant_text(variants),
                 *([fresh_text(fresh)] if fresh is not None else []),
                 *([few_shot_text(few_shot)] if few_shot is not None else []),
-                *weight_notes(prepared.digests),
+                *weight_notes(prepared.weight_digests),
                 *attempt_notes(part_facts),
                 usage_note(part_facts, sum(part.computed + part.further for part in part_facts)),
             ],

@@ -236,7 +236,7 @@ ARCHIVE_FIX = (
 )
 ARCHIVE_MAX = 1 << 36
 """Largest size of an unpacked archive, in bytes, since a few bytes can unpack to any number."""
-WEIGHTS = Purpose(
+WEIGHTS_PURPOSE = Purpose(
     not_served=WeightsRefused,
     wrong_content=WeightsRefused,
     folder_option="--weights DIR",
@@ -246,14 +246,15 @@ WEIGHTS = Purpose(
 
 
 def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
-    """Download a tar archive and keep `members`: path in the archive to path on the disk.
+    """Download a tar archive and keep some of its members.
 
+    `members` maps the path of a member in the archive to that on the disk, `sha256` to its digest.
     The archive itself is not stored, so its download restarts after an interruption. Raises
     WeightsRefused for a member that is missing, not a regular file, or has another digest, and for
     an archive that the server does not deliver.
     """
     missing_members = dict(members)
-    with open_address(address, 0, WEIGHTS) as response:
+    with open_address(address, 0, WEIGHTS_PURPOSE) as response:
         try:
             for member in tar_members(response, ARCHIVE_MAX):
                 if member.name not in missing_members:
@@ -264,12 +265,19 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                         "correct the entry of the model registry",
                     )
                 path = missing_members.pop(member.name)
-                partial_file = partial_path(path, WEIGHTS)
-                with named_write_errors(partial_file, WEIGHTS), partial_file.open("wb") as stream:
+                partial_file = partial_path(path, WEIGHTS_PURPOSE)
+                with (
+                    named_write_errors(partial_file, WEIGHTS_PURPOSE),
+                    partial_file.open("wb") as stream,
+                ):
                     for chunk in member.chunks():
                         stream.write(chunk)
                 finish_download(
-                    partial_file, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
+                    partial_file,
+                    path,
+                    sha256[member.name],
+                    f"{address}#{member.name}",
+                    WEIGHTS_PURPOSE,
                 )
                 if not missing_members:
                     return
@@ -277,16 +285,16 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
         except NotTarError as error:
             raise WeightsRefused(f"{address}: {error}", ARCHIVE_FIX) from error
         except BrokenArchiveError as error:
-            raise delivery_error(address, error, WEIGHTS) from error
+            raise delivery_error(address, error, WEIGHTS_PURPOSE) from error
         except (OSError, EOFError, http.client.HTTPException) as error:
-            raise delivery_error(address, error, WEIGHTS) from error
+            raise delivery_error(address, error, WEIGHTS_PURPOSE) from error
     raise WeightsRefused(
         f"{address}: the archive does not contain {min(missing_members)}",
         "correct `archive` or `folder` of the entry in the model registry",
     )
 
 
-FOLDER = "environments"
+ENVIRONMENTS_FOLDER = "environments"
 """Name of the folder of locks in the policy folder, and of installed packages in the cache."""
 
 
@@ -311,7 +319,7 @@ def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> In
     `say` gets a line of progress. Raises MachineFault if they cannot be installed.
     """
     try:
-        folder = packages.install(lock, cache or cache_folder(FOLDER), say)
+        folder = packages.install(lock, cache or cache_folder(ENVIRONMENTS_FOLDER), say)
     except NotInstalled as error:
         raise MachineFault(error.reason, error.fix) from error
     return InstalledPackages(folder, lock.sha256)
@@ -332,7 +340,7 @@ def entry_lock(environment: Environment, policy_folder: Path) -> Lock:
 
     Raises BadConfiguration for a lock that is missing, malformed, or not the lock of the entry.
     """
-    path = policy_folder / FOLDER / environment.lock
+    path = policy_folder / ENVIRONMENTS_FOLDER / environment.lock
     raw = policy_bytes(path, LOCK_BYTES_MAX)
     try:
         lock = read_lock(raw, path.name)

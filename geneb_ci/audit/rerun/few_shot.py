@@ -181,15 +181,17 @@ def gains(few_shot: FewShotResult) -> Iterator[Gain]:
         ):
             known_gains = [gain for gain in task_gains if gain is not None]
             if known_gains:
-                yield from _with_limits(regime, other_fits, known_gains)
+                yield from _limited_gains(regime, other_fits, known_gains)
 
 
 def _gain_over_other_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     if len(task_scores.others) < FITS_MIN:
         return None
-    share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
+    variance_factor = 1 / len(task_scores.published) + 1 / len(task_scores.others)
     gain = fmean(task_scores.published) - fmean(task_scores.others)
-    return _TaskGain(task, gain, _variance(task_scores.others) * share, len(task_scores.others) - 1)
+    return _TaskGain(
+        task, gain, _variance(task_scores.others) * variance_factor, len(task_scores.others) - 1
+    )
 
 
 def _gain_over_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
@@ -204,11 +206,14 @@ def _gain_over_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None
 def _gain_over_test_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
     if task_scores.tests is None or min(len(task_scores.tests), len(task_scores.others)) < FITS_MIN:
         return None
-    share = 1 / len(task_scores.published) + 1 / len(task_scores.others)
+    variance_factor = 1 / len(task_scores.published) + 1 / len(task_scores.others)
     variance = (_variance(task_scores.others) + _variance(task_scores.tests)) / 2
     freedom = len(task_scores.others) + len(task_scores.tests) - 2
     return _TaskGain(
-        task, fmean(task_scores.others) - fmean(task_scores.tests), variance * share, freedom
+        task,
+        fmean(task_scores.others) - fmean(task_scores.tests),
+        variance * variance_factor,
+        freedom,
     )
 
 
@@ -217,8 +222,8 @@ def _variance(scores: Sequence[float]) -> float:
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 
 
-def _with_limits(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]) -> Iterator[Gain]:
-    """Yield the mean gain of the tasks with its limit, and, if there are several, that of each.
+def _limited_gains(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]) -> Iterator[Gain]:
+    """Yield the mean gain of the tasks with its limit; of several tasks, also the gain of each.
 
     `other_fits` is the kind of the other fits.
     """

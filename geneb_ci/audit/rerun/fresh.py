@@ -34,6 +34,7 @@ BYTES_MAX = 1 << 28
 SEQUENCES_PER_TASK_MAX = 100_000
 """No task of the benchmark has more sequences."""
 LETTERS = frozenset("ACGTURYSWKMBDHVN")
+"""Letters of nucleotides, and of the IUPAC codes for several nucleotides."""
 LABEL_DIGITS_MAX = 9
 SALT_BYTES = 32
 SALT_SUFFIX = ".salt"
@@ -97,22 +98,22 @@ def parse_set(content: bytes, file: str, benchmark: Benchmark) -> tuple[FreshSeq
         )
     if len(lines) == 1:
         raise NothingChecked(f"{file}: contains no sequence", fix)
-    rows: dict[str, FreshSequence] = {}
+    fresh_by_letters: dict[str, FreshSequence] = {}
     for number, fields in enumerate(lines[1:], 2):
-        row, fault = _sequence_in(fields, benchmark)
-        if row is None or row.sequence.upper() in rows:
+        fresh, fault = _sequence_in(fields, benchmark)
+        if fresh is None or fresh.sequence.upper() in fresh_by_letters:
             objection = fault or "the sequence is in the set twice"
             raise NothingChecked(f"{file}: line {number}: {objection}", fix)
-        rows[row.sequence.upper()] = row
-    too_many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
-            if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip
-    if too_many:
-        task, count = next(iter(too_many.items()))
-        raise NothingChecked(
-            f"{file}: task {task} has {count} sequences, expected at most {SEQUENCES_PER_TASK_MAX}",
-            "leave some out: docs/research/adversary.md says what each size detects",
-        )
-    return tuple(rows.values())
+        fresh_by_letters[fresh.sequence.upper()] = fresh
+    sequences = tuple(fresh_by_letters.values())
+    for task, count in Counter(sequence.task for sequence in sequences).items():
+        if count > SEQUENCES_PER_TASK_MAX:
+            raise NothingChecked(
+                f"{file}: task {task} has {count} sequences, expected at most "
+                f"{SEQUENCES_PER_TASK_MAX}",
+                "leave some out: docs/research/adversary.md says what each size detects",
+            )
+    return sequences
 
 
 def _sequence_in(fields: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
@@ -141,8 +142,8 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     existing salt, UsageProblem when the salt cannot be written.
     """
     content = _read(path)
-    rows = parse_set(content, str(path), benchmark)
-    refuse_public(rows, source)
+    sequences = parse_set(content, str(path), benchmark)
+    refuse_public(sequences, source)
     salt_path = path.with_name(path.name + SALT_SUFFIX)
     salt = secrets.token_bytes(SALT_BYTES)
     try:
@@ -162,27 +163,29 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     return FreshCommitment(
         schema_version="1.0",
         benchmark=benchmark.sha256,
-        tasks=dict(Counter(row.task for row in rows)),
+        tasks=dict(Counter(sequence.task for sequence in sequences)),
         sha256=salted_digest(salt, content),
     )
 
 
-def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
+def refuse_public(sequences: Iterable[FreshSequence], source: TaskSource) -> None:
     """Raise AuditRefused if a sequence, or its reverse complement, is in the task's public data."""
     sequences_by_task: dict[str, list[FreshSequence]] = {}
-    for row in rows:
-        sequences_by_task.setdefault(row.task, []).append(row)
+    for sequence in sequences:
+        sequences_by_task.setdefault(sequence.task, []).append(sequence)
     with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:
         file = write_sequences(list(sequences_by_task), source, Path(folder), harness)
         public_sequences = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
     for task, task_sequences in sequences_by_task.items():
-        public_rows = [
-            row for row in task_sequences if _either_strand(row.sequence) & public_sequences
+        known_sequences = [
+            fresh.sequence
+            for fresh in task_sequences
+            if _either_strand(fresh.sequence) & public_sequences
         ]
-        if public_rows:
+        if known_sequences:
             raise AuditRefused(
-                f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
-                f"data, the first being {quoted(public_rows[0].sequence[:60])}",
+                f"task {task}: {plural(len(known_sequences), 'sequence')} of the set are in the "
+                f"public data, the first being {quoted(known_sequences[0][:60])}",
                 "remove them: only new sequences show whether the extractor remembers labels",
             )
 
@@ -197,8 +200,8 @@ def fresh_release(path: Path) -> FreshRelease:
     return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
 
 
-def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
-    """Return a set that is not yet released, for an audit.
+def read_fresh_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
+    """Read a set that is not yet released, and compare it with its commitment.
 
     Raises NothingChecked if it cannot be read, AuditRefused if it is not the committed set.
     """
@@ -213,10 +216,10 @@ def check_release(
     Raises AuditRefused if digest, benchmark or numbers differ, NothingChecked for an invalid set.
     """
     content = release.content.encode()
-    computed = salted_digest(bytes.fromhex(release.salt), content)
-    if computed != commitment.sha256:
+    digest = salted_digest(bytes.fromhex(release.salt), content)
+    if digest != commitment.sha256:
         raise AuditRefused(
-            f"{file}: set and salt have the digest {computed[:16]}..., expected "
+            f"{file}: set and salt have the digest {digest[:16]}..., expected "
             f"{commitment.sha256[:16]}... of the commitment",
             "pass a set, a salt and a commitment that belong together",
         )
@@ -226,15 +229,15 @@ def check_release(
             f"{benchmark.sha256[:16]}...",
             "commit to the set again, for the current benchmark",
         )
-    rows = parse_set(content, file, benchmark)
-    counts = dict(Counter(row.task for row in rows))
+    sequences = parse_set(content, file, benchmark)
+    counts = dict(Counter(sequence.task for sequence in sequences))
     if counts != commitment.tasks:
         raise AuditRefused(
             f"{file}: has {_counts_text(counts)}, the commitment states "
             f"{_counts_text(commitment.tasks)}",
             "commit to the set again: this commitment states numbers that its set does not have",
         )
-    return FreshSet(commitment.sha256, rows)
+    return FreshSet(commitment.sha256, sequences)
 
 
 def _counts_text(counts: Mapping[str, int]) -> str:
@@ -270,9 +273,9 @@ def read_release(path: Path) -> FreshRelease:
     return _parsed(path, FreshRelease, "geneb-ci audit fresh release")
 
 
-def _parsed(path: Path, model: type[_M], command: str) -> _M:
+def _parsed(path: Path, model_class: type[_M], command: str) -> _M:
     try:
-        return parsed(model, _read(path))
+        return parsed(model_class, _read(path))
     except NotReadable as error:
         raise NothingChecked(
             f"{path}: {error.reason}", f"pass a file that `{command}` wrote"

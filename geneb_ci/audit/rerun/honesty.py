@@ -1,4 +1,4 @@
-"""Precision and memorisation: whether embeddings repeat, and whether sequences were memorised.
+"""Precision and memorisation: how exactly embeddings repeat, and whether sequences were memorised.
 
 Precision. The tolerance of an audit follows from the noise of the declared dtype. A contributor who
 declares bfloat16 for an extractor that computes in float32 gets tolerances two to four times as
@@ -51,7 +51,7 @@ PAIRS_MIN = 16
 """Smallest number of pairs of embeddings from which the precision is inferred."""
 HALF_DTYPES = ("bfloat16", "float16")
 FULL_DTYPE = "float32"
-SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
+SIGNIFICAND_BITS = {"float16": 10, "float32": 23, "float64": 52}
 """Number of stored significand bits of each dtype that a matrix may have."""
 
 
@@ -84,9 +84,9 @@ class Precision(StrictModel):
         return FULL_DTYPE if self.declared in HALF_DTYPES and is_float32 else self.declared
 
 
-def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
+def precision_of(declared: str, results: Iterable[Repeatability]) -> Precision | None:
     """Return the precision over all tasks; None if no sequence was repeated."""
-    repeatabilities = [repeatability for repeatability in repetitions if repeatability.pairs]
+    repeatabilities = [repeatability for repeatability in results if repeatability.pairs]
     if not repeatabilities:
         return None
     return Precision(
@@ -112,25 +112,25 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     )
 
 
-def relative_difference(row: "np.ndarray", repeat: "np.ndarray") -> float:
+def relative_difference(first: "np.ndarray", second: "np.ndarray") -> float:
     """Return the length of the difference of two embeddings, relative to that of the first.
 
     It is infinite for embeddings of different widths, and for embeddings too long to measure.
     """
-    if row.shape != repeat.shape:
+    if first.shape != second.shape:
         return math.inf
-    first_values, second_values = row.astype("<f8").tolist(), repeat.astype("<f8").tolist()
+    first_values, second_values = first.astype("<f8").tolist(), second.astype("<f8").tolist()
     distance = math.hypot(*(a - b for a, b in zip(first_values, second_values, strict=True)))
-    share = distance / (math.hypot(*first_values) or 1.0)
-    return math.inf if math.isnan(share) else share
+    relative_distance = distance / (math.hypot(*first_values) or 1.0)
+    return math.inf if math.isnan(relative_distance) else relative_distance
 
 
-def _bits(row: "np.ndarray") -> int:
+def _bits(embedding: "np.ndarray") -> int:
     """Return how many significant bits the numbers of an embedding use; 0 if all are zero."""
     import numpy as np  # slow to import, and only needed here
 
-    stored_bits = SIGNIFICAND[row.dtype.name]
-    numbers = row.view(f"<u{row.dtype.itemsize}")[row != 0]
+    stored_bits = SIGNIFICAND_BITS[embedding.dtype.name]
+    numbers = embedding.view(f"<u{embedding.dtype.itemsize}")[embedding != 0]
     if not numbers.size:
         return 0
     # The lowest bit that is set in any number is the lowest bit of their disjunction.
@@ -153,20 +153,24 @@ def precision_text(precision: Precision) -> str:
 
 
 VARIANT_ALARM = 4.0
-"""Standard errors of D above the margin. All kinds share the chance of one test set: with 3.09, a
-false-alarm rate of 0.001, a random model of one task with 160 sequences was sometimes flagged."""
+"""Number of standard errors above its margin from which D, the net share of decisions that became
+wrong, is flagged. All kinds share the chance of one test set: with 3.09, a false-alarm rate of
+0.001, a random model of one task with 160 sequences was sometimes flagged."""
 ALARM = 3.09
-"""Standard errors of a loss on a fresh set above its margin: one-sided false-alarm rate 0.001."""
+"""Number of standard errors above its margin from which a loss on a fresh set is flagged: a
+one-sided false-alarm rate of 0.001."""
 VARIANT_MARGIN = 0.02
-"""Largest D of an honest extractor: three changed letters in a hundred can break a motif that it
-reads. docs/research/adversary.md has measured values."""
+"""Largest D, the net share of decisions that became wrong, of an honest extractor on variants of
+test sequences: three changed letters in a hundred can break a motif that it reads.
+docs/research/adversary.md has measured values."""
 TRAINING_MARGIN = 0.03
-"""Largest D of an honest extractor for training sequences: one refit changes many decisions."""
+"""Largest D of an honest extractor after a refit on variants of training sequences, which changes
+many decisions."""
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which differs a little."""
 TASK_MARGIN = 0.03
-"""Addition to the margins for D of a single task: it may depend on one motif, which a variant
-breaks. docs/research/adversary.md has measured values."""
+"""Addition to `VARIANT_MARGIN` and `TRAINING_MARGIN` for a single task: it may depend on one motif,
+which a variant breaks. docs/research/adversary.md has measured values."""
 VARIED_IN_ALL = 4000
 """Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
 VARIED_MIN = 40
@@ -181,7 +185,7 @@ FRESH_OBJECTION = "fresh sequences are classified far worse than the published o
 
 
 class VariantDecisions(StrictModel):
-    """The decisions of another probe on the same variants, summed over its fits."""
+    """The decisions of one of the other probes on variants, summed over its fits."""
 
     fits: Positive
     """Number of fits of the probe."""
@@ -280,11 +284,13 @@ def alarm_quantile_of_one(tasks: int) -> float:
 
 
 class JudgedDifference(NamedTuple):
-    """D of some variants, and the largest that is not flagged."""
+    """The net share D of decisions that became wrong, of some variants, and its limit."""
 
     name: str
+    """Kind of variant or name of a probe, after the task if there are several."""
     decisions: ChangedDecisions
     limit: float
+    """Largest D that is not flagged."""
 
     @property
     def is_flagged(self) -> bool:
@@ -347,10 +353,10 @@ def is_flagged(
     return any(each.is_flagged for each in (*differences, *judged_tasks(tasks or {})))
 
 
-def variant_contradiction(result: VariantResult, expected: int) -> str:
+def variant_contradiction(result: VariantResult, expected_rows: int) -> str:
     """Return why a result contradicts itself or the expected number of sequences; else ""."""
-    if result.rows != expected:
-        return f"{result.rows} sequences per task were varied, expected {expected}"
+    if result.rows != expected_rows:
+        return f"{result.rows} sequences per task were varied, expected {expected_rows}"
     differences = judged_differences(result.kinds, result.training, result.others)
     for name, decisions, _ in (*differences, *judged_tasks(result.tasks)):
         if decisions.worse + decisions.better > decisions.rows:
@@ -498,14 +504,15 @@ def fresh_contradiction(fresh: FreshResult) -> str:
     return ""
 
 
-def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
+def fresh_power(loss: float, fresh_count: int, public_count: int, accuracy: float = 0.75) -> float:
     """Return the probability that a loss of accuracy is flagged, by a normal approximation.
 
-    `fresh` and `public` are numbers of sequences, `accuracy` is that on the fresh ones.
+    `fresh_count` and `public_count` are numbers of sequences, `accuracy` is that on the fresh ones.
     """
-    public_accuracy = min(accuracy + loss, 1 - 1 / (public + 2))
+    public_accuracy = min(accuracy + loss, 1 - 1 / (public_count + 2))
     standard_error = math.sqrt(
-        accuracy * (1 - accuracy) / fresh + public_accuracy * (1 - public_accuracy) / public
+        accuracy * (1 - accuracy) / fresh_count
+        + public_accuracy * (1 - public_accuracy) / public_count
     )
     return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / standard_error - ALARM) / math.sqrt(2))
 
@@ -532,8 +539,8 @@ def fresh_text(fresh: FreshResult) -> str:
         if loses_accuracy(fresh_tasks)
     }
     flagged_text = "".join(
-        f"; by {name} {-loss:+.4f} ({error_of_probe:.4f})"
-        for name, (loss, error_of_probe) in flagged_probes.items()
+        f"; by {name} {-loss:+.4f} ({probe_error:.4f})"
+        for name, (loss, probe_error) in flagged_probes.items()
     )
     return (
         f"fresh set: {sequence_count} sequences of {plural(len(fresh.tasks), 'task')}, accuracy "

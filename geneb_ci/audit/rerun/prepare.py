@@ -20,7 +20,12 @@ from geneb_ci.audit.rerun.fetching import (
     install_lock,
     require_python,
 )
-from geneb_ci.audit.rerun.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
+from geneb_ci.audit.rerun.fresh import (
+    FreshSet,
+    read_fresh_commitment,
+    read_fresh_set,
+    refuse_public,
+)
 from geneb_ci.audit.rerun.runner import Runner
 from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkFolder, WorkSettings
@@ -102,7 +107,7 @@ class PreparedRerun:
     settings: WorkSettings
     work: WorkFolder
     runner: Runner
-    digests: dict[str, str]
+    weight_digests: dict[str, str]
     """SHA-256 of each file of the weights, by its name."""
     spec: ExtractorSpec
     packages: InstalledPackages | None = None
@@ -153,7 +158,7 @@ class PreparedRerun:
             seed=self.settings.seed,
             copies=self.settings.copies,
             jobs=self.machine.jobs,
-            is_rounded=self.subject.is_rounded,
+            has_rounded_embeddings=self.subject.has_rounded_embeddings,
             limits=self.machine.scoring,
         )
 
@@ -269,7 +274,7 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
                 "pass both: --fresh SET.csv --fresh-commitment F.json",
             )
         return None
-    fresh_set = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    fresh_set = read_fresh_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
     refuse_public(fresh_set.sequences, source)
     return fresh_set
 

@@ -80,7 +80,7 @@ class TaskVariants(NamedTuple):
 
     @property
     def rows(self) -> list[int]:
-        """Numbers of the sequences in their split, ascending."""
+        """Indices of the varied sequences in their split, ascending."""
         return [variant.row for variant in self.variants]
 
     @property
@@ -124,21 +124,21 @@ def sample_variants(
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
     refitted_tasks = refit_tasks(plan, tasks) if version not in WITHOUT_REFITS else []
-    supported_tasks = refitted_tasks if version not in WITHOUT_FEW_SHOT else []
+    tasks_with_support = refitted_tasks if version not in WITHOUT_FEW_SHOT else []
 
     @functools.cache
-    def variants_by_count(task: str, count: int) -> list[FurtherSequence]:
+    def all_variants(task: str, count: int) -> list[FurtherSequence]:
         write_variants(
             task, source, harness, seed, count, path,
-            reverse=False, with_support=task in supported_tasks,
+            reverse=False, with_support=task in tasks_with_support,
         )  # fmt: skip
         return read_further(path).rows
 
-    def varied(task: str, split: str, count: int) -> TaskVariants:
+    def variants_of_split(task: str, split: str, count: int) -> TaskVariants:
         return TaskVariants(
             tuple(
                 variant
-                for variant in variants_by_count(task, count)
+                for variant in all_variants(task, count)
                 if variant.split == split and (split != TEST or variant.kind == VARIANT_KIND)
             )
         )
@@ -146,13 +146,13 @@ def sample_variants(
     test_count = varied_test_count(version, len(tasks))
     training_count = varied_sequence_count(len(refitted_tasks) or 1)
     return SampleVariants(
-        {task: varied(task, TEST, test_count) for task in tasks},
-        {task: varied(task, TRAIN, training_count) for task in refitted_tasks},
-        {task: varied(task, SUPPORT, training_count) for task in supported_tasks},
+        {task: variants_of_split(task, TEST, test_count) for task in tasks},
+        {task: variants_of_split(task, TRAIN, training_count) for task in refitted_tasks},
+        {task: variants_of_split(task, SUPPORT, training_count) for task in tasks_with_support},
     )
 
 
-Changes = Mapping[str, Sequence[ChangedDecisions]]
+ChangesByProbe = Mapping[str, Sequence[ChangedDecisions]]
 """Changed decisions of each fit of a probe, by the probe's name, such as `full, record`."""
 
 
@@ -167,7 +167,10 @@ class Features(NamedTuple):
 
 
 def features_of(embeddings: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
-    """Return (v, d) embeddings rounded like those of a receipt with this scale."""
+    """Return (v, d) embeddings as input of a probe, with the rounding error of a receipt.
+
+    They are divided by 2**scale_log2, rounded to float16, and multiplied by 2**scale_log2 again.
+    """
     import numpy as np  # slow to import, and only needed here
 
     from geneb_ci.receipt.rounding import receipt_values
@@ -183,7 +186,7 @@ def decision_changes(
     scale_log2: int,
     rows: Sequence[int],
     embeddings: "npt.NDArray[np.float32]",
-) -> Changes:
+) -> ChangesByProbe:
     """Return the decisions that changed from v test sequences to their (v, d) variants.
 
     `labels` are those of all test sequences, `rows` the positions of the v sequences among them. A
@@ -299,7 +302,7 @@ class Refit(NamedTuple):
 
     task: RefitTask
     varied: dict[str, list[float]]
-    """MCC of the few-shot probes of each regime."""
+    """MCC of the few-shot probes that were fitted on variants, by regime."""
 
 
 def refit(
@@ -308,8 +311,8 @@ def refit(
     support: TaskVariants,
     embeddings: "npt.NDArray[np.float32]",
     scale_log2: int,
-    submission: Path,
-    file: Path,
+    submission_file: Path,
+    embeddings_file: Path,
     source: TaskSource,
     harness: HarnessProcess,
     limits: ScoringLimits,
@@ -318,25 +321,29 @@ def refit(
     """Return the results of the probes that are fitted on variants of a task's sequences.
 
     `training` and `support` are the variants of training and of few-shot sequences, `embeddings`
-    the (v, d) embeddings of both, in this order. `submission` is the file with the receipt, `file`
-    has the task's embeddings; files are written to `folder`. An embedding that overflows float16
-    counts as zeros. Raises LimitExceeded or ResultRefused for embeddings that cannot be scored
-    within the limits, and NothingChecked, with the message of the harness, for any other failure.
+    the (v, d) embeddings of both, in this order. `submission_file` names the receipt, and
+    `embeddings_file` has its embeddings of the task; files are written to `folder`. An embedding
+    that overflows float16 counts as zeros. Raises LimitExceeded or ResultRefused for embeddings
+    that cannot be scored within the limits, and NothingChecked, with the message of the harness,
+    for any other failure.
     """
     import numpy as np
 
-    further_file, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
+    further_file, matrix_file, answer_file = (
+        folder / f"refit.{end}" for end in ("json", "npy", "out")
+    )
     variants = [*training.variants, *support.variants]
     sequences = FurtherSequences(schema_version="1.0", rows=variants)
     further_file.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
-    np.save(matrix, features_of(embeddings, scale_log2).values.astype(np.float32))
+    np.save(matrix_file, features_of(embeddings, scale_log2).values.astype(np.float32))
     words = [
-        "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),
-        "--task", task, *source.options, "--further", str(further_file),
-        "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
+        "receipt-refit", "--submission", str(submission_file),
+        "--receipt", str(embeddings_file.parent), "--task", task, *source.options,
+        "--further", str(further_file),
+        "--further-embeddings", str(matrix_file), "--output", str(answer_file), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits)
-    answer = harness_answer(output, ReceiptRefit, REFIT_BYTES_MAX)
+    answer = harness_answer(answer_file, ReceiptRefit, REFIT_BYTES_MAX)
     count = len(support.rows)
     return Refit(
         RefitTask(task=task, rows=len(training.rows), training=answer.training, support=count),
@@ -347,14 +354,18 @@ def refit(
 def receipt_few_shot(
     cells: ReceiptCells, varied: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> FewShotResult | None:
-    """Return the result of the few-shot probes, with those of `varied` tasks fitted on variants."""
+    """Return the scores of few-shot probes on other sequences than the published ones.
+
+    The recomputed cells have those on other draws; `varied` maps task to regime to the MCC of the
+    probes that were fitted on variants.
+    """
     return few_shot_result(
         {name: task.few_shot or {} for name, task in cells.tasks.items()}, varied
     )
 
 
 def receipt_variant_result(
-    changes: Mapping[str, Changes],
+    changes: Mapping[str, ChangesByProbe],
     refits: Iterable[RefitTask],
     nonce: str,
     version: EmbeddingVersion = WITH_FEW_SHOT,
@@ -370,7 +381,9 @@ def receipt_variant_result(
     )
 
 
-def _task_decisions(by_probe: Changes, training: ChangedDecisions | None) -> TaskVariantDecisions:
+def _task_decisions(
+    by_probe: ChangesByProbe, training: ChangedDecisions | None
+) -> TaskVariantDecisions:
     probes = {
         name: VariantDecisions(fits=len(changes), kinds={VARIANT_KIND: summed_decisions(changes)})
         for name, changes in by_probe.items()

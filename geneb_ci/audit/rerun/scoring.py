@@ -22,7 +22,8 @@ from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
 
 RESCORED_FILE = "rescored.json"
-BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
+RESCORED_BYTES_MAX = 1 << 28
+"""Largest size of a file of scores: 100 tasks have about 15 MB, with many classes more."""
 
 
 def read_rescored(path: Path) -> Rescored:
@@ -32,7 +33,7 @@ def read_rescored(path: Path) -> Rescored:
     """
     fix = "run `geneb-harness rescore` of the same version again"
     try:
-        return parsed(Rescored, read_regular(path, BYTES_MAX))
+        return parsed(Rescored, read_regular(path, RESCORED_BYTES_MAX))
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
 
@@ -55,19 +56,19 @@ def write_variants(
     source: TaskSource,
     harness: HarnessProcess,
     seed: str,
-    rows: int,
+    sequence_count: int,
     output: Path,
     *,
     reverse: bool,
     with_support: bool,
 ) -> None:
-    """Write variants of at most `rows` test sequences and as many training sequences of a task.
+    """Write variants of at most `sequence_count` test, and as many training, sequences of a task.
 
     `reverse` adds reverse complements, `with_support` one variant of each sequence that a few-shot
     probe is fitted on. Raises NothingChecked, with the message of the harness, when it fails.
     """
     harness.call([
-        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
+        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(sequence_count),
         *(["--reverse"] if reverse else []), *(["--support"] if with_support else []),
         "--output", str(output), "--quiet",
     ])  # fmt: skip
@@ -87,7 +88,7 @@ class Scoring:
     """Number of worker processes; None: one for each processor."""
     regimes: tuple[str, ...]
     """The regimes that are compared."""
-    is_rounded: bool = True
+    has_rounded_embeddings: bool = True
     """Whether the claims are of embeddings rounded to float16."""
     limits: ScoringOptions = COMPUTED_LIMITS
     further_files: tuple[Path, Path] | None = None
@@ -131,7 +132,7 @@ def rescored(
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", scoring.noise, "--seed", str(scoring.seed), "--copies", str(scoring.copies),
         *(["--jobs", str(scoring.jobs)] if scoring.jobs else []),
-        "--rounded" if scoring.is_rounded else "--unrounded",
+        "--rounded" if scoring.has_rounded_embeddings else "--unrounded",
         *(["--further", str(files[0]), "--further-embeddings", str(files[1])] if files else []),
         *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
         "--output", str(output), "--quiet",

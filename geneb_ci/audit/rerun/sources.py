@@ -31,12 +31,12 @@ class DeclaredRun:
 
 
 class RunSources(NamedTuple):
-    """The code and weights of a rerun, and where they are described."""
+    """The code and weights of a rerun, and the registry entry that describes them."""
 
     extractor: ExtractorCode
     weights: Weights
     entry: str | None = None
-    """SHA-256 of the entry of the model registry that describes them; None without one."""
+    """SHA-256 of that entry; None if the submission or an option describes them."""
 
 
 def sources_of(

@@ -215,7 +215,7 @@ class TaskRuns:
             decoys=None if embeddings is None else embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
-            peak=runs.peak,
+            peak=runs.peak_bytes,
             token_budget=runs.token_budget,
             further=len(unpublished_sequences),
             further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS)
@@ -244,12 +244,16 @@ class TaskRuns:
         )
         sequences = read_further(path)
         if prepared.fresh is not None:
-            task_rows = [row for row in prepared.fresh.sequences if row.task == task]
+            fresh_of_task = [fresh for fresh in prepared.fresh.sequences if fresh.task == task]
             sequences.rows.extend(
                 FurtherSequence(
-                    split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
+                    split="fresh",
+                    row=number,
+                    kind="fresh",
+                    sequence=fresh.sequence,
+                    label=fresh.label,
                 )
-                for number, row in enumerate(task_rows)
+                for number, fresh in enumerate(fresh_of_task)
             )
             path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
         return [sequence.sequence for sequence in sequences.rows]
@@ -290,7 +294,7 @@ class SandboxRuns:
         self._label = label
         self._seconds_used = seconds_used
         self.seconds = 0.0
-        self.peak = 0
+        self.peak_bytes = 0
         self.attempts: list[str] = []
         self.token_budget = 0
         """Smallest token budget of any of these runs; 0 if unknown."""
@@ -299,21 +303,23 @@ class SandboxRuns:
         """Return the (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
-    def embed(self, sequences: Sequence[str], published: int) -> TaskEmbeddings:
+    def embed(self, sequences: Sequence[str], published_count: int) -> TaskEmbeddings:
         """Return the embeddings of sequences, and the result of the decoys put among them.
 
-        The first `published` sequences may be known to the extractor, as in `with_decoys`.
+        The first `published_count` sequences may be known to the extractor, as in `with_decoys`.
         """
-        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
+        sequences_with_decoys = with_decoys(sequences, secrets.token_bytes(32), published_count)
         self._say(
-            f"{self._label}: embedding {plural(published, 'sequence')}, "
-            f"{len(sequences) - published} variants and fresh ones, and "
-            f"{len(decoyed.sequences) - len(sequences)} decoys"
+            f"{self._label}: embedding {plural(published_count, 'sequence')}, "
+            f"{len(sequences) - published_count} variants and fresh ones, and "
+            f"{len(sequences_with_decoys.sequences) - len(sequences)} decoys"
         )
         return embed_among_decoys(
-            decoyed,
+            sequences_with_decoys,
             functools.partial(
-                self._run, batching="budget", progress=self._progress(decoyed.sequences)
+                self._run,
+                batching="budget",
+                progress=self._progress(sequences_with_decoys.sequences),
             ),
             functools.partial(self._run, batching="file"),
             self._prepared.settings.noise,
@@ -321,12 +327,12 @@ class SandboxRuns:
 
     def _progress(self, sequences: Sequence[str]) -> Callable[[int], None]:
         """Return the function that reports progress, given the number of embedded letters."""
-        total = sum(map(len, sequences))
-        remaining = RemainingTime(total, PROGRESS_SECONDS)
+        total_letters = sum(map(len, sequences))
+        remaining = RemainingTime(total_letters, PROGRESS_SECONDS)
 
         def report(letters: int) -> None:
-            if letters <= total and remaining.is_due():
-                progress_text = f"{letters:,} of {total:,} letters embedded"
+            if letters <= total_letters and remaining.is_due():
+                progress_text = f"{letters:,} of {total_letters:,} letters embedded"
                 self._say(f"{self._label}: {progress_text}{remaining.text(letters)}")
 
         return report
@@ -356,7 +362,7 @@ class SandboxRuns:
                 raise _total_time_error(limits) from error
             raise
         self.seconds += time.monotonic() - started
-        self.peak = max(self.peak, run.peak)
+        self.peak_bytes = max(self.peak_bytes, run.peak)
         budgets = [budget for budget in (self.token_budget, run.token_budget) if budget]
         self.token_budget = min(budgets, default=0)
         self.attempts += [attempt for attempt in run.attempts if attempt not in self.attempts]

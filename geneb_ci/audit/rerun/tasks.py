@@ -76,7 +76,7 @@ def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcom
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
     comparisons = _task_comparisons(plan, prepared.subject, rescoring)
-    decoys = _all_decoys(embedded)
+    decoys = _joint_decoys(embedded)
     memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
     variants, fresh, few_shot = memorisation
     precision = precision_of(prepared.settings.noise, run.repeatabilities)
@@ -89,7 +89,7 @@ def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcom
         *([fresh_text(fresh)] if fresh is not None else []),
         *([few_shot_text(few_shot)] if few_shot is not None else []),
         *([precision_text(precision)] if precision is not None else []),
-        *weight_notes(prepared.digests),
+        *weight_notes(prepared.weight_digests),
         *_environment_notes(prepared.packages, rescoring.packages),
         *attempt_notes(embedded.values()),
         usage_note(embedded.values(), sum(task.computed for task in embedded.values())),
@@ -139,8 +139,8 @@ def check_outcome(
     ]
     if missing_results:
         raise AuditRefused(
-            f"{path}: this outcome was made from {missing_results[0]}, which is missing or was "
-            "changed since",
+            f"{path}: this outcome was made from {missing_results[0]}, which is missing, or which "
+            "this audit did not write",
             fix,
         )
     rescoring = merged_rescorings(
@@ -149,7 +149,7 @@ def check_outcome(
     embedded = {
         task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
     }
-    decoys = _all_decoys({task: entry for task, entry in embedded.items() if entry is not None})
+    decoys = _joint_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memorisation = memorisation_results(plan, work, subject, rescoring)
     is_same_by_part = {
         "plan": outcome.plan == plan,
@@ -190,15 +190,15 @@ def memorisation_results(
     if not decisions:
         return MemorisationResults(None, None, None)
     variants = variant_result(
-        {name: task_decisions(decided) for name, decided in decisions.items()},
+        {name: task_decisions(task_scores) for name, task_scores in decisions.items()},
         settings.nonce,
         varied_sequence_count(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
     fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None
     few_shot = few_shot_result(
-        {name: decided.few_shot for name, decided in decisions.items()},
-        {name: decided.varied for name, decided in decisions.items()},
+        {name: task_scores.few_shot for name, task_scores in decisions.items()},
+        {name: task_scores.varied for name, task_scores in decisions.items()},
     )
     return MemorisationResults(variants, fresh, few_shot)
 
@@ -207,7 +207,7 @@ def _task_comparisons(
     plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
 ) -> list[AuditedTask]:
     """Return the comparison of each task of a plan with its claims."""
-    claims = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
+    claims = compare.audited_claims(subject.document, subject.benchmark, plan.commitment.regimes)
     return compare.compare(claims, rescoring, plan.chosen, subject.benchmark)
 
 
@@ -217,22 +217,22 @@ def _environment_notes(
     """Return a note on the lock, with its packages that the scorer has in other versions."""
     if packages is None:
         return []
-    lock = f"environment: lock with sha256 {packages.lock_sha256}"
+    lock_note = f"environment: lock with sha256 {packages.lock_sha256}"
     differing_versions = {
         name: version
         for name, version in packages.versions().items()
         if scorer_packages.get(name, version) != version
     }
     if not differing_versions:
-        return [lock]
+        return [lock_note]
     package_list = ", ".join(
         f"{name} {version}" for name, version in sorted(differing_versions.items())
     )
-    return [f"{lock}; it embedded with {package_list}; `packages` are those that scored"]
+    return [f"{lock_note}; it embedded with {package_list}; `packages` are those that scored"]
 
 
-def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return the joint result of the decoys of all tasks."""
+def _joint_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
+    """Return one result for the decoys of all tasks, which is flagged if that of any task is."""
     decoys_by_task = {
         task: facts.decoys for task, facts in embedded.items() if facts.decoys is not None
     }

@@ -36,7 +36,7 @@ from reference_harness.formats.hub_storage import (
 from reference_harness.formats.recognition import ENCODING, disguise_of
 from reference_harness.formats.text import Say, quoted, silent
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
 PICKLE_ENDINGS = frozenset(
     {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"}
 )
@@ -81,7 +81,7 @@ def fetch_weights(
     """
     if weights.kind != "huggingface":
         return _fetch_files(weights, folder, say)
-    if weights.revision is None or not COMMIT.fullmatch(weights.revision):
+    if weights.revision is None or not COMMIT_PATTERN.fullmatch(weights.revision):
         raise WeightsRefused(
             f"revision {weights.revision!r} of {weights.location} is not a commit, so its files "
             "can change",
@@ -171,7 +171,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
             archives.setdefault(address, {})[member] = name
         else:
             say(f"fetching {name} from {urlsplit(address).netloc}")
-            download.download(address, folder / name, weights.files[name], fetching.WEIGHTS)
+            download.download(address, folder / name, weights.files[name], fetching.WEIGHTS_PURPOSE)
     for address, members in archives.items():
         say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
         fetching.download_members(
@@ -232,7 +232,7 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
     """Return the SHA-256 of each file and the content of each configuration, both by name."""
     digests, configurations = {}, {}
     for name, file in files.items():
-        if file.suffix != JSON:
+        if file.suffix != JSON_SUFFIX:
             digests[name] = file_sha256(file)
             continue
         raw = _json_bytes(file, name)
@@ -281,7 +281,7 @@ def _refuse_too_many(count: int, limit: int) -> None:
     """Raise WeightsRefused for more files than a limit."""
     if count > limit:
         raise WeightsRefused(
-            f"there are {count:,} files or more, expected at most {limit:,}",
+            f"the weights have {count:,} files or more, expected at most {limit:,}",
             "ask for a repository with only the files of this model, or download these files by "
             "hand and name their folder: --weights DIR",
         )
@@ -291,7 +291,7 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
     """Raise WeightsRefused for too many or too large files; `sizes` is name to bytes."""
     _refuse_too_many(len(sizes), FILES_MAX)
     for name, size in sizes.items():
-        limit = JSON_MAX if name.endswith(JSON) else download.BYTES_MAX
+        limit = JSON_MAX if name.endswith(JSON_SUFFIX) else download.BYTES_MAX
         if size > limit:
             raise WeightsRefused(
                 f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
@@ -307,7 +307,7 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
         )
 
 
-JSON = ".json"
+JSON_SUFFIX = ".json"
 
 
 def _json_bytes(file: Path, name: str) -> bytes:

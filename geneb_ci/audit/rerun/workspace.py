@@ -42,6 +42,8 @@ BYTES_MAX = 1 << 28
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
+"""Names in a work folder: of files of the audit, of files of a task, and of those with the variants
+and fresh sequences of a task."""
 POLL_SECONDS = 0.05  # between two tests whether all processes have ended
 ENDING_SECONDS = 10.0
 """Seconds in which the processes of a killed audit have to end: they die with their parent."""
@@ -76,7 +78,7 @@ class WorkSettings(StrictModel):
 
 
 class ResultDigests(StrictModel):
-    """The digests of the kept results."""
+    """The digests of the finished results in a work folder."""
 
     files: dict[str, Hex64]
     """Digest of each file, by its path below the work folder."""
@@ -106,7 +108,7 @@ class EmbeddedTask(StrictModel):
     seconds: float = Field(ge=0)
     """Seconds in the sandbox, its start and the second run for the decoys included."""
     peak: Count
-    """Largest memory, in bytes."""
+    """Largest memory of the extractor, in bytes."""
     token_budget: Count
     """Largest number of padded tokens in a batch, as reported by the worker; 0 if unknown."""
     further: Count
@@ -180,13 +182,13 @@ class WorkFolder:
                 return None
             raise AuditRefused(f"{file}: {error.reason}", _remove_fix(file)) from error
 
-    def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
+    def read_as(self, path: Path | str, model_class: type[_M]) -> _M | None:
         """Return the object in a JSON file; None if missing. Raises AuditRefused if invalid."""
         raw = self.read(path)
         if raw is None:
             return None
         try:
-            return model.model_validate_json(raw)
+            return model_class.model_validate_json(raw)
         except ValidationError as error:
             file = self.folder / path
             raise AuditRefused(f"{file}: {first_error(error)}", _remove_fix(file)) from error
@@ -323,19 +325,19 @@ def open_work_folder(folder: Path) -> Iterator[WorkFolder]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock_handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unwritable(str(folder), error, "name another folder: --work DIR") from error
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise LeftOver(
                 f"{folder}: another process runs this audit", "wait until it ends, or end it"
             ) from error
         yield WorkFolder(folder)
     finally:
-        os.close(lock)
+        os.close(lock_handle)
 
 
 def _digest_text(sha256: str | None) -> str:

@@ -67,7 +67,7 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
     return -(-seconds_since_genesis // chain.period) + 1
 
 
-def time_of(number: int, chain: Chain = QUICKNET) -> int:
+def time_of_round(number: int, chain: Chain = QUICKNET) -> int:
     """Return the time at which a round is due, in seconds since 1970."""
     return chain.genesis + (number - 1) * chain.period
 
@@ -144,11 +144,16 @@ KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 def fallback_value(
-    commitment: str, hex_key: str, published: Collection[str], why: str, *, reveal: bool = False
+    commitment: str,
+    hex_key: str,
+    published_digests: Collection[str],
+    why: str,
+    *,
+    reveal: bool = False,
 ) -> FallbackBeacon:
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
-    `hex_key` has 64 hex digits; `published` has the SHA-256 of the bytes of each key of the policy.
+    `hex_key` has 64 hex digits; `published_digests` are the SHA-256 of the policy's fallback keys.
     Raises UsageProblem when the key is not among them, or without a reason.
     """
     if not KEY_PATTERN.fullmatch(hex_key):
@@ -161,7 +166,7 @@ def fallback_value(
             "pass --why TEXT: what was unreachable, and since when; the record shows it",
         )
     key_sha256 = hashlib.sha256(bytes.fromhex(hex_key)).hexdigest()
-    if key_sha256 not in published:
+    if key_sha256 not in published_digests:
         raise UsageProblem(
             f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
             "policy",

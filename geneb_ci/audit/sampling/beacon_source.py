@@ -21,7 +21,7 @@ from geneb_ci.audit.sampling.beacon import (
     randomness_of,
     require_practice,
     round_at,
-    time_of,
+    time_of_round,
     verify_round,
 )
 from geneb_ci.audit.sampling.design import AuditPolicy
@@ -130,14 +130,14 @@ def fetch_round(
     )
 
 
-def wait_for(
+def wait_for_round(
     number: int,
     say: Say,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until a round is due, with a line of progress; return at once if it is due."""
-    time_due = time_of(number)
+    time_due = time_of_round(number)
     seconds_left = time_due - now()
     if seconds_left > 0:
         say(f"round {number} is due at {moment_of(time_due)}, in {seconds_left:.0f} s: waiting")
@@ -247,7 +247,7 @@ def beacon_of(
         except StepMismatch as error:
             # No audit has begun, so this is no differing audit.
             raise NothingChecked(f"{source.beacon_file}: {error.message}", error.fix) from error
-    wait_for(number, say)
+    wait_for_round(number, say)
     return fetch_round(number, source.relay or RELAYS)
 
 
@@ -258,6 +258,10 @@ def _fallback(
     source: BeaconSource,
     policy: AuditPolicy,
 ) -> FallbackBeacon:
+    """Return the fallback value that the key in a file gives.
+
+    Raises NothingChecked if the beacon's round is not yet an hour overdue.
+    """
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
@@ -268,7 +272,7 @@ def _fallback(
         source.why,
         reveal=source.reveal,
     )
-    fallback_from = time_of(round_at(committed_seconds)) + OUTAGE_SECONDS
+    fallback_from = time_of_round(round_at(committed_seconds)) + OUTAGE_SECONDS
     if time.time() < fallback_from:
         raise NothingChecked(
             "the beacon's round is less than an hour overdue; the fallback key may be used from "

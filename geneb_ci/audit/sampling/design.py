@@ -219,7 +219,7 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
     return counts
 
 
-def drawable_cells(
+def drawable_regimes_and_tasks(
     submission: Submission, benchmark: Benchmark, audited_regimes: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the audited regimes with claims, and the tasks with a claim in any of them.
@@ -246,9 +246,11 @@ def drawable_cells(
 SEPARATOR = b"\x00"  # between seed and id
 
 
-def seed_of(commitment: str, beacon_value: bytes, protocol: str = PROTOCOL) -> str:
+def seed_of(commitment_sha256: str, beacon_value: bytes, protocol: str = PROTOCOL) -> str:
     """Return the SHA-256 of protocol, commitment digest and beacon value, as hex digits."""
-    return hashlib.sha256(protocol.encode() + bytes.fromhex(commitment) + beacon_value).hexdigest()
+    return hashlib.sha256(
+        protocol.encode() + bytes.fromhex(commitment_sha256) + beacon_value
+    ).hexdigest()
 
 
 def ticket_of(seed: str, task: str) -> str:
@@ -383,7 +385,7 @@ def needed_sample_size(
 
 
 class PowerLine(NamedTuple):
-    """One row of the table of detection."""
+    """The probabilities of detection by a sample of one size."""
 
     drawn: int
     detection: tuple[Fraction, ...]
@@ -411,29 +413,32 @@ def probability_text(probability: Fraction) -> str:
 
 
 def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Return the sizes of the parts from which these tasks are drawn."""
+    """Return the population of a draw: a part for each stratum, and one for the other tasks."""
     if not strata:
         return Design((len(tasks),))
     return Design(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))
 
 
 def sample_size_of(
-    commitment: Commitment, drawn: int | None, requested: int, drawn_before: int
+    commitment: Commitment, drawn: int | None, drawn_min: int, earlier_sample_size: int
 ) -> int:
-    """Return the number of tasks to draw: the largest of the committed and all other numbers.
+    """Return the number of tasks to draw: the largest of the committed number and the arguments.
 
-    `drawn` is the value of --drawn, `requested` the number that --detect needs, `drawn_before` the
-    size of an earlier sample. Raises UsageProblem when `drawn` is less than the committed number or
-    the earlier size.
+    `drawn` is the value of --drawn, `drawn_min` the number that --detect needs. Raises UsageProblem
+    when `drawn` is less than the committed number or the size of an earlier sample.
     """
     committed_count = commitment.policy.drawn
-    if drawn is not None and drawn < max(committed_count, drawn_before):
+    if drawn is not None and drawn < max(committed_count, earlier_sample_size):
         raise UsageProblem(
             f"--drawn {drawn} would make the sample smaller: {committed_count} tasks are committed"
-            + (f", and {drawn_before} were drawn before" if drawn_before > committed_count else ""),
+            + (
+                f", and {earlier_sample_size} were drawn before"
+                if earlier_sample_size > committed_count
+                else ""
+            ),
             "a sample can only grow: pass a larger number, or leave out --drawn",
         )
-    return max(committed_count, drawn or 0, requested, drawn_before)
+    return max(committed_count, drawn or 0, drawn_min, earlier_sample_size)
 
 
 def parse_probability(argument: str, option: str) -> Fraction:
@@ -462,7 +467,7 @@ def requirements_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequir
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
-        defined=policy.scorer,
+        requires_scorer=policy.scorer,
         regimes=frozenset(policy.regimes),
         every_regime=tuple(benchmark.regimes),
         scorer=scorer.digest(),

@@ -39,7 +39,8 @@ from reference_harness.formats.submission import (
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
 """Prefix of the hashed bytes, so that the seed differs from that of a draw of tasks."""
-STANDARD, FULL = "standard", "full"
+STANDARD_SIZE, FULL_SIZE = "standard", "full"
+"""Values of the option --size; any other value is a number of test embeddings."""
 COMPARABLE_DTYPES = ("float32", "float64")
 """Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
 
@@ -50,13 +51,14 @@ def embedding_counts(size: str) -> EmbeddingCounts:
     The numbers of training and support embeddings are proportional to N. Raises UsageProblem for
     any other text.
     """
-    if size in {STANDARD, FULL}:
-        return STANDARD_COUNTS.model_copy(update={"whole": size == FULL})
+    if size in {STANDARD_SIZE, FULL_SIZE}:
+        return STANDARD_COUNTS.model_copy(update={"whole": size == FULL_SIZE})
     number = int(size) if size.isascii() and size.isdigit() and len(size) < len("10000000") else 0
     if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
             f"--size {size!r} is not the size of a sample",
-            f"pass --size {STANDARD}, --size {FULL}, or a number of test embeddings of each regime",
+            f"pass --size {STANDARD_SIZE}, --size {FULL_SIZE}, or a number of test embeddings of "
+            "each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
     return EmbeddingCounts(test=number, training=training, support=number, whole=False)
@@ -84,8 +86,8 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
     if weakness := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
         raise AuditRefused(
             f"the receipt is weak: {weakness}",
-            "its cells can be recomputed by `geneb-ci receipt verify`, which adds no trust level; "
-            "draw tasks: --sample tasks",
+            "draw tasks instead: --sample tasks; `geneb-ci receipt verify` recomputes the cells, "
+            "which adds no trust level",
         )
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         raise AuditRefused(
@@ -153,7 +155,7 @@ def refuse_smaller_sample(
         earlier_counts = plan.rows.model_dump()
         is_lower = any(new_counts[name] < earlier_counts[name] for name in earlier_counts)
         if plan.commitment_sha256 == digest and is_lower:
-            drawn_size = FULL if plan.rows.whole else str(plan.rows.test)
+            drawn_size = FULL_SIZE if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
                 f"--size would make the sample smaller: --size {drawn_size} was drawn before for "
                 "this commitment",
@@ -184,7 +186,7 @@ def draw_embeddings(
 
 
 def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
-    """Return the tasks of a receipt whose training sequences are varied.
+    """Return the tasks of a receipt whose probes are fitted again, on variants of the sequences.
 
     They are drawn by the seed of the plan, with the number and the strata of the commitment, and
     again by the seed of each earlier draw.

@@ -21,16 +21,15 @@ CHANCE_MAX = 0.999
 
 def power_lines(
     submission: SubmissionV12,
-    rows: EmbeddingCounts,
+    counts: EmbeddingCounts,
     benchmark: Benchmark,
-    candidates: Collection[str],
+    committed_tasks: Collection[str],
 ) -> Iterator[str]:
-    """Yield lines of text with the probability that a draw of `rows` finds altered embeddings.
+    """Yield lines of text with the probability that a draw of this size finds altered embeddings.
 
-    It is computed from the confusion matrices of the submission. `candidates` are the ids of the
-    committed tasks.
+    The probabilities follow from the confusion matrices of the submission.
     """
-    tasks = [task for task in benchmark.task_ids if task in candidates]
+    tasks = [task for task in benchmark.task_ids if task in committed_tasks]
     probabilities, task_count = {}, 0
     for regime in benchmark.regimes:
         matrices = {}
@@ -45,9 +44,9 @@ def power_lines(
         cells = alterations_of_regime(matrices, benchmark.categories)
         task_count = max(task_count, len(matrices))
         probabilities[regime] = [
-            hit_probability_in_test(cells, raise_, rows.test) for raise_ in RAISES
+            hit_probability_in_test(cells, raise_, counts.test) for raise_ in RAISES
         ]
-    yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
+    yield f"test embeddings, {counts.test:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  altered test embeddings that raise the macro MCC are found with at least these"
     yield f"  probabilities, by the row's confusion matrices of {task_count} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
@@ -56,10 +55,10 @@ def power_lines(
             for raise_, chance in zip(RAISES, chances, strict=True)
         )
         yield f"  {regime:<8} {chances_text}"
-    yield f"training embeddings, {rows.training:,} in each of {plural(len(tasks), 'task')}:"
+    yield f"training embeddings, {counts.training:,} in each of {plural(len(tasks), 'task')}:"
     for share in ALTERED_SHARES:
         mean, largest = MEASURED_GAIN[share]
-        chance = hit_probability_in_training(share, rows.training * len(tasks))
+        chance = hit_probability_in_training(share, counts.training * len(tasks))
         yield (
             f"  {share:.1%} altered, in the mean over tasks, are found with {chance_text(chance)}; "
             f"in measurements they raised MCC by {mean:.3f} in the mean, {largest:.3f} at most"

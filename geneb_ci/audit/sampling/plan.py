@@ -17,8 +17,8 @@ from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, requir
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
-"""The reason for the rerun of a task: in the guaranteed sample, drawn for an earlier version of the
-submission, or named by the plausibility rules."""
+"""The reason for the rerun of a task: it is in the guaranteed sample, it was drawn for an earlier
+version of the submission, or the plausibility rules name it."""
 
 
 class DrandBeacon(StrictModel):
@@ -42,6 +42,7 @@ class FallbackBeacon(StrictModel):
     value: Hex64
     """HMAC-SHA256 of the commitment."""
     why: Annotated[str, Field(min_length=1)]
+    """The reason for a draw without the public beacon."""
 
 
 class PracticeBeacon(StrictModel):
@@ -68,7 +69,9 @@ class EarlierDraw(StrictModel):
     """An earlier draw for the same method, whose sample is audited again."""
 
     commitment: Hex64
+    """Digest of the commitment that was drawn for."""
     drawn: Annotated[list[Name], Field(min_length=1)]
+    """Ids of the drawn tasks."""
 
 
 class ChosenTask(StrictModel):
@@ -97,6 +100,7 @@ class TaskPlan(BasePlan):
     tickets: Annotated[list[Ticket], Field(min_length=1)]
     """The tickets of all tasks, smallest first."""
     earlier: list[EarlierDraw]
+    """The earlier draws, in order of time."""
     chosen: Annotated[list[ChosenTask], Field(min_length=1)]
     """Tasks to rerun: drawn in order of ticket, then earlier ones, then targeted ones."""
 
@@ -110,7 +114,9 @@ class EarlierEmbeddings(StrictModel):
     """An earlier draw of embeddings for the same method, which is repeated."""
 
     commitment: Hex64
+    """Digest of the commitment that was drawn for."""
     seed: Hex64
+    """Seed of that draw, which decides its embeddings."""
 
 
 class EmbeddingPlan(BasePlan):
@@ -119,7 +125,9 @@ class EmbeddingPlan(BasePlan):
     root: Hex64
     """Merkle root of the receipt."""
     rows: EmbeddingCounts
+    """Numbers of embeddings to draw."""
     earlier: list[EarlierEmbeddings]
+    """The earlier draws, in order of time."""
 
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -132,14 +140,14 @@ class CommitmentFile(StrictModel):
     sha256: Hex64
 
 
-def encoded(model: BaseModel) -> str:
-    """Return a model as indented JSON with a final newline."""
-    return json.dumps(model.model_dump(), indent=2, ensure_ascii=False) + "\n"
+def json_text_of(content: BaseModel) -> str:
+    """Return the text of a JSON file with this content: indented, with a final newline."""
+    return json.dumps(content.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
 def commitment_text(commitment: Commitment) -> str:
     """Return the text of the file with a commitment and its digest."""
-    return encoded(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
+    return json_text_of(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
 
 
 def read_commitment(path: Path) -> Commitment:
@@ -188,9 +196,9 @@ def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
     return raw
 
 
-def _parsed(path: Path, raw: bytes, model: type[_M], file_kind: FileKind) -> _M:
+def _parsed(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
     try:
-        return model.model_validate_json(raw)
+        return model_class.model_validate_json(raw)
     except ValidationError as error:
         kind_name = file_kind.title.partition(" ")[2]
         refusal = refusal_of(raw, file_kind, f"not a {kind_name}: {first_error(error)}")

@@ -107,8 +107,8 @@ def earlier_draws(
     ]
 
 
-def drawn_before(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
-    """Return the size of the largest sample drawn for this commitment; 0 if there is none."""
+def earlier_sample_size(plans: Iterable[TaskPlan], commitment: Commitment) -> int:
+    """Return the size of the largest sample that was drawn for this commitment; 0 without one."""
     digest = commitment.sha256
     return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == digest), default=0)
 
@@ -125,7 +125,7 @@ def draw_tasks(
 ) -> TaskPlan:
     """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
 
-    `drawn` is the number of drawn tasks if it is above the committed one. `targeted` lists tasks in
+    `drawn` is the number of tasks to draw; None: that of the commitment. `targeted` lists tasks in
     order of preference; the first `targeted_max` of them that are not drawn are added. The plan is
     valid by `check_task_plan` if commitment and beacon are genuine. Raises UsageProblem when
     `drawn` is below the committed number or above the number of tasks.
@@ -195,12 +195,14 @@ def check_task_plan(plan: TaskPlan) -> None:
     check_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
-    if plan.tickets != tickets:
-        pairs = zip(plan.tickets, tickets, strict=False)
-        first_wrong = next(
-            (listed.task for listed, expected in pairs if listed != expected), "the number of them"
+    for listed, expected in zip(plan.tickets, tickets, strict=False):
+        if listed != expected:
+            _refuse(TICKETS, f"the tickets do not follow from the seed, from {listed.task!r} on")
+    if len(plan.tickets) != len(tickets):
+        _refuse(
+            TICKETS,
+            f"the plan has {len(plan.tickets)} tickets, expected {len(tickets)}: one for each task",
         )
-        _refuse(TICKETS, f"the tickets do not follow from the seed, from {first_wrong!r} on")
     # 6. Sample.
     _check_sample(plan, [ticket.task for ticket in tickets])
 
@@ -260,8 +262,13 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
     if drawn_tasks != expected:
-        first_wrong = next((task for task in drawn_tasks if task not in expected), "their order")
-        _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {first_wrong!r}")
+        wrong_tasks = [task for task in drawn_tasks if task not in expected]
+        _refuse(
+            SAMPLE,
+            f"the drawn tasks are not those of the smallest tickets: {wrong_tasks[0]!r}"
+            if wrong_tasks
+            else "the drawn tasks are not in the order of their tickets",
+        )
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
     if listed_earlier != expected_earlier:
@@ -282,12 +289,14 @@ def _refuse(step: str, message: str) -> NoReturn:
 
 LED_TASKS_MAX = 3
 """Largest number of tasks that are added by default from categories that the model leads."""
-FAMILY = "plausibility"
+SUSPICIOUS_FAMILY = "plausibility"
 """Family of the rules whose findings make a task suspicious."""
 _TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
 
 
-def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
+def targeted_tasks_of(
+    commitment: Commitment, count: int, submission: SubmissionFile | None
+) -> list[str]:
     """Return the suspicious tasks of the committed submission, the most suspicious first.
 
     Returns [] if `count`, the number of targeted tasks, is 0. Raises UsageProblem if the submission
@@ -300,7 +309,7 @@ def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | 
             "--targeted needs the committed submission, which is missing",
             "name the file of the submission: --submission FILE",
         )
-    return targets(*checked_submission(submission), commitment.tasks)
+    return suspicious_tasks(*checked_submission(submission), commitment.tasks)
 
 
 def led_tasks_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
@@ -313,7 +322,7 @@ def led_tasks_of(commitment: Commitment, submission: SubmissionFile | None) -> l
     return led_tasks(checked_submission(submission)[0].view, commitment.tasks)
 
 
-def targets(
+def suspicious_tasks(
     context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
     """Return the suspicious candidates, the most suspicious first.
@@ -326,18 +335,18 @@ def targets(
     gain_by_task = largest_gains(context.view)
     position_by_task = {task: position for position, task in enumerate(context.benchmark.task_ids)}
     ordered_candidates = [task for task in position_by_task if task in candidates]
-    suspicious_tasks = [task for task in ordered_candidates if scores.get(task, 0.0) > 0]
-    suspicious_tasks.sort(key=lambda task: (-scores[task], position_by_task[task]))
-    suspicious_tasks += [
-        task for task in led_tasks(context.view, ordered_candidates) if task not in suspicious_tasks
+    ordered_suspects = [task for task in ordered_candidates if scores.get(task, 0.0) > 0]
+    ordered_suspects.sort(key=lambda task: (-scores[task], position_by_task[task]))
+    ordered_suspects += [
+        task for task in led_tasks(context.view, ordered_candidates) if task not in ordered_suspects
     ]
     tasks_with_gain = [
         task
         for task in ordered_candidates
-        if task not in suspicious_tasks and gain_by_task.get(task, 0.0) > 0
+        if task not in ordered_suspects and gain_by_task.get(task, 0.0) > 0
     ]
     tasks_with_gain.sort(key=lambda task: (-gain_by_task[task], position_by_task[task]))
-    return [*suspicious_tasks, *tasks_with_gain]
+    return [*ordered_suspects, *tasks_with_gain]
 
 
 def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
@@ -350,11 +359,11 @@ def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
-    """Return, by task, the sum of the scores of the findings about it."""
+    """Return, by task, the sum of the scores of the plausibility findings about it."""
     scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
         keys = finding.pointer.split("/")[1:]
-        if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
+        if BY_ID[finding.rule].family != SUSPICIOUS_FAMILY or finding.score <= 0:
             continue
         if len(keys) >= _TASK_DEPTH and keys[0] == "results":
             scores_by_task.setdefault(keys[2], []).append(finding.score)
@@ -362,9 +371,9 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return, by task, the largest excess, in any regime, of a score over its prediction.
+    """Return, by task, by how much its score exceeds the predicted one, at most over all regimes.
 
-    It is predicted from the other rows or, if that is impossible, by their median.
+    Scores are predicted from the other rows or, if that is impossible, by the median of those.
     """
     prediction = view.prediction
     gains = prediction.distances if prediction is not None else _above_median(view)
@@ -376,6 +385,7 @@ def largest_gains(view: RowView) -> dict[str, float]:
 
 
 def _above_median(view: RowView) -> list[float]:
+    """Return, for each cell, its score less the median of the other rows; 0 if unknown."""
     rows = [row for _, row in view.other_rows]
     gains = []
     for number, score in enumerate(view.row):

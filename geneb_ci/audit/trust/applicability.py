@@ -12,14 +12,14 @@ from geneb_ci.audit.compare.embedding_outcome import (
     AnyOutcome,
     EmbeddingOutcome,
 )
-from geneb_ci.audit.compare.limits import are_current
+from geneb_ci.audit.compare.limits import are_current_limits
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import (
     STRATUM_TASKS_MIN,
     AuditPolicy,
-    drawable_cells,
+    drawable_regimes_and_tasks,
     strata_of,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
@@ -92,6 +92,7 @@ def _submission(path: Path) -> CurrentSubmission | None:
 
 SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
 HARNESS, SANDBOX = "harness", "sandbox"
+"""Names of the steps that compare a record with what may change after it was signed."""
 
 
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
@@ -116,7 +117,9 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"run `geneb-ci check {current.path}`, which shows them",
         )
     try:
-        regimes, tasks = drawable_cells(submission, inputs.benchmark, commitment.regimes)
+        regimes, tasks = drawable_regimes_and_tasks(
+            submission, inputs.benchmark, commitment.regimes
+        )
     except AuditRefused as error:
         raise StepMismatch(
             SUBMISSION,
@@ -238,7 +241,7 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_limits(outcome: AnyOutcome) -> None:
-    if not are_current(outcome.plan.commitment.policy.tolerance):
+    if not are_current_limits(outcome.plan.commitment.policy.tolerance):
         raise StepMismatch(POLICY, "the audit was judged by earlier limits", "audit again")
 
 

@@ -115,9 +115,9 @@ def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
     return tuple(template.format(name) for name in names)
 
 
-_ROWS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
-_LISTS = (*_ROWS, "page/models/*", "models.csv", "diagnostics.json/models/*")
-_ANALYSES = ("diagnostics.json",)
+_ROW_PATHS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
+_MODEL_PATHS = (*_ROW_PATHS, "page/models/*", "models.csv", "diagnostics.json/models/*")
+_ANALYSIS_FILES = ("diagnostics.json",)
 _RANK_FACTS = (
     *("score", "error", "freedom", "low", "high"),
     *("rank", "rank_low", "rank_high", "could_be_best"),
@@ -126,7 +126,7 @@ _RANK_FACTS = (
 
 def _fact_paths(*facts: str) -> tuple[str, ...]:
     """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
-    return tuple(f"{list_path}/{fact}" for list_path in _LISTS for fact in facts)
+    return tuple(f"{list_path}/{fact}" for list_path in _MODEL_PATHS for fact in facts)
 
 
 _CELL = "submission/evidence/*/*"
@@ -147,9 +147,9 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "means", Author.BOARD,
         (
-            *(path for row_path in _ROWS for mean in ("micro", "macro")
+            *(path for row_path in _ROW_PATHS for mean in ("micro", "macro")
               for path in paths(f"{row_path}/{mean}_{{}}")),
-            *paths(f"{_ROWS[0]}/cat_{{}}/*"), "page/scores/scores/**",
+            *paths(f"{_ROW_PATHS[0]}/cat_{{}}/*"), "page/scores/scores/**",
         ),
         basis=(SCORES,),
     ),
@@ -251,7 +251,8 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
             *paths("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
             *paths("scores.csv/{}", ("regime", "task", "category", "n_test")),
             *paths("values.csv/{}", ("regime", "task", "category", "metric")),
-            *paths("{}/benchmark/name", _ANALYSES), *paths("{}/benchmark/sha256", _ANALYSES),
+            *paths("{}/benchmark/name", _ANALYSIS_FILES),
+            *paths("{}/benchmark/sha256", _ANALYSIS_FILES),
             "page/benchmark/**",
         ),
     ),
@@ -353,21 +354,21 @@ class RowAttestation:
         facts = self.recomputed.facts if self.recomputed is not None else None
         return self.recomputed if facts is not None and facts.compares_board_scores else None
 
-    def standing(self, regime: str, task: str) -> ScoreEvidence:
+    def score_evidence(self, regime: str, task: str) -> ScoreEvidence:
         """Return the evidence for the scores of a task in a regime."""
-        standings = SCORE_EVIDENCE[self.evidence]
+        evidence_by_rerun = SCORE_EVIDENCE[self.evidence]
         if task in self.rerun.get(regime, frozenset()):
-            return standings.rerun
+            return evidence_by_rerun.rerun
         if self.of_record is not None:
             return ScoreEvidence.RECOMPUTED
-        return standings.sampled if regime in self.sampled else standings.others
+        return evidence_by_rerun.sampled if regime in self.sampled else evidence_by_rerun.others
 
     @property
     def unconfirmed_regimes(self) -> tuple[str, ...]:
         """Regimes of a confirmed row in which nothing was confirmed."""
         return self.unaudited if SCORE_EVIDENCE[self.evidence] is _WITH_AUDIT else ()
 
-    def in_regime(self, regime: str) -> str:
+    def evidence_in_regime(self, regime: str) -> str:
         """Return the evidence for the scores of one regime, as text."""
         if regime in self.unconfirmed_regimes:
             return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
@@ -415,8 +416,8 @@ class RowAttestation:
         )
 
     def _score_statements(self) -> Iterator[FieldAttestation]:
-        standings = SCORE_EVIDENCE[self.evidence]
-        if standings.others is ScoreEvidence.DISPUTED:
+        evidence_by_rerun = SCORE_EVIDENCE[self.evidence]
+        if evidence_by_rerun.others is ScoreEvidence.DISPUTED:
             yield FieldAttestation(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
             return
         if not self.tasks:
@@ -432,7 +433,7 @@ class RowAttestation:
             return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.benchmark_tasks]
         if sampled:
-            meaning = SCORE_EVIDENCE_MEANING[standings.sampled]
+            meaning = SCORE_EVIDENCE_MEANING[evidence_by_rerun.sampled]
             yield FieldAttestation(f"scores of the other tasks in {', '.join(sampled)}", meaning)
         if self.unaudited:
             subject = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"

@@ -191,8 +191,8 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
 
     It contains only methods of which too many runs in a row were aborted. A record ends the
     sequence of aborted runs, but a record of an audit by receipt, which reruns no task, only that
-    of other runs by receipt. Statements of revoked keys, and those that `History.counts` rejects,
-    are ignored.
+    of other runs by receipt. Statements of revoked keys, and those that `History.is_counted`
+    rejects, are ignored.
     """
     runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
@@ -214,10 +214,10 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
 
 def _runs(repository: AuditRepository) -> Iterator[_EndedRun]:
     for path, event in repository.events.items():
-        if isinstance(event, AuditEvent) and event.aborted is not None:
-            yield from _counted_run(repository, path, event, event.aborted)
+        if isinstance(event, AuditEvent) and event.abort is not None:
+            yield from _counted_run(repository, path, event, event.abort)
     for path in repository.files:
-        record = repository.parsed(path)
+        record = repository.record_at(path)
         if isinstance(record, Record) and not isinstance(
             repository.withdrawals.get(path), WithdrawnAudit
         ):
@@ -234,7 +234,7 @@ def _counted_run(
     is_abort = isinstance(predicate, AuditAbort)
     kind = StatementKind.ABORT if is_abort else StatementKind.RESULT
     statement_name, history = f"{path.parent.name}/{path.name}", repository.history
-    if not history.counts(statement_name, kind):
+    if not history.is_counted(statement_name, kind):
         return
     log_index, is_covered = history.revocation_arguments(statement_name, kind)
     try:
@@ -243,7 +243,7 @@ def _counted_run(
         return
     plan = predicate.plan
     yield _EndedRun(
-        order=(history.position(statement_name), log_index or 0, predicate.finished_at),
+        order=(history.predecessor_count(statement_name), log_index or 0, predicate.finished_at),
         audit_id=statement.sha256[:ID_DIGITS],
         is_abort=is_abort,
         is_by_receipt=isinstance(plan, EmbeddingPlan),
@@ -261,7 +261,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         return _embedding_audit(audit, outcome, inputs)
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
-    defined = _defined_tasks(outcome, inputs)
+    tasks_with_scorer = _tasks_with_scorer(outcome, inputs)
     commitment = outcome.plan.commitment
     return replace(
         audit,
@@ -283,15 +283,15 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             for name in inputs.policy.regimes
             if name not in task.regimes
         ),
-        undefined=tuple(
+        cells_without_scorer=tuple(
             f"{name} of {task.task}"
             for task in drawn
             for name in task.regimes
-            if task.task not in defined.get(name, ())
+            if task.task not in tasks_with_scorer.get(name, ())
         ),
-        defined=defined,
+        tasks_with_scorer=tasks_with_scorer,
         objections=tuple(reason.text for reason in objections_of(outcome)),
-        differing=tuple(_differing_scores(outcome)),
+        differing_scores=tuple(_differing_scores(outcome)),
     )
 
 
@@ -330,12 +330,17 @@ def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
                 if comparison is None:
                     continue
                 for metric in differing_metrics(comparison):
-                    numbers = (comparison.claimed, comparison.rescored, comparison.tolerance)
-                    scores = (getattr(number, metric) for number in numbers)
-                    yield DifferingScore(task.task, regime, f"{prefix}{metric}", *scores)
+                    yield DifferingScore(
+                        task.task,
+                        regime,
+                        f"{prefix}{metric}",
+                        claimed=getattr(comparison.claimed, metric),
+                        rerun=getattr(comparison.rescored, metric),
+                        tolerance=getattr(comparison.tolerance, metric),
+                    )
 
 
-def _defined_tasks(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
+def _tasks_with_scorer(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
     """Return, by regime, the tasks with scores of the scorer of record or canonical scores."""
     has_scorer = names_scorer(outcome, inputs)
     return {

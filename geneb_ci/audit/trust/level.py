@@ -120,6 +120,7 @@ class Audit:
     rerun: Mapping[str, frozenset[str]]
     """By regime, the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
+    """Sandbox level."""
     all_refused: bool
     """Whether escapes from the sandbox were attempted and all refused."""
     harness_unchanged: bool
@@ -137,10 +138,10 @@ class Audit:
     """Number of informative cells of drawn tasks, by regime, as text: `full 4 of 5`."""
     unclaimed_cells: tuple[str, ...] = ()
     """Cells of drawn tasks that the policy requires and the submission does not claim."""
-    undefined: tuple[str, ...] = ()
+    cells_without_scorer: tuple[str, ...] = ()
     """Cells of drawn tasks that have neither scores of the scorer of record nor canonical
     scores."""
-    defined: Mapping[str, frozenset[str]] | None = None
+    tasks_with_scorer: Mapping[str, frozenset[str]] | None = None
     """By regime, the tasks with scores of the scorer of record, or in earlier records with
     canonical scores; None if unknown."""
     has_variants: bool = True
@@ -155,7 +156,7 @@ class Audit:
     """Whether anybody could foresee the draw, so that it says nothing about other tasks."""
     objections: tuple[str, ...] = ()
     """The reasons in the record why the audit differs; empty if it agrees."""
-    differing: tuple[DifferingScore, ...] = ()
+    differing_scores: tuple[DifferingScore, ...] = ()
     """The claimed scores outside their tolerance."""
 
     @property
@@ -174,7 +175,7 @@ class EvidenceRequirements:
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
-    defined: bool = False
+    requires_scorer: bool = False
     """Whether a cell counts only with scores of the scorer of record or canonical scores."""
     minimum_rows: int = 1
     """Smallest number of test embeddings that an audit by receipt draws in each regime."""
@@ -370,9 +371,7 @@ def decide(
             f"{_audits_text(confirming_audits)} agrees on every cell of its receipt; "
             f"{_fresh_set_text(confirming_audits)}"
         )
-    elif outdated_audits := _verifying_in_own_version(
-        agreeing_audits, agreeing_by_receipt, requirements
-    ):
+    elif outdated_audits := _outdated_audits(agreeing_audits, agreeing_by_receipt, requirements):
         evidence, basis = Evidence.STALE, outdated_audits
         reason = (
             f"{_audits_text(outdated_audits)} agrees, but for another version of harness, "
@@ -425,7 +424,7 @@ def _confirming_receipt_audits(
     ]
 
 
-def _verifying_in_own_version(
+def _outdated_audits(
     task_audits: list[Audit], receipt_audits: list[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
     """Return the audits that would confirm the row if their versions were still current."""
@@ -501,11 +500,11 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         return _embedding_shortcoming(audit.by_receipt, requirements) or (
             _NO_VARIANTS if not audit.has_variants else ""
         )
-    too_few_drawn = (
+    drawn_text = (
         f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
     )
     shortcomings = {
-        too_few_drawn: audit.drawn < requirements.minimum_drawn,
+        drawn_text: audit.drawn < requirements.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
             requirements.stratified and not audit.stratified
         ),
@@ -518,7 +517,8 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
             audit.unclaimed_cells
         ),
         "the run names no scorer of record, so that no definition determines the drawn cells: "
-        f"{first_and_more(list(audit.undefined))}": requirements.defined and bool(audit.undefined),
+        f"{first_and_more(list(audit.cells_without_scorer))}": requirements.requires_scorer
+        and bool(audit.cells_without_scorer),
         _NO_VARIANTS: not audit.has_variants,
     }
     return next((reason for reason, is_true in shortcomings.items() if is_true), "")
@@ -545,8 +545,8 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
         ):
             version_and_regime = (audit.versions, regime)
             tasks: AbstractSet[str] = audit.rerun[regime]
-            if requirements.defined and audit.defined is not None:
-                tasks = audit.defined.get(regime, frozenset())
+            if requirements.requires_scorer and audit.tasks_with_scorer is not None:
+                tasks = audit.tasks_with_scorer.get(regime, frozenset())
             covered_tasks.setdefault(version_and_regime, set()).update(tasks)
             if not shortcoming(audit, requirements):
                 signers.setdefault(version_and_regime, set()).add(comparable_owner(audit.signer))

@@ -289,7 +289,12 @@ def scores_table(regime: str, metric: str, site: Site, maximum: int) -> dict[str
     return {
         "columns": columns,
         "rows": [
-            (m, plain_cells(scores, table_range, site.by_id[m].attestation.in_regime(regime)))
+            (
+                m,
+                plain_cells(
+                    scores, table_range, site.by_id[m].attestation.evidence_in_regime(regime)
+                ),
+            )
             for m, scores in rows
         ],
         "left_out": len(site.names) - len(rows),
