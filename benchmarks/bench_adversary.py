@@ -27,7 +27,7 @@ from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.submission_terms import Dtype
 from reference_harness.noise import Noise, jitter
-from reference_harness.rescore import RescoreRequest, distinct, rescore
+from reference_harness.rescore import RescoreRequest, distinct_sequences, rescore
 from reference_harness.tasks import TaskData
 from tests.adversary.forger import WEIGHTS, Cell, best_forgery, bound, pass_rate
 from tests.adversary.models import NetworkExtractor, random_convolution
@@ -85,7 +85,7 @@ class MeasuredExtractor:
             started = time.perf_counter()
             folder.mkdir(parents=True, exist_ok=True)
             bench, source = self.benchmark_and_source()
-            sequences = distinct(bench, source, self.tasks)
+            sequences = distinct_sequences(bench, source, self.tasks)
             write_bytes(
                 folder / "sequences.txt", *(f"{sequence}\n".encode() for sequence in sequences)
             )

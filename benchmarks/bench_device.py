@@ -43,7 +43,7 @@ from reference_harness.data import MiniSource
 from reference_harness.embed import Batching
 from reference_harness.exact import with_limits
 from reference_harness.loading import LoadedExtractor, load
-from reference_harness.memory import MemoryLimit, peak_memory, room_of
+from reference_harness.memory import MemoryLimit, memory_of, peak_memory
 from tests.harness.extractors.models import tokenizer
 from tests.paths import ROOT
 
@@ -103,7 +103,7 @@ def fit_seconds(problem: tuple[str, Size]) -> float:
     from reference_harness import probe
 
     name, size = problem
-    device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, numbers_min=0)
+    device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, size_min=0)
     train, labels, test = language_like(size)
     probe.fit(device.put(train[:64]), labels[:64], device.put(test), device)
     start = time.perf_counter()
@@ -220,7 +220,7 @@ def measured_way(
     seconds: float,
 ) -> Measured:
     """Embed some to warm up, then as many as the seconds allow, then some under the profiler."""
-    limit = MemoryLimit(room_of(device))
+    limit = MemoryLimit(memory_of(device))
 
     def seconds_of(count: int) -> float:
         start = time.perf_counter()

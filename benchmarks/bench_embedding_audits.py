@@ -35,7 +35,7 @@ from reference_harness.data import Folder, MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probe import few_shot_indices
-from reference_harness.rescore import load
+from reference_harness.rescore import load_task
 from reference_harness.tasks import TaskData
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.paths import REAL_TASKS, ROOT
@@ -77,7 +77,7 @@ def embedded_tasks(
         definition = harness_benchmark.geneb()
         source_of_data = Folder(REAL_TASKS, definition)
         tasks = sorted(source_of_data.available())
-    data = {task: load(definition, source_of_data, task) for task in tasks}
+    data = {task: load_task(definition, source_of_data, task) for task in tasks}
 
     def rows_of(
         task: str, task_data: TaskData, task_extractor: Extractor, extractor_role: str

@@ -29,7 +29,7 @@ from reference_harness import benchmark, data
 from reference_harness.optimum import solve
 from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.rounding import rounded, widened
-from reference_harness.rescore import load
+from reference_harness.rescore import load_task
 from reference_harness.tasks import TaskData
 from tests.adversary import cheats
 from tests.adversary.test_receipt_memory import KEYS, MODULE, MOVED_MODULE
@@ -129,7 +129,7 @@ class RealTasks:
     @functools.cache  # noqa: B019 (one world a process)
     def task(self, name: str) -> TaskData:
         """Return a task with its sequences and labels."""
-        return load(self.bench, data.Folder(self.repository.root / "data", self.bench), name)
+        return load_task(self.bench, data.Folder(self.repository.root / "data", self.bench), name)
 
     def labels(self, name: str) -> Labels:
         """Return the labels of all sequences, in the order of a receipt."""

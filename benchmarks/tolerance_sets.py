@@ -15,9 +15,8 @@ from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.submission_terms import Dtype
 from reference_harness.job import ScoredRegime
 from reference_harness.loading import load
-from reference_harness.rescore import RescoreRequest, distinct, rescore
-from reference_harness.rescore import load as load_task
-from reference_harness.rescore_input import read_embedding_file, task_part_of
+from reference_harness.rescore import RescoreRequest, distinct_sequences, load_task, rescore
+from reference_harness.rescore_input import read_embedding_files, task_part_of
 from reference_harness.rescore_job import BaseJob, BaseResult
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
@@ -93,7 +92,7 @@ class GroupFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.group = group
         self.benchmark, self.source = group.benchmark_and_source
-        self.sequences = distinct(self.benchmark, self.source, group.tasks)
+        self.sequences = distinct_sequences(self.benchmark, self.source, group.tasks)
         self.lines = self.folder / "sequences.txt"
         write_bytes(self.lines, *(f"{sequence}\n".encode() for sequence in self.sequences))
 
@@ -159,7 +158,7 @@ class GroupFolder:
     def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, ScoredRegime]]:
         """Return the scores, by task and regime, that a contributor with these embeddings
         claims."""
-        embeddings = read_embedding_file(self.lines, path, len(self.sequences))
+        embeddings = read_embedding_files(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:
             task_part = task_part_of(
                 load_task(self.benchmark, self.source, task_id), self.benchmark, embeddings

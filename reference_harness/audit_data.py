@@ -16,6 +16,7 @@ class SplitAudit:
     """Statistics of one split."""
 
     rows: int
+    """Number of sequences."""
     classes: dict[str, int]
     """Number of sequences by label."""
     majority: float
@@ -95,6 +96,7 @@ def _labels_by_sequence(sequences: Iterable[str], split: Split) -> dict[str, set
 
 
 def _split_audit(sequences: Sequence[str], split: Split) -> SplitAudit:
+    """Return the statistics of a split, whose sequences are given in upper case."""
     labels = _labels_by_sequence(sequences, split)
     lengths = [len(s) for s in sequences]
     counts = split.class_counts

@@ -46,7 +46,7 @@ class Workers:
 
 
 def serve(run: Callable[[list[str], Workers], object]) -> None:
-    """Call `run` with the arguments on each line of standard input, and print its answer."""
+    """Call `run` with the arguments on each line of standard input; print an answer after each."""
     workers = Workers()
     try:
         for line in sys.stdin:

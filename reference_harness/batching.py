@@ -14,9 +14,9 @@ TOKEN_BUDGET = 2048
 Accelerators need more; none was measured."""
 
 EXACT_ROWS = 64
-"""Most rows per batch of equal lengths, unless the limit is measured on the device: in batches of
-up to 64, no row differed from a batch of one in eight settings of length, dtype and attention on
-CPUs."""
+"""Maximum number of rows per batch of equal lengths, unless the limit is measured on the device: in
+batches of up to 64, no row differed from a batch of one in eight settings of length, dtype and
+attention on CPUs."""
 
 EXACT_ALONE = 16
 """Under exact batching, sequences with fewer tokens are batches of one, as matrix libraries use
@@ -36,7 +36,7 @@ EXACT_LIMITS = (RowLimit(EXACT_ALONE, EXACT_ROWS),)
 
 
 def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
-    """Return the number of rows that may share a batch, by limits in ascending order of tokens.
+    """Return the maximum number of rows of one length in a batch; limits ascend by tokens.
 
     Between the lengths of two limits the smaller limit applies, and above the last length the last
     limit. Below the first length the result is 1.

@@ -73,7 +73,7 @@ def document(
 ) -> dict[str, Any]:
     """Return the content of a definition as JSON values: GENEB's protocol with other tasks.
 
-    `made_by` describes the source of the data.
+    `made_by` is the source of the data in words, such as "a folder of task files".
     """
     original = geneb()
     return {

@@ -43,13 +43,13 @@ from .tasks import DIGEST_BYTES
 SHARD_BYTES = 1 << 26
 """Bytes of embeddings after which the buffer is written."""
 FLUSH_SECONDS = 30.0
-"""Seconds after which the buffer is written in any case: a killed run loses no more work."""
+"""Seconds after which even a small buffer is written: a killed run loses no more work than this."""
 
-_KEY = np.dtype(f"S{DIGEST_BYTES}")
+_DIGEST_TYPE = np.dtype(f"S{DIGEST_BYTES}")
 
 
 def default_cache() -> Path:
-    """Return the folder of embeddings: $GENEB_HARNESS_CACHE, else the user's cache folder.
+    """Return the folder of embeddings: $GENEB_HARNESS_CACHE, else one in the user's cache folder.
 
     Raise OptionError for a user without a home folder, for example in a container.
     """
@@ -59,7 +59,7 @@ def default_cache() -> Path:
 
 
 def user_cache(folder_name: str) -> Path:
-    """Return a folder below the user's cache folder. Raise OptionError as `default_cache`."""
+    """Return a folder in the user's cache folder. Raise OptionError for a user without a home."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = Path(base) if base else Path.home() / ".cache"
@@ -73,10 +73,11 @@ class EmbeddingPositions(NamedTuple):
     """Positions of n embeddings in the shards of a cache."""
 
     shards: list[Path]
+    """Files of the shards, newest first."""
     shard_indices: npt.NDArray[np.int64]
     """(n,) index of the shard that has each embedding; -1 if none has it."""
     row_indices: npt.NDArray[np.int64]
-    """(n,) index of each embedding in its shard."""
+    """(n,) index of each embedding in its shard; 0 if no shard has it."""
 
 
 def key(key_parts: Mapping[str, Any]) -> str:
@@ -134,25 +135,26 @@ class Cache:
         """
         if not digests:
             return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        keys = np.frombuffer(b"".join(digests), dtype=_KEY)
-        unique, inverse = np.unique(keys, return_inverse=True)
-        heads = _key_heads(unique)  # sorted like the keys
+        all_digests = np.frombuffer(b"".join(digests), dtype=_DIGEST_TYPE)
+        distinct_digests, inverse = np.unique(all_digests, return_inverse=True)
+        heads = _digest_heads(distinct_digests)  # sorted like the digests
         positions = EmbeddingPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
-            np.full(len(unique), -1, dtype=np.int64),
-            np.zeros(len(unique), dtype=np.int64),
+            np.full(len(distinct_digests), -1, dtype=np.int64),
+            np.zeros(len(distinct_digests), dtype=np.int64),
         )
         for number, shard in enumerate(positions.shards):
             if not (positions.shard_indices < 0).any():
                 break
-            shard_keys = self._digests(shard)
-            if len(shard_keys):
-                key_indices = np.minimum(
-                    np.searchsorted(heads, _key_heads(shard_keys)), len(unique) - 1
+            shard_digests = self._digests(shard)
+            if len(shard_digests):
+                digest_indices = np.minimum(
+                    np.searchsorted(heads, _digest_heads(shard_digests)),
+                    len(distinct_digests) - 1,
                 )
-                rows = np.flatnonzero(unique[key_indices] == shard_keys)
-                positions.shard_indices[key_indices[rows]] = number
-                positions.row_indices[key_indices[rows]] = rows
+                rows = np.flatnonzero(distinct_digests[digest_indices] == shard_digests)
+                positions.shard_indices[digest_indices[rows]] = number
+                positions.row_indices[digest_indices[rows]] = rows
         return EmbeddingPositions(
             positions.shards, positions.shard_indices[inverse], positions.row_indices[inverse]
         )
@@ -160,31 +162,31 @@ class Cache:
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard; none if it is damaged, unreadable or of another format."""
         try:
-            return np.frombuffer(digests_in(shard), dtype=_KEY)
+            return np.frombuffer(digests_in(shard), dtype=_DIGEST_TYPE)
         except DamagedShardError as damage:
-            self._put_aside(shard, str(damage))
+            self._rename_damaged(shard, str(damage))
         except (
             ForeignShardError,
             OSError,
         ):  # another run has renamed it, or this user may not read it
             pass
-        return np.zeros(0, dtype=_KEY)
+        return np.zeros(0, dtype=_DIGEST_TYPE)
 
-    def _put_aside(self, shard: Path, reason: str) -> None:
+    def _rename_damaged(self, shard: Path, reason: str) -> None:
         """Rename a damaged shard, and record it unless another run has renamed it.
 
         Raise StateError if it cannot be renamed, as it would be found again and again.
         """
-        aside = shard.with_name(shard.name + DAMAGED_SUFFIX)
+        renamed_path = shard.with_name(shard.name + DAMAGED_SUFFIX)
         try:
-            shard.rename(aside)
+            shard.rename(renamed_path)
         except FileNotFoundError:
             return
         except OSError as error:
             msg = f"{shard}: {reason}, and the file cannot be renamed ({error.strerror}): delete it"
             raise StateError(msg) from error
         self.damage_notes.append(
-            f"{shard}: {reason}; renamed to {aside.name}, its embeddings are computed again"
+            f"{shard}: {reason}; renamed to {renamed_path.name}, its embeddings are computed again"
         )
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
@@ -197,7 +199,7 @@ class Cache:
                 f"{len(embeddings)} embeddings for {len(digests)} sequences, expected one for each"
             )
             raise ValueError(msg)
-        matrix = np.ascontiguousarray(embeddings).data
+        embedding_bytes = np.ascontiguousarray(embeddings).data
         joined_digests = b"".join(digests)
         header = json.dumps({
             "format": FORMAT,
@@ -206,13 +208,19 @@ class Cache:
             "dtype": embeddings.dtype.str,
             "token_budget": token_budget,
             "names_crc": zlib.crc32(joined_digests),
-            "crc": zlib.crc32(matrix),
+            "crc": zlib.crc32(embedding_bytes),
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.
         machine = zlib.crc32(socket.gethostname().encode())
         shard_name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
         write_bytes(
-            self.folder / shard_name, checksum(header), b" ", header, b"\n", joined_digests, matrix
+            self.folder / shard_name,
+            checksum(header),
+            b" ",
+            header,
+            b"\n",
+            joined_digests,
+            embedding_bytes,
         )
         if self._mirror is not None:
             self._mirror.push(shard_name)
@@ -277,10 +285,10 @@ class Cache:
         except FileNotFoundError:  # another run has renamed it
             return None
         except DamagedShardError as damage:
-            self._put_aside(shard, str(damage))
+            self._rename_damaged(shard, str(damage))
             return None
         except OSError as error:  # for example an unreadable sector
-            self._put_aside(shard, f"cannot be read: {error.strerror}")
+            self._rename_damaged(shard, f"cannot be read: {error.strerror}")
             return None
         self.token_budgets.add(header.token_budget)
         return out
@@ -312,7 +320,7 @@ class ShardWriter:
             self._wait()
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
-        """Add (n, d) embeddings of n digests, and the budget under which they were computed."""
+        """Add (n, d) embeddings of n digests, and the token budget of the batches they were in."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
             self._budget = token_budget
@@ -335,8 +343,8 @@ class ShardWriter:
         self._digests, self._embeddings, self._bytes = [], [], 0
         self._last_flush_time = time.monotonic()
 
-    def _write(self, digests: list[bytes], rows: list[Embeddings], budget: int) -> None:
-        self._cache.add(digests, np.concatenate(rows), budget)
+    def _write(self, digests: list[bytes], arrays: list[Embeddings], budget: int) -> None:
+        self._cache.add(digests, np.concatenate(arrays), budget)
 
     def _wait(self) -> None:
         """Wait for the shard that is being written. Raise the error of writing it."""
@@ -345,7 +353,7 @@ class ShardWriter:
             writing.result()
 
 
-def _key_heads(keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each key as numbers with the same order."""
-    halves = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), -1)
+def _digest_heads(digests: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint64]:
+    """Return the first eight bytes of each digest as a number; they sort like the digests."""
+    halves = np.ascontiguousarray(digests).view(">u8").reshape(len(digests), -1)
     return halves[:, 0].astype(np.uint64)

@@ -21,7 +21,7 @@ from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
 from .formats.bytecode import damaged_bytecode, interrupting_error
 from .formats.layered_help import LayeredHelp
-from .formats.processes import WAITING
+from .formats.processes import PASSIVE_WAITING
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
@@ -278,7 +278,7 @@ def main() -> None:
     """Run the command line; every expected error becomes a message and an exit code."""
     # Handle a scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
-    for variable, value in WAITING.items():  # before an extractor imports torch
+    for variable, value in PASSIVE_WAITING.items():  # before an extractor imports torch
         os.environ.setdefault(variable, value)
     try:
         cli(standalone_mode=False)

@@ -13,8 +13,8 @@ from .text import echo
 if TYPE_CHECKING:
     from .audit_data import TaskAudit
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-_DEFINITION = click.option(
+_FOLDER_TYPE = click.Path(path_type=Path, file_okay=False)
+_BENCHMARK_OPTION = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
@@ -28,11 +28,11 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER)
+@click.argument("folder", type=_FOLDER_TYPE)
 @click.option("--tasks", multiple=True, metavar="ID", help="Download only these tasks; repeatable.")
 @click.option("--revision", help="Commit, 40 hex digits; default: the pinned one.")
 @click.option("--endpoint", help="URL of the Hub; default: huggingface.co.")
-@_DEFINITION
+@_BENCHMARK_OPTION
 def pull(
     folder: Path,
     tasks: tuple[str, ...],
@@ -44,14 +44,19 @@ def pull(
     from . import benchmark, download  # NumPy: see cli.py
 
     bench = benchmark.load(definition) if definition else benchmark.default()
-    pulled = download.pull(bench, folder, revision=revision, tasks=tasks, endpoint=endpoint)
-    task_count, files = plural(len(pulled.tasks), "task"), plural(len(pulled.files), "file")
-    echo(f"{folder}: {task_count}, {files} at {pulled.revision}")
+    pulled_manifest = download.pull(
+        bench, folder, revision=revision, tasks=tasks, endpoint=endpoint
+    )
+    task_count, files = (
+        plural(len(pulled_manifest.tasks), "task"),
+        plural(len(pulled_manifest.files), "file"),
+    )
+    echo(f"{folder}: {task_count}, {files} at {pulled_manifest.revision}")
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER)
-@_DEFINITION
+@click.argument("folder", type=_FOLDER_TYPE)
+@_BENCHMARK_OPTION
 def verify(folder: Path, definition: Path | None) -> None:
     """Verify the files of FOLDER against its manifest."""
     from . import benchmark, download  # NumPy: see cli.py
@@ -62,8 +67,8 @@ def verify(folder: Path, definition: Path | None) -> None:
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER)
-@_DEFINITION
+@click.argument("folder", type=_FOLDER_TYPE)
+@_BENCHMARK_OPTION
 def manifest(folder: Path, definition: Path | None) -> None:
     """Print the manifest of a folder without writing it.
 
@@ -77,7 +82,7 @@ def manifest(folder: Path, definition: Path | None) -> None:
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER)
+@click.argument("folder", type=_FOLDER_TYPE)
 @click.option("--name", help="Name of the benchmark; default: that of FOLDER.")
 def define(folder: Path, name: str | None) -> None:
     """Make a benchmark of your own task files.
@@ -94,9 +99,9 @@ def define(folder: Path, name: str | None) -> None:
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER)
-@click.argument("out", type=_FOLDER)
-@_DEFINITION
+@click.argument("folder", type=_FOLDER_TYPE)
+@click.argument("out", type=_FOLDER_TYPE)
+@_BENCHMARK_OPTION
 def stage(folder: Path, out: Path, definition: Path | None) -> None:
     """Write task data in both layouts, ready to push.
 
@@ -111,17 +116,17 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 
 
 @data.command()
-@click.argument("folder", type=_FOLDER, required=False)
+@click.argument("folder", type=_FOLDER_TYPE, required=False)
 @click.option(
     "--format",
-    "shape",
+    "output_format",
     type=click.Choice(["text", "json"], case_sensitive=False),
     default="text",
     show_default=True,
     help="What to print.",
 )
-@_DEFINITION
-def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
+@_BENCHMARK_OPTION
+def audit(folder: Path | None, output_format: str, definition: Path | None) -> None:
     """Report duplicates, leakage, balance and lengths.
 
     Leakage is the overlap of train and test. Without FOLDER, GENEB-mini is audited.
@@ -135,14 +140,14 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     source = Folder(folder, bench) if folder else MiniSource()
     present = [task for task in bench.tasks if task.id in source.available()]
     audits = [audit_data.audit(source.load(task)) for task in present]
-    if shape == "json":
+    if output_format == "json":
         click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
     for task_audit in audits:
         echo(_task_lines(task_audit))
-    unclean = sum(not task_audit.clean for task_audit in audits)
+    unclean_count = sum(not task_audit.clean for task_audit in audits)
     verb = "has" if len(audits) == 1 else "have"
-    echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
+    echo(f"{unclean_count} of {plural(len(audits), 'task')} {verb} duplicate sequences or leakage")
 
 
 def _task_lines(audit: "TaskAudit") -> str:

@@ -18,7 +18,7 @@ from .cache import default_cache
 from .embed import FILE_BATCH, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
-from .engine.devices import Embedding, InProcess, OnDevices
+from .engine.devices import InProcess, OnDevices, TaskEmbedder
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors.base import ExtractorError
@@ -34,7 +34,7 @@ from .formats.submission_terms import (
     SOURCE_KINDS,
     TRUNCATIONS,
 )
-from .keywords import is_compiled, keywords, texts
+from .keywords import is_compiled, keywords, parsed_options
 from .loading import locate
 from .properties import CONTRADICTED
 from .quick import quick, quick_line, with_quick
@@ -47,9 +47,9 @@ from .text import first_and_more
 if TYPE_CHECKING:  # Ray need not be installed
     from .engine.cluster import Cluster
 
-_META = ("url", "zero_shot", "training_data", "submitted_by")
-"""Metadata with the same names as their options."""
-_EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
+_META_FIELDS = ("url", "zero_shot", "training_data", "submitted_by")
+"""Fields of the submission's metadata that are also keys of the command's options."""
+_EMBEDDING_FIELDS = ("layer", "pooling", "max_length", "truncation", "dtype")
 """Fields of `embedding` that --declare can set."""
 _ALLOWED_VALUES = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
 
@@ -70,18 +70,18 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     Raise HarnessError for every error that a user can cause.
     """
     # 1. Check the options before anything is loaded.
-    _require_consistent(options)
+    _complete_options(options)
     # 2. Benchmark and data.
     bench = _benchmark(options)
     source = data.Folder(options["data"], bench) if options["data"] else data.MiniSource()
     regimes = [
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
-        for name in _names(options["regimes"])
+        for name in _listed_names(options["regimes"])
     ]
-    requested_names = [name for text in options["tasks"] for name in _names(text)]
+    requested_names = [name for text in options["tasks"] for name in _listed_names(text)]
     tasks = task_names(with_quick(requested_names, bench), bench)
     # 3. The extractor, which may take minutes to load.
-    option_texts = texts(options["options"], "--option")
+    option_texts = parsed_options(options["options"], "--option")
     try:
         locate(options["extractor"])
     except ExtractorError as error:
@@ -98,7 +98,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         for property_name, measured_property in facts.properties.items():
             if measured_property.outcome == CONTRADICTED:
                 listener.say(f"{property_name}: {measured_property.sentence}")
-        _add_declarations(facts, texts(options["declared"], "--declare"))
+        _add_declarations(facts, parsed_options(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
         run_model_id = model_id(options["model_id"], options, option_texts)
@@ -146,7 +146,10 @@ def _engine(
         # One process per accelerator, as each would need its own context and memory on it.
         workers = options["jobs"] or (1 if probe_device.is_accelerator else processors())
         return LocalEngine(
-            _embedding(options, spec, listener), workers, array_api=array_api, fail_fast=fail_fast
+            _task_embedder(options, spec, listener),
+            workers,
+            array_api=array_api,
+            fail_fast=fail_fast,
         )
     from .engine.distributed import RayEngine  # Ray need not be installed
 
@@ -161,18 +164,18 @@ def _engine(
     )
 
 
-def _embedding(
+def _task_embedder(
     options: dict[str, Any], spec: EmbedderSpec, listener: progress.Listener
-) -> Embedding:
-    """Return the extractor, loaded in this process, or in several others with `--embedders`."""
+) -> TaskEmbedder:
+    """Load the extractor in this process, or in several others with `--embedders`."""
     count = options["embedders"] or 1
     if count == 1:
         return InProcess(spec)
     return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
-def _require_consistent(options: dict[str, Any]) -> None:
-    """Raise OptionError for options that contradict each other; set the default format."""
+def _complete_options(options: dict[str, Any]) -> None:
+    """Set the default submission format. Raise OptionError for options that exclude each other."""
     if options["submission"] and options["limit"]:
         msg = (
             "--limit and --submission exclude each other, as a submission needs all data: leave "
@@ -181,7 +184,7 @@ def _require_consistent(options: dict[str, Any]) -> None:
         raise OptionError(msg)
     builtin = options["extractor"].removeprefix("builtin:")
     if builtin in {"kmer", "random_init"}:
-        _refuse_without_effect(options, builtin)
+        _refuse_options_without_effect(options, builtin)
     if builtin == "huggingface" and not options["name_model"]:
         msg = (
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
@@ -202,7 +205,7 @@ def _require_consistent(options: dict[str, Any]) -> None:
         raise OptionError(msg)
 
 
-def _refuse_without_effect(options: dict[str, Any], builtin: str) -> None:
+def _refuse_options_without_effect(options: dict[str, Any], builtin: str) -> None:
     """Raise OptionError for options that have no effect, but would be in the record."""
     value_by_option = {
         "--model": options["name_model"],
@@ -254,7 +257,7 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
         {
             "display": options["display"] or run_model_id,
             "params": facts.parameters if options["params"] is None else options["params"],
-            **{key: options[key] for key in _META},
+            **{key: options[key] for key in _META_FIELDS},
         }
     )
 
@@ -262,7 +265,7 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
 def _write(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
-    """Write the requested files, and return lines for the user with their paths."""
+    """Write the requested files, and return lines for the user that name the files."""
     write_json(settings.output, record.model_dump())
     task_count = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {task_count}, model_id {record.model_id}"
@@ -280,18 +283,23 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
         return benchmark.load(options["definition"])
     if options["data"]:
         return benchmark.default()
-    of_board, practice = benchmark.of_board(), benchmark.mini()
-    if of_board is not None and of_board.sha256 not in {practice.sha256, quick().benchmark}:
+    board_benchmark, practice = benchmark.of_board(), benchmark.mini()
+    if board_benchmark is not None and board_benchmark.sha256 not in {
+        practice.sha256,
+        quick().benchmark,
+    }:
         msg = (
-            f"this is a board of {of_board.name}, but without --data the practice benchmark "
-            f"{practice.name} would be run: add --data DIR, the folder of its task data"
+            f"this is a board of {board_benchmark.name}, but without --data the practice benchmark "
+            f"{practice.name} would be run: add --data DIR, the folder with the task data of "
+            f"{board_benchmark.name}"
         )
         raise OptionError(msg)
     return practice
 
 
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+def _listed_names(text: str | None) -> list[str]:
+    """Return the names in a comma-separated text."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
@@ -301,7 +309,7 @@ def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
     """
     for member, value in declared.items():
         section, field = ("model", "kind") if member == "source" else ("embedding", member)
-        if member not in (members := (*_EMBEDDING, "source")):
+        if member not in (members := (*_EMBEDDING_FIELDS, "source")):
             raise unknown_name(f"--declare {member}", member, members)
         if (declared_value := facts.description[section][field]) != submission.UNDECLARED:
             msg = (
@@ -329,8 +337,8 @@ def model_id(requested: str | None, options: dict[str, Any], option_texts: dict[
     if requested is not None:
         if not re.fullmatch(MODEL_ID_PATTERN, requested) or len(requested) > MODEL_ID_MAX:
             msg = (
-                f"--model-id {requested!r}: expected letters, digits, '.', '_' and '-', at most "
-                f"{MODEL_ID_MAX}"
+                f"--model-id {requested!r}: expected at most {MODEL_ID_MAX} letters, digits, '.', "
+                "'_' and '-'"
             )
             raise OptionError(msg)
         return requested
@@ -368,7 +376,7 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
 
 
 def _torch_device(device_name: str) -> tuple[str, str]:
-    """Return torch's name of a device, and why it cannot compute in float64, or "".
+    """Return torch's name of a device, and the reason why it cannot compute in float64, or "".
 
     Torch is imported in another process: this one would keep memory on the device, and the modules
     that torch imports would count as used by the extractor.
@@ -414,6 +422,6 @@ def _report_left_out_tasks(settings: Settings, listener: progress.Listener) -> N
             listener.say(f"ignored {task}: not a task of {settings.benchmark.name}")
         if not settings.source.verified:
             listener.say(
-                "the data folder has no manifest: the record has the benchmark's revision, marked "
-                "as unverified"
+                "the data folder has no manifest of the benchmark's dataset: the run record names "
+                "the benchmark's revision as unverified"
             )

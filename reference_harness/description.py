@@ -7,8 +7,8 @@ from typing import Any
 from .extractors.base import UNDECLARED
 from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
-# Tokens; tokenizers without a limit declare 10**30.
 LENGTH_MAX = 10**9
+"""Largest `max_length`, in tokens, that is a limit: tokenizers without a limit declare 10**30."""
 
 UNIT = "unit"
 """Scale declared by an extractor that divides each embedding by its root mean square."""
@@ -23,8 +23,8 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
     as undeclared. `loaded_model` records which weights were loaded.
     """
     embedding = {
-        "layer": _text(getattr(extractor, "layer", None)),
-        "pooling": _text(getattr(extractor, "pooling", None)),
+        "layer": _declared_text(getattr(extractor, "layer", None)),
+        "pooling": _declared_text(getattr(extractor, "pooling", None)),
         "max_length": max_length(extractor),
         "truncation": _one_of(getattr(extractor, "truncation", None), TRUNCATIONS),
         "dtype": _one_of(_dtype(getattr(extractor, "dtype", None)), DTYPES),
@@ -50,7 +50,8 @@ def max_length(extractor: object) -> int | str | None:
     return None if declared > LENGTH_MAX else int(declared)
 
 
-def _text(value: object) -> str:
+def _declared_text(value: object) -> str:
+    """Return a text, or an integer as text; "undeclared" for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else UNDECLARED
@@ -63,6 +64,7 @@ def _dtype(value: object) -> str:
 
 
 def _one_of(value: object, allowed: tuple[str, ...]) -> str:
+    """Return the value if it is allowed, else "undeclared"."""
     return value if isinstance(value, str) and value in allowed else UNDECLARED
 
 

@@ -49,7 +49,7 @@ def pull(
         )
         raise OptionError(msg)
     patterns = [f"tasks/{task_id}/*" for task_id in task_names(tasks, benchmark)] or ["tasks/*"]
-    _fetch(repo_id, commit, folder, patterns, endpoint)
+    _download(repo_id, commit, folder, patterns, endpoint)
     # Delete an older manifest, which does not describe the new files.
     (folder / NAME).unlink(missing_ok=True)
     manifest = describe(benchmark, folder, commit)
@@ -57,9 +57,13 @@ def pull(
     return manifest
 
 
-def _fetch(
+def _download(
     repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
 ) -> None:
+    """Download the files of a dataset that match the patterns, and check their digests.
+
+    Raise DataError if the Hub cannot be read or a file has another digest.
+    """
     # Imported here: the Hub's client takes a second to import, and only a download needs it.
     from huggingface_hub import HfApi, RepoFile, constants
     from huggingface_hub.utils import httpx

@@ -15,7 +15,7 @@ import click
 from .text import echo
 
 NOTHING_DONE = 3
-"""Exit code if the command could not be run."""
+"""Exit code if the command could not be run to its end."""
 PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 """Beginnings of the names of environment variables that the command gets; it gets no token."""
 
@@ -33,7 +33,7 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     with connected(start=False) as cluster:  # a new cluster would not know which GPUs are in use
         ray = cluster.ray
         resources = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
-        remote = ray.remote(num_returns="streaming", **resources)(lines_of)
+        remote = ray.remote(num_returns="streaming", **resources)(run_command_here)
         code = NOTHING_DONE
         try:
             for ref in remote.remote(arguments, os.getcwd(), variables):  # noqa: PTH109 - it is a word
@@ -51,7 +51,7 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     sys.exit(code)
 
 
-def lines_of(
+def run_command_here(
     arguments: tuple[str, ...], folder: str, variables: dict[str, str]
 ) -> Iterator[str | int]:
     """Run a command here; yield the lines of its error stream, then its exit code."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from . import batching as batches
 from .errors import EmbeddingError
+from .formats.text import plural
 from .loading import LoadedExtractor
 from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
 from .shard import Embeddings
@@ -20,14 +21,14 @@ Mode = Literal["budget", "exact", "file"]
 FILE_BATCH = 8
 """Sequences per batch in file order, as in upstream's loop."""
 CALL_SEQUENCES = 2048
-"""Fewest sequences per call of an extractor that plans its own batches. The number is constant,
-since sequences that share a batch change the last digits of an embedding, and these must not depend
-on the speed of a machine."""
+"""Minimum number of sequences per call of an extractor that plans its own batches. The number is
+constant, since sequences that share a batch change the last digits of an embedding, and these must
+not depend on the speed of a machine."""
 BATCHES_PER_CALL = 8
-"""Fewest batches per call of such an extractor, as the device is idle between calls. Not measured
-on a GPU."""
+"""Minimum number of batches per call of such an extractor, as the device is idle between calls. Not
+measured on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
-"""Most sequences per call: 512 MiB of embeddings with 4,096 columns."""
+"""Maximum number of sequences per call: 512 MiB of embeddings with 4,096 columns."""
 SAMPLE_SIZE = 64
 """Number of sampled sequences whose tokens are counted, to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
@@ -63,22 +64,22 @@ class Batching:
 BATCHING = Batching()
 
 
-def budget_now(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
-    """Return the padded tokens that memory and settings allow per batch; 0 if unlimited."""
+def current_budget(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
+    """Return the maximum of padded tokens per batch by memory and settings; 0 if unlimited."""
     planned_budget = 0 if batching.mode == "file" else limit.budget or batching.token_budget
-    cut_budget = cut_to(extractor, limit)
-    return min(cut_budget or planned_budget, planned_budget or cut_budget)
+    reduced = reduced_budget(extractor, limit)
+    return min(reduced or planned_budget, planned_budget or reduced)
 
 
-def cut_to(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
-    """Return the limit of padded tokens per batch since memory ran out; 0 if it never did."""
+def reduced_budget(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
+    """Return the token budget to which a lack of memory reduced batches; 0 if none was reduced."""
     limits = (limit, getattr(extractor.extractor, "memory", None))
-    cuts = [
+    reduced_budgets = [
         memory_limit.tokens
         for memory_limit in limits
         if isinstance(memory_limit, MemoryLimit) and memory_limit.tokens
     ]
-    return min(cuts, default=0)
+    return min(reduced_budgets, default=0)
 
 
 def plan(
@@ -122,8 +123,8 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
     reads_all = extractor.extractor.truncation in ("none", "windows")
     tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
-    filling_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
-    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(filling_count)))
+    estimated_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
+    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(estimated_count)))
 
 
 def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
@@ -165,7 +166,7 @@ def calls(
     sequences. If `share` is (i, n), only every n-th of these calls is made, beginning with call i.
 
     A batch that does not fit into memory is halved, and `limit` keeps the size that fits. If
-    `limit` has a `room`, the token budget is measured first. Raise EmbeddingError, which begins
+    `limit` has a `memory`, the token budget is measured first. Raise EmbeddingError, which begins
     with `label` and quotes the sequence.
     """
     limit = limit or MemoryLimit()
@@ -180,9 +181,9 @@ def calls(
 
     width = None
     sizes = sizes_of(extractor, sequences)
-    batching = measured(extractor, batching, sequences, sizes, limit)
-    number, shares = share
-    planned = plan(extractor, batching, sequences, sizes)[number::shares]
+    batching = with_measured_budget(extractor, batching, sequences, sizes, limit)
+    first_call, call_step = share
+    planned = plan(extractor, batching, sequences, sizes)[first_call::call_step]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     next_rows_by_first |= {
@@ -226,14 +227,14 @@ def unit_embeddings(embeddings: Embeddings) -> Embeddings:
     return unit
 
 
-def measured(
+def with_measured_budget(
     loaded: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
     sizes: Sequence[int],
     limit: MemoryLimit,
 ) -> Batching:
-    """Return the batching with the token budget for which `limit.room` has enough memory.
+    """Return the batching with the token budget for which `limit.memory` has enough memory.
 
     It is measured with copies of the longest sequence, which needs the most memory per token.
     Errors of the extractor are ignored here: they occur again in the run, whose messages name the
@@ -243,7 +244,7 @@ def measured(
     is_builtin = loaded.path.startswith("builtin:")
     plans_batches = is_builtin and hasattr(extractor, "trial")
     if (
-        limit.room is None
+        limit.memory is None
         or batching.mode == "file"
         or not sequences
         or (is_builtin and not plans_batches)
@@ -310,7 +311,7 @@ def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingEr
 
 
 def _batch_label(label: str, batch: Sequence[str]) -> str:
-    return f"{label}: {len(batch)} sequences from {batch[0][:LETTERS_SHOWN]!r}"
+    return f"{label}: {plural(len(batch), 'sequence')}, the first {batch[0][:LETTERS_SHOWN]!r}"
 
 
 def embed_sequences(

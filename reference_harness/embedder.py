@@ -10,7 +10,7 @@ import numpy as np
 
 from . import environment
 from .cache import Cache, ShardWriter
-from .embed import CALL_SEQUENCES, Batching, budget_now, calls, cut_to
+from .embed import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
 from .errors import EmbeddingError, HarnessError, OptionError
 from .exact import with_limits
 from .extractors.base import ExtractorError, UnknownOptionError
@@ -21,7 +21,7 @@ from .formats.text import plural
 from .loaded_model import loaded_model, without_unused
 from .loading import LoadedExtractor, load
 from .measure import NOT_MEASURED, Letters, drift_of, embedded_alone, letters_of
-from .memory import MemoryLimit, peak_memory, room_of
+from .memory import MemoryLimit, memory_of, peak_memory
 from .tasks import sequence_digests
 
 DRIFT_SEQUENCES = 4
@@ -29,7 +29,8 @@ DRIFT_SEQUENCES = 4
 
 
 PART_SEQUENCES = 2 * CALL_SEQUENCES
-"""Fewest sequences of a part of a job: two calls of an extractor that plans its own batches."""
+"""Minimum number of sequences of a part of a job: two calls of an extractor that plans its own
+batches."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class EmbedResult:
     letters: int = 0
     """Letters of the embedded sequences."""
     peak_memory: int = 0
-    """Most bytes that the accelerator, or this process, has used; 0 if unknown."""
+    """Maximum number of bytes that the accelerator, or this process, has used; 0 if unknown."""
     budget: int | None = None
     """Measured limit of padded tokens per batch; None if it was not measured."""
     letters_read: Letters = NOT_MEASURED
@@ -123,7 +124,7 @@ class EmbedderSpec:
                     environment.set_tf32(allowed=False)
                 if self.batching.mode == "exact" and self.device.startswith("cuda"):
                     environment.set_exact()
-                room = room_of(self.device) if self.measures_budget else None
+                memory = memory_of(self.device) if self.measures_budget else None
                 facts = facts_of(loaded, self.device)
             encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
             if encode_in_processes is not None and self.device != "cpu":
@@ -137,7 +138,7 @@ class EmbedderSpec:
             raise OptionError(str(error)) from error
         except ExtractorError as error:
             raise EmbeddingError(str(error)) from error
-        return Embedder(loaded, facts.of_model(*model), batching, MemoryLimit(room), self.device)
+        return Embedder(loaded, facts.of_model(*model), batching, MemoryLimit(memory), self.device)
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,10 @@ class Embedder:
         the whole job, so a job that is resumed yields the same bits.
         """
         started = time.perf_counter()
-        budget_before, cut_before = self.limit.budget, cut_to(self.extractor, self.limit)
+        budget_before, reduced_before = (
+            self.limit.budget,
+            reduced_budget(self.extractor, self.limit),
+        )
         failure = ""
         letters, notes = 0, list[str]()
         try:
@@ -172,17 +176,16 @@ class Embedder:
         budget = self.limit.budget
         if budget is not None and budget != budget_before:
             notes.append(f"{job.task_id}: memory allows batches of {budget:,} padded tokens")
-        if (cut_now := cut_to(self.extractor, self.limit)) != cut_before:
+        if (reduced_now := reduced_budget(self.extractor, self.limit)) != reduced_before:
             notes.append(
-                f"{job.task_id}: memory ran out; batches have at most {cut_now:,} padded tokens "
-                "from "
-                "now on"
+                f"{job.task_id}: memory ran out; batches have at most {reduced_now:,} padded "
+                "tokens from now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
-        measured_letters, difference_alone = NOT_MEASURED, None
+        measured_letters, drift = NOT_MEASURED, None
         if not failure and job.share is None:
-            difference_alone, difference_notes = self._difference_alone(cache, job)
-            notes += difference_notes
+            drift, drift_notes = self._measured_drift(cache, job)
+            notes += drift_notes
             measured_letters = letters_of(self.extractor, job.measured_sequences)
         yield EmbedResult(
             job.task_id,
@@ -193,13 +196,13 @@ class Embedder:
             measured_letters,
             tuple(notes),
             failure,
-            difference_alone,
+            drift,
         )
 
-    def _difference_alone(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
-        """Return how far embeddings computed again alone are from the cached ones, and notes.
+    def _measured_drift(self, cache: Cache, job: EmbedJob) -> tuple[Drift | None, list[str]]:
+        """Embed the first sequences again, one by one; return their drift, and notes.
 
-        Only the first sequences are embedded again. There is a note if their bits changed although
+        The drift is None if it cannot be measured. There is a note if bits changed although
         batching is exact.
         """
         sequences = (job.sequences or job.measured_sequences)[:DRIFT_SEQUENCES]
@@ -210,18 +213,18 @@ class Embedder:
         embedded_again = embedded_alone(self.extractor, sequences)
         if embedded_again is None:
             return None, []
-        difference = drift_of(embedded_again, cached)
+        drift = drift_of(embedded_again, cached)
         changed_count = sum(
             a.tobytes() != b.tobytes() for a, b in zip(embedded_again, cached, strict=True)
         )
         if self.batching.mode != "exact" or not changed_count:
-            return difference, []
+            return drift, []
         note = (
             f"{job.task_id}: embedding {plural(len(sequences), 'sequence')} again alone changed "
             f"bits of {changed_count}, although batching is exact: on this device, embeddings "
             "depend on other sequences; compare runs within a tolerance"
         )
-        return difference, [note]
+        return drift, [note]
 
     def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         """Embed and store the sequences of a job that the cache lacks; yield a step per call."""
@@ -241,6 +244,6 @@ class Embedder:
                 job.share or (0, 1),
             )
             for rows, embeddings in computed:
-                budget = budget_now(self.extractor, self.batching, self.limit)
+                budget = current_budget(self.extractor, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], embeddings, budget)
                 yield Step(len(rows), sum(len(sequences[i]) for i in rows))

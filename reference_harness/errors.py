@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 FAULTS_SHOWN = 10
-"""Most errors that one message lists; the number of others is added."""
+"""Maximum number of errors that one message lists; the number of others is added."""
 NAMES_SHOWN = 30
 """Longest list of names that a message contains completely."""
 NAMES_OF_MANY = 5

@@ -32,7 +32,7 @@ LENGTH_MAX = 1024
 """Longest sequence tried, in tokens: longer ones get the limit of this length."""
 COMPARED_ROWS = 8
 """Number of sequences of a batch, evenly spaced, that are embedded alone for comparison."""
-SECONDS = 3.0
+MEASURING_SECONDS = 3.0
 """Time after which no further length is tried: longer ones get the limit of the last."""
 
 
@@ -63,14 +63,14 @@ def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowL
     if device != "cpu":
         rows_max, tokens_max = DEVICE_ROWS, DEVICE_TOKENS
     if is_builtin and hasattr(extractor, "equal_batch"):
-        tokens = lengths(extractor.equal_length_max)
+        tokens = tried_lengths(extractor.equal_length_max)
         return measured_limits(extractor.equal_batch, tokens, rows_max, tokens_max)
     if is_builtin or getattr(extractor, "count_tokens", None) is None:
         return ()
     return _limits_of_sequences(extractor, rows_max, tokens_max)
 
 
-def lengths(tokens_max: int | None) -> list[int]:
+def tried_lengths(tokens_max: int | None) -> list[int]:
     """Return the numbers of tokens to try: powers of two up to `tokens_max`, and `tokens_max`."""
     longest = min(tokens_max or LENGTH_MAX, LENGTH_MAX)
     doubled = [EXACT_ALONE << n for n in range(16) if EXACT_ALONE << n < longest]
@@ -86,7 +86,7 @@ def measured_limits(
     before a length at which `embed` raises an error other than lack of memory.
     """
     limits: list[RowLimit] = []
-    end_time = time.monotonic() + SECONDS
+    end_time = time.monotonic() + MEASURING_SECONDS
     with contextlib.suppress(Exception):
         for length in tokens:
             rows = min(rows_max, max(1, tokens_max // length))
@@ -119,12 +119,12 @@ def _limits_of_sequences(extractor: Any, rows_max: int, tokens_max: int) -> tupl
         return ["".join(random_letters[row : row + letters]) for row in rows]
 
     def embed(letters: int, rows: Sequence[int]) -> Embedded:
-        texts_of_rows = sequences(letters, rows)
-        return to_numpy(extractor.extract_embeddings(texts_of_rows, batch_size=len(texts_of_rows)))
+        batch = sequences(letters, rows)
+        return to_numpy(extractor.extract_embeddings(batch, batch_size=len(batch)))
 
     tokens_by_letters: dict[int, int] = {}
     with contextlib.suppress(Exception):
-        for letters in lengths(LENGTH_MAX):
+        for letters in tried_lengths(LENGTH_MAX):
             counts = set(map(int, extractor.count_tokens(sequences(letters, range(rows_max)))))
             if len(counts) == 1:
                 tokens_by_letters[letters] = counts.pop()

@@ -166,7 +166,7 @@ def check(
     from . import conformance  # numpy, after worker threads are set
     from .embed import Batching
     from .extractors.base import ExtractorError
-    from .keywords import keywords, texts
+    from .keywords import keywords, parsed_options
     from .packages import lock_of, start_with_packages
     from .progress import listener
 
@@ -174,7 +174,7 @@ def check(
         start_with_packages([lock_of(spec, folder)])
         budget, is_measured = budget_of(token_budget, device)
         plan = Batching(mode=batching, token_budget=budget)  # type: ignore[arg-type]
-        arguments = keywords(spec, texts(options, "--option"), plan)
+        arguments = keywords(spec, parsed_options(options, "--option"), plan)
         properties = conformance.QUICK if quick else conformance.PROPERTIES
         with listener(len(select or properties), quiet=quick) as progress:
             results = conformance.check(

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = ("open", "sqlite3.connect")
+"""Audit events of Python whose first argument is the file that is opened."""
 _PACKAGE = Path(__file__).resolve().parent
 _MARK = "_geneb_watched"
+"""Attribute of the `safe_open` that replaces the one of safetensors."""
 
 
 class FileWatch:
@@ -25,7 +27,9 @@ class FileWatch:
         self.opened: dict[str, str] = {}
         """The path under which each file was first opened, by the file's real path."""
         self._scopes: list[dict[str, str]] = []
+        """The mappings that the open blocks of `recording` fill."""
         self._written: set[str] = set()
+        """Real paths of the files that this process wrote."""
         self._is_in_hook = False
         self._is_hooked = False
         self._is_started = False
@@ -61,6 +65,7 @@ class FileWatch:
             self._scopes = [open_scope for open_scope in self._scopes if open_scope is not scope]
 
     def _stop(self) -> None:
+        """Record no further files."""
         self._is_started, self._scopes = False, []
 
     def note(self, path: str | bytes | Path) -> None:

@@ -22,7 +22,7 @@ from .variants import SUPPORT, VariantSequence
 class FurtherFiles(NamedTuple):
     """Paths of further sequences and their embeddings."""
 
-    rows: Path
+    sequences: Path
     """JSON file, as `variants` writes it."""
     embeddings: Path
     """`.npy` file of an (n, d) matrix, embedding i of sequence i."""
@@ -30,8 +30,8 @@ class FurtherFiles(NamedTuple):
 
 def write_variants(path: Path, variants: list[VariantSequence]) -> None:
     """Write variants as further sequences."""
-    rows = [FurtherSequence(**vars(variant)) for variant in variants]
-    write_bytes(path, FurtherSequences(rows=rows).model_dump_json(indent=1).encode(), b"\n")
+    sequences = [FurtherSequence(**vars(variant)) for variant in variants]
+    write_bytes(path, FurtherSequences(rows=sequences).model_dump_json(indent=1).encode(), b"\n")
 
 
 def read_further(path: Path) -> list[FurtherSequence]:
@@ -50,31 +50,33 @@ def read_further_embeddings(
     They are not rounded if `scale` is None. Raise DataError for a sequence that the task lacks, or
     a fresh one with a label that the task lacks; EmbeddingError for a matrix of another shape.
     """
-    rows, embeddings = read_further(files.rows), open_matrix(files.embeddings)
-    if embeddings.shape != (len(rows), problem.train.shape[1]):
+    sequences, embeddings = read_further(files.sequences), open_matrix(files.embeddings)
+    if embeddings.shape != (len(sequences), problem.train.shape[1]):
         msg = (
             f"{files.embeddings}: shape {embeddings.shape}, expected "
-            f"{plural(len(rows), 'embedding')} "
+            f"{plural(len(sequences), 'embedding')} "
             f"of {problem.train.shape[1]} columns"
         )
         raise EmbeddingError(msg)
     train_count = len(problem.train_labels)
     sizes = {"train": train_count, SUPPORT: train_count, "test": len(problem.test_labels)}
     known_labels = set(problem.train_labels.tolist())
-    for number, row in enumerate(rows):
-        if row.split == FRESH and row.label not in known_labels:
-            raise DataError([f"{files.rows}: sequence {number}: the task has no label {row.label}"])
-        if row.split != FRESH and row.row >= sizes[row.split]:
-            fault = (
-                f"found the index {row.row} in {row.split}, expected less than "
-                f"{sizes[row.split]}, its number of sequences"
+    for number, sequence in enumerate(sequences):
+        if sequence.split == FRESH and sequence.label not in known_labels:
+            raise DataError(
+                [f"{files.sequences}: sequence {number}: the task has no label {sequence.label}"]
             )
-            raise DataError([f"{files.rows}: sequence {number}: {fault}"])
+        if sequence.split != FRESH and sequence.row >= sizes[sequence.split]:
+            fault = (
+                f"found the index {sequence.row} in the split {sequence.split}, expected less than "
+                f"{sizes[sequence.split]}, the number of its sequences"
+            )
+            raise DataError([f"{files.sequences}: sequence {number}: {fault}"])
     return FurtherEmbeddings(
-        [row.split for row in rows],
-        [row.kind for row in rows],
-        np.array([row.row for row in rows], dtype=np.int64),
-        np.array([row.label or 0 for row in rows], dtype=np.int64),
+        [sequence.split for sequence in sequences],
+        [sequence.kind for sequence in sequences],
+        np.array([sequence.row for sequence in sequences], dtype=np.int64),
+        np.array([sequence.label or 0 for sequence in sequences], dtype=np.int64),
         np.asarray(
             embeddings if scale is None else widened(rounded_at([embeddings], scale), scale),
             dtype=problem.train.dtype,

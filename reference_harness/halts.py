@@ -21,20 +21,20 @@ UNNOTICED_UNITS = 2.0
 """Change of the loss by a step, in units of roundoff, that may go unnoticed: one unit each for the
 losses before and after it."""
 STEPS_MAX = 64
-"""Most steps of an examined fit. Longer fits stop at a different point for each copy, so the spread
-over the copies contains the effect."""
+"""Maximum number of steps of an examined fit. Longer fits stop at a different point for each copy,
+so the spread over the copies contains the effect."""
 TOL = 1e-8
 """Tolerance of the gradient, too small to end a fit before the requested number of steps."""
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
 """Lower bound to which the probability of a label is clipped, as in scikit-learn's log-loss."""
 STEPS_BEYOND_MAX = 32
-"""Most steps after the stop that are examined; fits of word counts take up to five to the
-optimum."""
+"""Maximum number of steps after the stop that are examined; fits of word counts take up to five to
+the optimum."""
 
 Matrix = npt.NDArray[np.float64]
 
 
-def predictions_at_halts(
+def predictions_at_stops(
     problem: Problem, rows_by_fit: list[npt.NDArray[np.int64] | None], fits: list[Fit]
 ) -> list[list[Labels]]:
     """Return for each fit the (m,) predictions at every possible stopping point.

@@ -29,9 +29,9 @@ from .scorer import SCORER
 from .tasks import DIGEST_BYTES, Labels
 
 PerFit = TypeVar("PerFit")
-UNIT_NUMBERS = 1 << 22
-"""Most numbers of training features (rows times columns) of a task that is also scored at unit
-scale: a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
+UNIT_SIZE_MAX = 1 << 22
+"""Maximum size of the training features (sequences times columns) for a second score at unit scale:
+a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
 
 
 class ProbeSettings(Protocol):
@@ -148,15 +148,15 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     splits = [cache.read(_digests_in(job.train_digests)), cache.read(_digests_in(job.test_digests))]
     dtype, train_count, receipt = splits[0].dtype.name, len(splits[0]), None
     try:
-        rows = rounded(splits)
+        embeddings = rounded(splits)
         splits.clear()  # a large task fills most of the memory
         if job.receipt is not None:
-            receipt = write_task(job.receipt, job.task_id, rows, train_count)
-        problem = problem_of(rows, train_count, job.train_labels, job.test_labels)
+            receipt = write_task(job.receipt, job.task_id, embeddings, train_count)
+        problem = problem_of(embeddings, train_count, job.train_labels, job.test_labels)
         digests = _digests_in(job.train_digests) + _digests_in(job.test_digests)
-        del rows
+        del embeddings
         facts = embedding_facts([problem.train, problem.test], digests)
-        scored = {name: regime(problem, name, job) for name in job.regimes}
+        scored = {name: score_regime(problem, name, job) for name in job.regimes}
         unit_scale = at_unit_scale(problem, job)
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
@@ -181,25 +181,25 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 def at_unit_scale(problem: probe.Problem, job: Job) -> UnitScale | None:
     """Return the scores of one regime with each embedding divided by its root mean square.
 
-    Return None if it was not requested, or if the task has more than `UNIT_NUMBERS` numbers.
+    Return None if it was not requested, or if the task has more numbers than `UNIT_SIZE_MAX`.
     """
-    if job.unit_regime is None or problem.train.size > UNIT_NUMBERS:
+    if job.unit_regime is None or problem.train.size > UNIT_SIZE_MAX:
         return None
     unit_problem = dataclasses.replace(
         problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
     )
-    scores = regime(unit_problem, job.unit_regime, job).regime.scores
+    scores = score_regime(unit_problem, job.unit_regime, job).regime.scores
     return UnitScale(regime=job.unit_regime, scores=scores)
 
 
 def problem_of(
-    rows: RoundedEmbeddings, train_count: int, train_labels: Labels, test_labels: Labels
+    embeddings: RoundedEmbeddings, train_count: int, train_labels: Labels, test_labels: Labels
 ) -> probe.Problem:
     """Return the problem to score: the first `train_count` embeddings are the training split.
 
     A run, an audit and the recomputation of a receipt all score its result.
     """
-    features = WidenedEmbeddings(*rows)
+    features = WidenedEmbeddings(*embeddings)
     return probe.Problem(features[:train_count], train_labels, features[train_count:], test_labels)
 
 
@@ -220,11 +220,11 @@ def _digests_in(joined_digests: bytes) -> list[bytes]:
     ]
 
 
-def regime(problem: probe.Problem, regime_name: str, settings: ProbeSettings) -> ScoredRegime:
+def score_regime(problem: probe.Problem, regime_name: str, settings: ProbeSettings) -> ScoredRegime:
     """Return the scores of one task in one regime. Raise ProbeError if a probe cannot be fitted."""
     started = time.perf_counter()
     rows = fit_indices_of(problem, regime_name, settings)
-    fits = probe.run(problem, rows, settings.device)
+    fits = probe.fit_all(problem, rows, settings.device)
     warnings = _warnings(problem, fits, settings, regime_name)
     fits_by_seed = each_seed(fits, settings)
     predictions = [fit.predictions for fit in fits_by_seed]

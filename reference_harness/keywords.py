@@ -9,7 +9,7 @@ from .errors import OptionError
 from .extractors import BUILTINS
 
 
-def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
+def parsed_options(arguments: Sequence[str], option: str) -> dict[str, str]:
     """Return KEY=VALUE words as a mapping.
 
     Raise OptionError for a word without "=", or whose key is no Python identifier.
@@ -24,7 +24,7 @@ def texts(arguments: Sequence[str], option: str) -> dict[str, str]:
     return text_by_key
 
 
-def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
+def converted_options(option_texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the options with converted values: integers, true, false and none."""
     constants = {"true": True, "false": False, "none": None}
     return {
@@ -36,7 +36,7 @@ def values(option_texts: Mapping[str, str]) -> dict[str, Any]:
 def is_compiled(extractor: str, option_texts: Mapping[str, str]) -> bool:
     """Whether the options let torch compile the model of a built-in extractor."""
     built_in = BUILTINS.get(extractor.removeprefix("builtin:"))
-    return built_in is not None and values(option_texts).get("compile") is True
+    return built_in is not None and converted_options(option_texts).get("compile") is True
 
 
 def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching) -> dict[str, Any]:
@@ -46,4 +46,4 @@ def keywords(extractor: str, option_texts: Mapping[str, str], batching: Batching
     batching_keywords = (
         {"batching": batching.mode, "token_budget": batching.token_budget} if plans_batches else {}
     )
-    return batching_keywords | values(option_texts)
+    return batching_keywords | converted_options(option_texts)

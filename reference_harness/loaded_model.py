@@ -30,10 +30,11 @@ class WeightFile(NamedTuple):
     repository: str
     """Repository on the Hub, `OWNER/NAME`; "" if unknown."""
     revision: str
+    """Commit of the repository; "" if unknown."""
 
 
 class LoadedModel(NamedTuple):
-    """A model as described in a record, and a sentence on what is not recorded; "" if nothing."""
+    """A model as a run record describes it, with a sentence on what it does not describe, or ""."""
 
     model: dict[str, Any]
     note: str = ""
@@ -152,8 +153,8 @@ def _located(
         raise ExtractorError(msg)
     if origins_text:
         repository, revision = origins[0]
-        published: dict[str, Any] = {"kind": "huggingface", "location": repository}
-        return LoadedModel(published | {"revision": revision, "weights": weights})
+        recorded_source: dict[str, Any] = {"kind": "huggingface", "location": repository}
+        return LoadedModel(recorded_source | {"revision": revision, "weights": weights})
     is_published = declared_kind in {"huggingface", "url"}
     if not is_published or weights.keys() <= declared["weights"].keys():
         return LoadedModel(declared | {"weights": weights})
@@ -163,5 +164,5 @@ def _located(
         'so the run records no source: declare their digests in "weights" of the source, or load '
         "them from the Hub"
     )
-    published = {"kind": "local", "location": parent, "revision": None}
-    return LoadedModel(published | {"weights": weights}, note)
+    recorded_source = {"kind": "local", "location": parent, "revision": None}
+    return LoadedModel(recorded_source | {"weights": weights}, note)

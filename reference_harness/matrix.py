@@ -11,8 +11,8 @@ from .errors import EmbeddingError
 
 BLOCK_ROWS = 1 << 12  # embeddings checked at once, to limit memory
 WIDTH_MAX = 8192
-"""Most columns of an embedding: twice those of the widest of the 41 public models, 4,096. The time
-of a fit grows with them, so a larger width is refused."""
+"""Maximum number of columns of an embedding: twice those of the widest of the 41 public models,
+4,096. The time of a fit grows with them, so a larger width is refused."""
 MAGNITUDE_MAX = float(np.sqrt(np.finfo(np.float32).max / WIDTH_MAX))
 """Largest absolute value, about 2e17, for which the squared length of an embedding is a finite
 float32, the type of the probe. Public models stay far below."""

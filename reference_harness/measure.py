@@ -13,7 +13,7 @@ from .errors import HarnessError
 from .extractors.base import Reading
 from .formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from .loading import LoadedExtractor
-from .reach import LetterChanger, difference, sampled
+from .reach import LetterChanger, relative_distance, sampled
 from .tasks import DIGEST_BYTES
 
 SEQUENCES_AT_ONCE = 2048
@@ -28,7 +28,7 @@ cache."""
 DIGITS = 6
 """Significant digits of measurements of embeddings: sums may differ in later digits."""
 
-Rows = npt.NDArray[np.float32]
+EmbeddingMatrix = npt.NDArray[np.float32]
 
 
 class Letters(NamedTuple):
@@ -39,6 +39,7 @@ class Letters(NamedTuple):
 
 
 NOT_MEASURED = Letters(None, "its embedding failed")
+"""The letters of a task whose sequences could not all be embedded."""
 
 
 def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
@@ -53,20 +54,22 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     reader = getattr(extractor.extractor, "read_letters", None)
     try:
         if extractor.path.startswith("builtin:") and reader is not None:
-            return Letters(_counted(reader, sequences))
-        return Letters(_read_by_changes(extractor, sequences))
+            return Letters(_letters_by_tokens(reader, sequences))
+        return Letters(_letters_by_changes(extractor, sequences))
     except HarnessError as error:
         return Letters(None, f"not measured: {error}"[:REASON_MAX])
 
 
-def _counted(reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]) -> LettersRead:
+def _letters_by_tokens(
+    reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]
+) -> LettersRead:
     starts = range(0, len(sequences), SEQUENCES_AT_ONCE)
     readings = [reader(sequences[start : start + SEQUENCES_AT_ONCE]) for start in starts]
     sums = Reading(*map(sum, zip(*readings, strict=True)))
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
 
-def _read_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
+def _letters_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
         return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
@@ -99,13 +102,15 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
 
 def drift_of(alone: npt.NDArray[Any], earlier_embeddings: npt.NDArray[Any]) -> Drift:
     """Return how far (n, d) embeddings computed alone are from the earlier ones."""
-    largest = difference(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
+    largest = relative_distance(alone.astype(np.float64), earlier_embeddings.astype(np.float64))
     return Drift(
         sequences=len(alone), difference=round(min(largest, DIFFERENCE_MAX), DRIFT_DECIMALS)
     )
 
 
-def embedding_facts(matrices: Sequence[Rows], digests: Sequence[bytes]) -> EmbeddingFacts:
+def embedding_facts(
+    matrices: Sequence[EmbeddingMatrix], digests: Sequence[bytes]
+) -> EmbeddingFacts:
     """Return measurements of the embeddings in (n_i, d) matrices, counting each sequence once.
 
     `digests` are those of the sequences of all matrices, in order.
@@ -113,21 +118,27 @@ def embedding_facts(matrices: Sequence[Rows], digests: Sequence[bytes]) -> Embed
     is_counted = np.zeros(len(digests), dtype=np.bool_)
     is_counted[list({digest: row for row, digest in enumerate(digests)}.values())] = True
     count, columns = int(is_counted.sum()), matrices[0].shape[1]
-    column_sums, norms, keys = np.zeros(columns), np.empty(count), np.empty(count, dtype=np.uint64)
-    factors = np.random.default_rng(columns).integers(1 << 63, size=(columns,), dtype=np.uint64)
-    factors |= np.uint64(1)
+    column_sums, norms, hashes = (
+        np.zeros(columns),
+        np.empty(count),
+        np.empty(count, dtype=np.uint64),
+    )
+    hash_factors = np.random.default_rng(columns).integers(
+        1 << 63, size=(columns,), dtype=np.uint64
+    )
+    hash_factors |= np.uint64(1)
     for positions, block in _blocks(matrices, is_counted):
         precise_block = block.astype(np.float64)
         column_sums += precise_block.sum(axis=0)
         norms[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
         bits: npt.NDArray[Any] = block.view(np.uint32 if columns % 2 else np.uint64)
-        keys[positions] = (bits * factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
+        hashes[positions] = (bits * hash_factors[: bits.shape[1]]).sum(axis=1, dtype=np.uint64)
     mean, distances = column_sums / count, np.empty(count)
     for positions, block in _blocks(matrices, is_counted):
         precise_block = block.astype(np.float64)
         precise_block -= mean
         distances[positions] = np.sqrt(np.vecdot(precise_block, precise_block))
-    distinct, most_repeated = _repetitions(matrices, is_counted, keys)
+    distinct, most_repeated = _repetitions(matrices, is_counted, hashes)
     norm = float(np.median(norms))
     scale = norm or 1.0
     return EmbeddingFacts(
@@ -141,26 +152,28 @@ def embedding_facts(matrices: Sequence[Rows], digests: Sequence[bytes]) -> Embed
 
 
 def _repetitions(
-    matrices: Sequence[Rows], is_counted: npt.NDArray[np.bool_], keys: npt.NDArray[np.uint64]
+    matrices: Sequence[EmbeddingMatrix],
+    is_counted: npt.NDArray[np.bool_],
+    hashes: npt.NDArray[np.uint64],
 ) -> tuple[int, int]:
     """Return the number of different embeddings, and the count of the most frequent one.
 
-    Equal embeddings have equal keys; if several have the same key, their bytes are compared.
+    Equal embeddings have equal hashes; if several have the same hash, their bytes are compared.
     """
-    _, inverse, key_counts = np.unique(keys, return_inverse=True, return_counts=True)
-    is_shared = key_counts[inverse] > 1
+    _, inverse, hash_counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    is_shared = hash_counts[inverse] > 1
     count_by_digest: Counter[bytes] = Counter()
     for positions, block in _blocks(matrices, is_counted):
         for row in np.flatnonzero(is_shared[positions]):
             digest = hashlib.blake2b(block[row].data, digest_size=DIGEST_BYTES).digest()
             count_by_digest[digest] += 1
-    unique_key_count = len(keys) - int(is_shared.sum())
-    return unique_key_count + len(count_by_digest), max(count_by_digest.values(), default=1)
+    unique_hash_count = len(hashes) - int(is_shared.sum())
+    return unique_hash_count + len(count_by_digest), max(count_by_digest.values(), default=1)
 
 
 def _blocks(
-    matrices: Sequence[Rows], is_counted: npt.NDArray[np.bool_]
-) -> Iterator[tuple[slice, Rows]]:
+    matrices: Sequence[EmbeddingMatrix], is_counted: npt.NDArray[np.bool_]
+) -> Iterator[tuple[slice, EmbeddingMatrix]]:
     """Yield blocks of the counted embeddings, each with its positions among these."""
     size = max(1, MEASURED_VALUES // matrices[0].shape[1])
     row = position = 0

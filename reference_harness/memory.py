@@ -23,7 +23,7 @@ Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 Batch = npt.NDArray[np.int64]
 
-SIGNS = (
+OUT_OF_MEMORY_TEXTS = (
     "out of memory",  # CUDA, HIP, MPS, XPU
     "not enough memory",  # torch on a CPU under Windows
     "can't allocate memory",  # torch on a CPU
@@ -63,7 +63,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     torch_error = getattr(sys.modules.get("torch"), "OutOfMemoryError", MemoryError)
     if isinstance(error, MemoryError | torch_error):
         return True
-    if isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in SIGNS):
+    if isinstance(error, RuntimeError) and any(
+        phrase in str(error).lower() for phrase in OUT_OF_MEMORY_TEXTS
+    ):
         return True
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)
 
@@ -84,25 +86,26 @@ class MemoryLimit:
     It lasts as long as the model and never grows.
     """
 
-    def __init__(self, room: "Room | None" = None) -> None:
-        self.room = room
+    def __init__(self, memory: "MeasuredMemory | None" = None) -> None:
+        self.memory = memory
         """Memory for which the size of a batch is measured before the first one; None if the size
         is given."""
         self.tokens: int | None = None
-        """Most padded tokens per batch; None until memory ran out."""
+        """Maximum number of padded tokens per batch; None until memory ran out."""
         self.budget: int | None = None
         """Measured padded tokens that a batch may have; None until they were measured."""
         self._longest = 0
+        """Largest `row_tokens` for which the budget was measured."""
 
     def measure(self, row_tokens: int, fits: Callable[[int], bool]) -> int | None:
         """Return the measured budget; it is measured again if `row_tokens` is larger than before.
 
-        The arguments are those of `fitting_budget`. Return None without `room`, and if memory
+        The arguments are those of `fitting_budget`. Return None without `memory`, and if memory
         cannot be measured.
         """
-        if self.room is not None and row_tokens > self._longest:
+        if self.memory is not None and row_tokens > self._longest:
             self._longest = row_tokens
-            budget = fitting_budget(self.room, row_tokens, fits)
+            budget = fitting_budget(self.memory, row_tokens, fits)
             if budget is not None:
                 self.budget = min(budget, self.budget or budget)
         return self.budget
@@ -118,8 +121,8 @@ class MemoryLimit:
 
         `lengths` are the tokens of each row. A batch that runs out of memory is divided and
         computed again in parts; computed batches are not repeated. Rows keep their order. Raise
-        DoesNotFitError for a single row, with the index `owners[row]` if `owners` is given, and
-        other errors of `compute`.
+        DoesNotFitError for a single row, and other errors of `compute`. `owners[i]` is the index of
+        the sequence of which row i is a window, if rows are windows; the error has that index.
         """
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         batches = deque(plan)
@@ -163,8 +166,8 @@ def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[
         return [], cause[:MESSAGE_MAX]
 
 
-class Room(Protocol):
-    """The interface of memory in which batches are computed."""
+class MeasuredMemory(Protocol):
+    """The interface of the memory of a device, of which batches are measured."""
 
     tokens_max: int
     """Largest batch to try, in padded tokens."""
@@ -176,7 +179,7 @@ class Room(Protocol):
         """Return the largest growth of memory since `begin`, in bytes."""
 
 
-def room_of(device: str, allowed: int | None = None) -> "Room":
+def memory_of(device: str, allowed: int | None = None) -> "MeasuredMemory":
     """Return the memory of a CUDA GPU; for any other device that of the host.
 
     `allowed` is the most bytes that the process may use on the host, if another process enforces
@@ -200,8 +203,10 @@ def peak_memory(device: str) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def fitting_budget(room: Room, row_tokens: int, fits: Callable[[int], bool]) -> int | None:
-    """Return the padded tokens that a batch may have: a power of two, at most `room.tokens_max`.
+def fitting_budget(
+    memory: MeasuredMemory, row_tokens: int, fits: Callable[[int], bool]
+) -> int | None:
+    """Return the padded tokens that a batch may have: a power of two, at most `memory.tokens_max`.
 
     As a power of two, it is mostly the same in all runs on a machine, although free memory varies.
     `row_tokens` is the number of tokens of the longest row; `fits(n)` computes a batch of n such
@@ -209,23 +214,23 @@ def fitting_budget(room: Room, row_tokens: int, fits: Callable[[int], bool]) -> 
     errors of `fits`.
     """
     budget = 1 << max(0, row_tokens - 1).bit_length()
-    if budget >= room.tokens_max:
-        return room.tokens_max  # a single row is a batch
+    if budget >= memory.tokens_max:
+        return memory.tokens_max  # a single row is a batch
     # Run once before measuring: the first batch of a process also starts threads and kernels.
-    if room.begin() is None:
+    if memory.begin() is None:
         return None
     has_fitted = fits(1)
     while has_fitted:
-        free_bytes, started = room.begin() or 0, time.perf_counter()
+        free_bytes, started = memory.begin() or 0, time.perf_counter()
         rows = budget // row_tokens
         has_fitted = fits(rows)
-        seconds, used_bytes = time.perf_counter() - started, room.used()
+        seconds, used_bytes = time.perf_counter() - started, memory.used()
         if not has_fitted or used_bytes > FREE_SHARE * free_bytes:
             break
         is_large_enough = budget >= HOST_TOKENS and seconds > BATCH_SECONDS_MAX
         if (
             is_large_enough
-            or 2 * budget > room.tokens_max
+            or 2 * budget > memory.tokens_max
             or used_bytes * (2 * budget // row_tokens) > FREE_SHARE * free_bytes * rows
         ):
             return budget
@@ -252,7 +257,10 @@ class HostMemory:
             free_bytes = [
                 limit - status[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
             ]
-            free_bytes += [_bytes_by_name("/proc/meminfo")["MemAvailable"], *group_room()]
+            free_bytes += [
+                _bytes_by_name("/proc/meminfo")["MemAvailable"],
+                *free_memory_of_groups(),
+            ]
         except (OSError, KeyError, ValueError):
             return None
         self._bytes_before = status["VmRSS"]
@@ -313,7 +321,7 @@ def _bytes_by_name(file: str) -> dict[str, int]:
     return {words[0][:-1]: int(words[1]) << 10 for words in lines if words[2:] == ["kB"]}
 
 
-def group_room(
+def free_memory_of_groups(
     group_file: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> list[int]:
     """Return the free bytes of each control group of this process that limits memory.

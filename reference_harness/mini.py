@@ -37,6 +37,7 @@ class MiniTask:
 
     id: str
     label: str
+    """Name of the task on the board."""
     category: str
     plant: Plant
     classes: int = 2
@@ -59,8 +60,8 @@ def composition(*strengths: float) -> Plant:
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         redrawn = rng.random_sample(len(letters)) < strengths[label]
-        strong = _ALPHABET[1 + (rng.random_sample(len(letters)) < 0.5)]  # noqa: PLR2004 - C or G
-        letters[redrawn] = strong[redrawn]
+        strong_letters = _ALPHABET[1 + (rng.random_sample(len(letters)) < 0.5)]  # noqa: PLR2004 - C or G
+        letters[redrawn] = strong_letters[redrawn]
 
     return plant
 
@@ -78,17 +79,17 @@ def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
 
 
 def periodic_letter(period: int, letter: str, chance: float) -> Plant:
-    """Return a function that writes `letter` with probability `chance` at some places of class 1.
+    """Return a function that writes `letter` into sequences of class 1, with a period.
 
-    These are every `period`-th letter, from a random one on.
+    Every `period`-th letter, from a random one on, is replaced with probability `chance`.
     """
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         phase = _random_position(rng, 0, period)
         is_written = rng.random_sample(len(letters)) < chance
-        places = np.arange(len(letters)) % period == phase
+        is_in_phase = np.arange(len(letters)) % period == phase
         if label:
-            letters[places & is_written] = ord(letter)
+            letters[is_in_phase & is_written] = ord(letter)
 
     return plant
 
@@ -124,8 +125,8 @@ def all_of(*plants: Plant) -> Plant:
     """Return a function that writes the signals of several such functions, in order."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        for plant_ in plants:
-            plant_(rng, letters, label)
+        for write_signal in plants:
+            write_signal(rng, letters, label)
 
     return plant
 

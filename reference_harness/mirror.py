@@ -27,12 +27,13 @@ class Mirror:
 
         self._address, self._folder = address, folder
         self._local_names: set[str] = set()
+        """Names of shards that need not be fetched: this machine has or had them."""
         try:
-            files, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
+            filesystem, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
         except (ImportError, ValueError) as error:
             msg = f"--cache {address}: {error}"
             raise OptionError(msg) from error
-        self._files: Any = files
+        self._filesystem: Any = filesystem
         self._root = str(root).rstrip("/")
 
     def pull(self) -> bool:
@@ -54,14 +55,14 @@ class Mirror:
         """Copy a shard of the folder to the store. Raise StateError."""
         temporary_path = f"{self._root}/.{shard}.part"  # as some stores show incomplete files
         with self._explained():
-            self._files.makedirs(self._root, exist_ok=True)
-            self._files.put_file(str(self._folder / shard), temporary_path)
-            self._files.mv(temporary_path, f"{self._root}/{shard}")
+            self._filesystem.makedirs(self._root, exist_ok=True)
+            self._filesystem.put_file(str(self._folder / shard), temporary_path)
+            self._filesystem.mv(temporary_path, f"{self._root}/{shard}")
         self._local_names.add(shard)
 
     def _stored_names(self) -> set[str]:
         try:
-            paths = self._files.ls(self._root, detail=False)
+            paths = self._filesystem.ls(self._root, detail=False)
         except FileNotFoundError:
             return set()
         stored = {str(path).rstrip("/").rpartition("/")[2] for path in paths}
@@ -71,7 +72,7 @@ class Mirror:
         handle, temporary_path = tempfile.mkstemp(prefix=f".{shard}.", dir=self._folder)
         os.close(handle)
         try:
-            self._files.get_file(f"{self._root}/{shard}", temporary_path)
+            self._filesystem.get_file(f"{self._root}/{shard}", temporary_path)
             Path(temporary_path).replace(self._folder / shard)
         finally:
             Path(temporary_path).unlink(missing_ok=True)

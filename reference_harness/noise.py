@@ -27,13 +27,12 @@ UNIT_ROUNDOFF: dict[str, float] = {
 """IEEE 754 and bfloat16: significands of 53, 24, 11 and 8 bits, rounded to nearest."""
 
 UNITS: dict[str, float] = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Standard deviation in units of roundoff. Claim and rerun are two draws, so the difference of an
-embedding between them has a deviation of 2 UNITS u of its root mean square, as in the largest
-measured difference. Measured on random BERTs (rms 0.6, four layers): other batches in float32
-change a value by up to 8e-8 in the mean, a deviation of 2.8 u, in bfloat16 by up to 7e-4, 0.4 u.
-bfloat16 differs from float32 by up to 4e-3, 2.1 u, which is used, since contributor and auditor
-rarely have the same machine. float64 and float16 were not measured.
-"""
+"""Standard deviation in units of roundoff. Claim and rerun have independent noise, so the
+difference of an embedding between them has a deviation of 2 UNITS u of its root mean square, as in
+the largest measured difference. Measured on random BERTs (rms 0.6, four layers): other batches in
+float32 change a value by up to 8e-8 in the mean, a deviation of 2.8 u, in bfloat16 by up to 7e-4,
+0.4 u. bfloat16 differs from float32 by up to 4e-3, 2.1 u, which is used, since contributor and
+auditor rarely have the same machine. float64 and float16 were not measured. """
 
 STRESS = 8.0
 """Noise of the stressed copies divided by the plain noise. A fit that stops one step earlier for
@@ -57,7 +56,7 @@ class Noise:
     """Multiple of the plain noise."""
 
 
-def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
+def jitter(embeddings: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     """Return the (n, d) embeddings with noise, in their type.
 
     The generator depends on seed, task, copy and multiple, and is used in the order of the
@@ -67,11 +66,11 @@ def jitter(rows: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     words = np.frombuffer(hashlib.sha256(seed_text).digest(), dtype="<u4")
     generator = np.random.RandomState(words)
     scale = noise.times * UNITS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
-    jittered = np.empty_like(rows)
-    limits = np.finfo(rows.dtype)
-    step = max(1, VALUES_AT_ONCE // rows.shape[1])
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step].astype(np.float64)
+    jittered = np.empty_like(embeddings)
+    limits = np.finfo(embeddings.dtype)
+    step = max(1, VALUES_AT_ONCE // embeddings.shape[1])
+    for start in range(0, len(embeddings), step):
+        block = embeddings[start : start + step].astype(np.float64)
         deviation = np.sqrt(block * block + np.mean(block * block, axis=1, keepdims=True))
         deviation *= scale
         deviation *= generator.standard_normal(block.shape)

@@ -22,15 +22,15 @@ LBFGS_TOL = 1e-8
 """Tolerance of the gradient of the mean loss: the largest with which no prediction differed between
 four BLAS kernels and two float32 batchings on measured data; all agree with Newton's method."""
 LBFGS_MAX_ITER = 50_000
-"""Most iterations; measured data sets needed up to 2,344."""
+"""Maximum number of iterations; measured data sets needed up to 2,344."""
 TIE = 1e-6
 """If the decision values of the best classes differ by less, relative to the largest value of the
 test split, the lower label is predicted. Few-shot probes on k-mer counts have exact ties, which
 rounding would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a
 million of continuous features is within it."""
 FLOAT64_BYTES_MAX = 1 << 28
-"""Most bytes of features in float64 that are copied for scikit-learn: 40,000 x 768 are copied,
-100,000 x 768 are not."""
+"""Maximum number of bytes of features in float64 that are copied for scikit-learn: 40,000 x 768 are
+copied, 100,000 x 768 are not."""
 PREDICTED_EMBEDDINGS = 4096
 """Number of test embeddings that are converted to float64 at once."""
 
@@ -73,8 +73,8 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     classes, class_indices = np.unique(labels, return_inverse=True)
     targets = class_indices.astype(np.int64)
     is_few = SPAN_FACTOR * train.shape[0] <= train.shape[1]
-    basis, rows = _in_span(train) if is_few else (None, train)
-    fitted = _fitted(rows, targets, len(classes), solver)
+    basis, features = _in_span(train) if is_few else (None, train)
+    fitted = _fitted(features, targets, len(classes), solver)
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two

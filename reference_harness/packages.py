@@ -1,4 +1,4 @@
-"""Install the packages of an extractor's lock, and put them first on the path.
+"""Install the packages of an extractor's lock, a file of versions, and put them first on the path.
 
 As a package that this process has imported cannot be replaced, a command whose extractor has a lock
 starts itself again with another path, which its processes inherit. In an audit, the sandbox sets
@@ -31,7 +31,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def lock_of(spec: str, folder: str | None = None) -> Lock | None:
-    """Return the lock next to an extractor's module; None if it has none.
+    """Return the lock of package versions next to an extractor's module; None if it has none.
 
     Raise OptionError for an invalid lock, ExtractorError if there is no such module.
     """

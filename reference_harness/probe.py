@@ -19,7 +19,7 @@ from .tasks import Labels
 
 MAX_ITER = 1000
 """Upstream's limit of iterations; all other settings are scikit-learn's defaults."""
-DEVICE_NUMBERS = 1 << 22
+DEVICE_SIZE_MIN = 1 << 22
 """Size of the training features (sequences times columns) from which a fit runs on another device
 than the CPU. A step of a smaller fit takes a CPU less than a millisecond, about as long as a GPU
 takes to start its kernels. The number is an estimate, not measured on a GPU."""
@@ -61,12 +61,12 @@ class Device:
 
     name: str = "cpu"
     torch: bool = field(default=False)
-    numbers_min: int = DEVICE_NUMBERS
+    size_min: int = DEVICE_SIZE_MIN
     """Size of the training features from which a fit uses torch; smaller ones use NumPy."""
 
     def __str__(self) -> str:
         """Return the text that must be equal in a run that is resumed."""
-        return f"{self.name}, torch from {self.numbers_min} numbers" if self.torch else self.name
+        return f"{self.name}, torch from {self.size_min} numbers" if self.torch else self.name
 
     @property
     def is_accelerator(self) -> bool:
@@ -75,7 +75,7 @@ class Device:
 
     def fits_on(self, features: AnyMatrix) -> bool:
         """Whether this device, rather than NumPy, fits (n, d) training features."""
-        return self.torch and features.size >= self.numbers_min
+        return self.torch and features.size >= self.size_min
 
     def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch
         """Return the array on the device; if possible, a view of the same memory."""
@@ -147,7 +147,7 @@ def fit(
         for w in caught_warnings
         if w not in convergence_warnings
     }
-    weights, intercepts = _columns(probe.coef_, probe.intercept_)
+    weights, intercepts = _weights_by_class(probe.coef_, probe.intercept_)
     return Fit(
         predictions=_labels(predicted),
         iterations=int(_labels(probe.n_iter_).max()),
@@ -159,7 +159,7 @@ def fit(
     )
 
 
-def _columns(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
+def _weights_by_class(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
     """Return (d, c) weights and (c,) intercepts from scikit-learn's coefficients."""
     weights, intercepts = (
         _on_host(coefficients).astype(np.float64) for coefficients in (coef, intercept)
@@ -227,7 +227,7 @@ def fit_indices(
     return [few_shot_indices(labels, few_shot_k[regime], seed) for seed in seeds]
 
 
-def run(
+def fit_all(
     problem: Problem,
     rows_by_fit: list[npt.NDArray[np.int64] | None],
     device: Device = CPU,

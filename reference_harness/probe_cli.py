@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from .probes import DESCRIPTIONS, KINDS
-from .rescore_cli import BENCHMARK, DATA, FILE, QUIET, chosen_names, jobs_option
+from .rescore_cli import (
+    BENCHMARK_OPTION,
+    DATA_OPTION,
+    FILE_TYPE,
+    QUIET_OPTION,
+    chosen_names,
+    jobs_option,
+)
 from .text import echo
 
 FORMATS = ("text", "markdown", "json")
@@ -37,8 +44,8 @@ FORMATS = ("text", "markdown", "json")
     metavar="N[,N]",
     help="Seeds of few-shot samples and of an MLP; default: the benchmark's.",
 )
-@DATA
-@BENCHMARK
+@DATA_OPTION
+@BENCHMARK_OPTION
 @jobs_option
 @click.option(
     "--format",
@@ -48,8 +55,8 @@ FORMATS = ("text", "markdown", "json")
     show_default=True,
     help="What to print.",
 )
-@click.option("--output", type=FILE, help="File to write; default: standard output.")
-@QUIET
+@click.option("--output", type=FILE_TYPE, help="File to write; default: standard output.")
+@QUIET_OPTION
 def probe(**options: Any) -> None:
     """Fit other probes on receipts, and compare the resulting ranks.
 

@@ -64,6 +64,7 @@ class PrintingListener:
         self._started = time.monotonic()
         self._letters = 0
         self._planned = self._embedded = 0
+        """Sequences to embed, and embedded so far, of the tasks that the bar shows."""
 
     def begin(self, task_id: str, sequences: int) -> None:
         """Start the bar of one task, or extend it if other tasks are being embedded."""
@@ -142,12 +143,12 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
             printing_listeners.append(PrintingListener(console, bars, tasks, label))
             return printing_listeners[-1]
 
-        with _each_minute(printing_listeners) if has_no_bars else nullcontext():
+        with _print_each_minute(printing_listeners) if has_no_bars else nullcontext():
             yield new_listener
 
 
 @contextmanager
-def _each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
+def _print_each_minute(listeners: Sequence[PrintingListener]) -> Iterator[None]:
     """Print the state of each listener every minute, from a thread, until the context ends."""
     ended = threading.Event()
 

@@ -74,6 +74,7 @@ def _judged(
     verified_sentence: str,
     contradicted_sentence: str,
 ) -> RunProperty:
+    """Return the outcome of a property by the tasks that contradict it or were not measured."""
     if contradicting_tasks:
         return _property(
             CONTRADICTED, contradicted_sentence.format(", ".join(sorted(contradicting_tasks)))

@@ -55,14 +55,17 @@ def with_quick(names: list[str], bench: Benchmark) -> list[str]:
 
 def quick_line(record: RunRecord) -> str:
     """Return a line with the prediction from a run of exactly the quick tasks; "" for any other."""
-    rule = quick()
+    quick_tasks = quick()
     cells = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
-    is_quick = record.benchmark.sha256 == rule.benchmark and cells.keys() == {*rule.tasks}
+    is_quick = record.benchmark.sha256 == quick_tasks.benchmark and cells.keys() == {
+        *quick_tasks.tasks
+    }
     if not is_quick or record.limit is not None:
         return ""
     mean = math.fsum(cell.scores.MCC for cell in cells.values()) / len(cells)
+    prediction = quick_tasks.slope * mean + quick_tasks.intercept
     return (
         f"\nquick: mean MCC {mean:.3f} of {len(cells)} tasks; predicted mean over all "
-        f"categories, from {rule.rows} rows: {rule.slope * mean + rule.intercept:.3f}, "
-        f"leave-one-out error {rule.error:.3f}"
+        f"categories, from {quick_tasks.rows} rows: {prediction:.3f}, "
+        f"leave-one-out error {quick_tasks.error:.3f}"
     )

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.floating]
-Embed = Callable[[list[str]], Rows]
+Embeddings = npt.NDArray[np.floating]
+Embed = Callable[[list[str]], Embeddings]
 """Function that returns the (n, d) embeddings of n sequences."""
 
 _NEXT_LETTER = str.maketrans("ACGTacgt", "CGTAcgta")
@@ -78,8 +78,12 @@ class LetterChanger:
             for shift in range(1, _OTHER_LETTERS + 1)
         ]
         original, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
-        difference_max = max(difference(row, original) for row in changed)
-        return difference_max if difference_max > 2 * difference(repeated, original) else 0.0
+        largest_distance = max(relative_distance(row, original) for row in changed)
+        return (
+            largest_distance
+            if largest_distance > 2 * relative_distance(repeated, original)
+            else 0.0
+        )
 
     def unread_indices(self) -> list[int]:
         """Return the indices of the letters whose change does not change the embedding.
@@ -89,10 +93,12 @@ class LetterChanger:
         """
         sequence = self._sequence
         changed = [changed_letters(sequence, i, i + 1) for i in range(len(sequence))]
-        original, *changed_rows, repeated = self._embed([sequence, *changed, sequence])
-        noise = 2 * difference(repeated, original)
+        original, *changed_embeddings, repeated = self._embed([sequence, *changed, sequence])
+        noise = 2 * relative_distance(repeated, original)
         unchanged_indices = [
-            i for i, row in enumerate(changed_rows) if difference(row, original) <= noise
+            i
+            for i, row in enumerate(changed_embeddings)
+            if relative_distance(row, original) <= noise
         ]
         return [i for i in unchanged_indices if not self.largest_change(i, i + 1)]
 
@@ -130,20 +136,22 @@ def sampled(sequences: Sequence[str]) -> Iterator[str]:
         yield ordered[step * (len(ordered) - 1) // max(1, count - 1)]
 
 
-def difference(actual: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]) -> float:
+def relative_distance(
+    actual: npt.NDArray[np.floating], expected: npt.NDArray[np.floating]
+) -> float:
     """Return the largest distance of two embeddings, divided by the length of the expected one.
 
     Both are (n, d) or (d,). The result is infinite if a value is NaN or infinite, or if an
     embedding that is expected to be zero is not.
     """
-    distance = _lengths(actual.astype(np.float64) - expected)
-    length = _lengths(expected.astype(np.float64))
+    distance = _norms(actual.astype(np.float64) - expected)
+    length = _norms(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance == 0, 0.0, distance / length)
     ratio_max = float(ratio.max(initial=0.0))
     return ratio_max if np.isfinite(ratio_max) else float("inf")
 
 
-def _lengths(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+def _norms(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     lengths: npt.NDArray[np.float64] = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
     return lengths

@@ -11,13 +11,13 @@ import click
 from reference_harness.formats.text import plural
 
 from .rescore_cli import (
-    BENCHMARK,
-    DATA,
-    FILE,
-    OTHER_DRAWS,
-    OUTPUT,
-    QUIET,
-    TASKS,
+    BENCHMARK_OPTION,
+    DATA_OPTION,
+    FILE_TYPE,
+    OTHER_DRAWS_OPTION,
+    OUTPUT_OPTION,
+    QUIET_OPTION,
+    TASKS_OPTION,
     benchmark_and_source,
     jobs_option,
     task_ids_of,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from .formats.run_record import TaskReceipt
 
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-_SUBMISSION = click.option(
-    "--submission", type=FILE, required=True, help="Submission whose receipt is to be scored."
+_FOLDER_TYPE = click.Path(path_type=Path, file_okay=False)
+_SUBMISSION_OPTION = click.option(
+    "--submission", type=FILE_TYPE, required=True, help="Submission whose receipt is to be scored."
 )
 
-_RECEIPT = click.option(
+_RECEIPT_OPTION = click.option(
     "--receipt",
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -45,14 +45,14 @@ _RECEIPT = click.option(
 
 
 @click.command("receipt-cells")
-@_SUBMISSION
-@_RECEIPT
-@TASKS
-@DATA
-@BENCHMARK
+@_SUBMISSION_OPTION
+@_RECEIPT_OPTION
+@TASKS_OPTION
+@DATA_OPTION
+@BENCHMARK_OPTION
 @click.option(
     "--digests",
-    type=_FOLDER,
+    type=_FOLDER_TYPE,
     help="Folder for digests of sequences and embeddings, which `receipt-equal` compares.",
 )
 @jobs_option
@@ -66,9 +66,9 @@ _RECEIPT = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Also write the labels of each task to this folder.",
 )
-@OTHER_DRAWS
-@OUTPUT
-@QUIET
+@OTHER_DRAWS_OPTION
+@OUTPUT_OPTION
+@QUIET_OPTION
 def receipt_cells(**options: Any) -> None:
     """Compute the scores of record of a receipt, and canonical ones if the submission has any.
 
@@ -108,16 +108,16 @@ def receipt_cells(**options: Any) -> None:
 
 
 @click.command("receipt-equal")
-@_SUBMISSION
+@_SUBMISSION_OPTION
 @click.option(
     "--digests",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
     help="Folder of the digests that `receipt-cells --digests` wrote.",
 )
-@TASKS
-@OUTPUT
-@QUIET
+@TASKS_OPTION
+@OUTPUT_OPTION
+@QUIET_OPTION
 def receipt_equal(**options: Any) -> None:
     """Compare the embeddings of equal sequences, over all tasks of a receipt.
 
@@ -136,25 +136,25 @@ def receipt_equal(**options: Any) -> None:
 
 
 @click.command("receipt-refit")
-@_SUBMISSION
-@_RECEIPT
+@_SUBMISSION_OPTION
+@_RECEIPT_OPTION
 @click.option("--task", required=True, metavar="ID", help="Id of the task.")
-@DATA
-@BENCHMARK
+@DATA_OPTION
+@BENCHMARK_OPTION
 @click.option(
     "--further",
-    type=FILE,
+    type=FILE_TYPE,
     required=True,
     help="Variants of training and support sequences of the task, as `variants` writes them.",
 )
 @click.option(
     "--further-embeddings",
-    type=FILE,
+    type=FILE_TYPE,
     required=True,
     help="Embeddings of these sequences, in the same order.",
 )
-@OUTPUT
-@QUIET
+@OUTPUT_OPTION
+@QUIET_OPTION
 def receipt_refit(**options: Any) -> None:
     """Fit the probe of a task on variants of training sequences.
 
@@ -186,7 +186,7 @@ def receipt_refit(**options: Any) -> None:
 
 
 @click.command("receipt-rescore")
-@click.option("--record", type=FILE, required=True, help="Run record, from `run --output`.")
+@click.option("--record", type=FILE_TYPE, required=True, help="Run record, from `run --output`.")
 @click.option(
     "--receipt",
     "folder",
@@ -194,13 +194,15 @@ def receipt_refit(**options: Any) -> None:
     required=True,
     help="Folder of the run's receipt; predictions.bin in it is replaced.",
 )
-@DATA
-@BENCHMARK
-@click.option("--former", type=FILE, help="Submission of the run, for --submission.")
-@click.option("--submission", type=FILE, help="Submission to write, with the metadata of --former.")
+@DATA_OPTION
+@BENCHMARK_OPTION
+@click.option("--former", type=FILE_TYPE, help="Submission of the run, for --submission.")
+@click.option(
+    "--submission", type=FILE_TYPE, help="Submission to write, with the metadata of --former."
+)
 @jobs_option
-@OUTPUT
-@QUIET
+@OUTPUT_OPTION
+@QUIET_OPTION
 def receipt_rescore(**options: Any) -> None:
     """Compute the scores of record of a run from its receipt.
 
@@ -211,7 +213,7 @@ def receipt_rescore(**options: Any) -> None:
 
     from .errors import OptionError
     from .formats.processes import processors
-    from .receipt.rescoring import former_of, rescored_run, resubmitted  # NumPy: see cli.py
+    from .receipt.rescoring import read_former, rescored_run, resubmitted  # NumPy: see cli.py
     from .upgrade import benchmark_of, read_record
 
     if (options["former"] is None) != (options["submission"] is None):
@@ -220,7 +222,7 @@ def receipt_rescore(**options: Any) -> None:
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])
     _, source = benchmark_and_source(options)
-    former = former_of(options["former"]) if options["former"] else None
+    former = read_former(options["former"]) if options["former"] else None
     workers = options["jobs"] or processors()
     new_record = rescored_run(record, options["folder"], benchmark, source, workers)
     lines = [f"wrote {options['output']}: {plural(len(new_record.tasks), 'task')}"]

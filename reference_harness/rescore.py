@@ -30,7 +30,7 @@ from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, SilentListener
-from .rescore_input import read_embedding_file, task_part_of
+from .rescore_input import read_embedding_files, task_part_of
 from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 from .scorer import SCORER
 from .settings import unknown_task
@@ -38,7 +38,7 @@ from .tasks import TaskData, sequence_digests
 
 COPIES = 16
 """Number of plain copies of a task in the full regime."""
-FEW_SHOT_TIMES = 2
+FEW_SHOT_COPIES_FACTOR = 2
 """Factor by which few-shot regimes have more copies, plain and stressed, than the full regime.
 Their fits take milliseconds and matter most in an audit; more copies narrow the tolerance."""
 COPIES_PER_JOB = 8
@@ -73,7 +73,7 @@ class RescoreRequest:
     workers: int = field(default_factory=processors)
 
 
-def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> list[str]:
+def distinct_sequences(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> list[str]:
     """Return the distinct sequences of both splits of the tasks, in order of their digests.
 
     That order reveals neither task, split nor label. Raise OptionError for a task that is not in
@@ -81,12 +81,12 @@ def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> li
     """
     sequences: set[str] = set()
     for task_id in tasks:
-        task_data = load(benchmark, source, task_id)
+        task_data = load_task(benchmark, source, task_id)
         sequences.update(task_data.train.sequences, task_data.test.sequences)
     return sorted(sequences, key=lambda sequence: sequence_digests([sequence])[0])
 
 
-def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
+def load_task(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     """Return the data of a task by its id. Raise OptionError or DataError if there is none."""
     if task_id not in {task.id for task in benchmark.tasks}:
         raise unknown_task(task_id, benchmark)
@@ -122,19 +122,21 @@ class _Rescoring:
         self.started = time.perf_counter()
         self.base_by_task: dict[str, BaseResult] = {}
         self.copies: defaultdict[tuple[str, str, bool], list[CopyResult]] = defaultdict(list)
+        """Results by task, regime, and whether the copies are stressed."""
         self.part_by_task: dict[str, TaskPart] = {}
         self.open_jobs: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
+        """Number of unfinished jobs of copies, by the same keys."""
 
     def result(self, lend_workers: WorkerLender) -> Rescored:
         request = self.request
         matrix = open_matrix(request.embeddings)
-        embedding_file = read_embedding_file(request.sequences, request.embeddings, len(matrix))
-        data_by_task = {t: load(request.benchmark, request.source, t) for t in request.tasks}
+        embedding_files = read_embedding_files(request.sequences, request.embeddings, len(matrix))
+        data_by_task = {t: load_task(request.benchmark, request.source, t) for t in request.tasks}
         self.part_by_task = {
             task_id: task_part_of(
                 task_data,
                 request.benchmark,
-                embedding_file,
+                embedding_files,
                 is_rounded=request.is_rounded,
             )
             for task_id, task_data in data_by_task.items()
@@ -158,6 +160,7 @@ class _Rescoring:
         return self._rescored(matrix, data_by_task)
 
     def _add_base(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
+        """Store the scores of a task's original embeddings, and queue their jittered copies."""
         if self.request.is_rounded and result.scorer.reason:
             raise ScorerError(result.scorer.reason)
         self.base_by_task[result.task_id] = result
@@ -167,6 +170,7 @@ class _Rescoring:
                 self._submit(pool, result.task_id, regime, is_stressed=True)
 
     def _add_copies(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
+        """Store the scores of copies; after the last plain copies, queue the stressed ones."""
         job_key = (result.task_id, result.regime, result.is_stressed)
         self.copies[job_key].append(result)
         self.open_jobs[job_key] -= 1
@@ -199,7 +203,7 @@ class _Rescoring:
             and most_copies_change(self._copies_of(task_id, regime, is_stressed=False))
         ):
             return
-        count = self.request.copies * (FEW_SHOT_TIMES if is_few_shot else 1)
+        count = self.request.copies * (FEW_SHOT_COPIES_FACTOR if is_few_shot else 1)
         for first_copy in range(0, count, COPIES_PER_JOB):
             last_copy = min(first_copy + COPIES_PER_JOB, count) - 1
             pool.submit(
@@ -225,8 +229,8 @@ class _Rescoring:
 
     def _rescored(self, matrix: noise.Embeddings, data_by_task: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
-        pin = request.benchmark.dataset
-        loaded = {
+        dataset = request.benchmark.dataset
+        library_by_values = {
             tuple(library.values()): library
             for base in self.base_by_task.values()
             for library in base.libraries
@@ -235,7 +239,7 @@ class _Rescoring:
             schema_version="1.0",
             benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
             dataset=DatasetRef(
-                repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
+                repo_id=dataset.repo_id, revision=dataset.revision, verified=request.source.verified
             ),
             harness=environment.harness(),
             embeddings_sha256=file_sha256(request.embeddings),
@@ -251,7 +255,7 @@ class _Rescoring:
             ),
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
-            libraries=[LibraryRef(**loaded[key]) for key in sorted(loaded)],
+            libraries=[LibraryRef(**library_by_values[key]) for key in sorted(library_by_values)],
             packages=environment.packages(),
             scorer=SCORER.ref if request.is_rounded else None,
             seconds=round(time.perf_counter() - self.started, 3),

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from .data import Source
     from .further import FurtherFiles
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-TASKS = click.option(
+FILE_TYPE = click.Path(path_type=Path, dir_okay=False)
+TASKS_OPTION = click.option(
     "--tasks", multiple=True, required=True, metavar="ID[,ID]", help="Tasks; repeatable."
 )
-DATA = click.option(
+DATA_OPTION = click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="Folder of task data; default: the synthetic GENEB-mini.",
 )
-BENCHMARK = click.option(
+BENCHMARK_OPTION = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path),
     help="Benchmark definition; default with --data: GENEB.",
 )
-OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
-QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
-OTHER_DRAWS = click.option(
+OUTPUT_OPTION = click.option("--output", type=FILE_TYPE, required=True, help="File to write.")
+QUIET_OPTION = click.option("--quiet", is_flag=True, help="Print only errors.")
+OTHER_DRAWS_OPTION = click.option(
     "--other-draws",
     metavar="TEXT",
     help="Also fit few-shot probes on other sequences, which this text decides.",
@@ -86,11 +86,11 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
 
 
 @click.command()
-@TASKS
-@DATA
-@BENCHMARK
-@OUTPUT
-@QUIET
+@TASKS_OPTION
+@DATA_OPTION
+@BENCHMARK_OPTION
+@OUTPUT_OPTION
+@QUIET_OPTION
 def sequences(**options: Any) -> None:
     """Write the distinct sequences of tasks, without labels.
 
@@ -99,26 +99,30 @@ def sequences(**options: Any) -> None:
     """
     from reference_harness.formats.files import write_bytes
 
-    from .rescore import distinct
+    from .rescore import distinct_sequences
 
     bench, source = benchmark_and_source(options)
-    lines = distinct(bench, source, task_ids_of(options["tasks"]))
+    lines = distinct_sequences(bench, source, task_ids_of(options["tasks"]))
     write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in lines))
     if not options["quiet"]:
         echo(f"wrote {options['output']}: {plural(len(lines), 'sequence')}", err=True)
 
 
 @click.command()
-@TASKS
+@TASKS_OPTION
 @click.option(
     "--regimes", default="", metavar="NAME[,NAME]", help="Score these regimes; default: all."
 )
 @click.option(
-    "--sequences", "lines", type=FILE, required=True, help="Sequences, as `sequences` writes them."
+    "--sequences",
+    "lines",
+    type=FILE_TYPE,
+    required=True,
+    help="Sequences, as `sequences` writes them.",
 )
 @click.option(
     "--embeddings",
-    type=FILE,
+    type=FILE_TYPE,
     required=True,
     help="Matrix in .npy format; row i is the embedding of line i.",
 )
@@ -137,8 +141,8 @@ def sequences(**options: Any) -> None:
     help="Number of jittered copies in the full regime; the others have twice as many.",
 )
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the noise.")
-@DATA
-@BENCHMARK
+@DATA_OPTION
+@BENCHMARK_OPTION
 @click.option(
     "--rounded/--unrounded",
     "is_rounded",
@@ -148,16 +152,16 @@ def sequences(**options: Any) -> None:
 )
 @click.option(
     "--further",
-    type=FILE,
+    type=FILE_TYPE,
     help="Further sequences, as `variants` writes them; only with a single task.",
 )
 @click.option(
-    "--further-embeddings", type=FILE, help="Embeddings of these sequences, in the same order."
+    "--further-embeddings", type=FILE_TYPE, help="Embeddings of these sequences, in the same order."
 )
-@OTHER_DRAWS
+@OTHER_DRAWS_OPTION
 @jobs_option
-@OUTPUT
-@QUIET
+@OUTPUT_OPTION
+@QUIET_OPTION
 def rescore(**options: Any) -> None:
     """Score embeddings and jittered copies of them, with which an audit compares the claims."""
     from reference_harness.formats.files import write_json
@@ -166,7 +170,7 @@ def rescore(**options: Any) -> None:
     from .batch import Workers
     from .formats.processes import processors
     from .rescore import RescoreRequest
-    from .rescore import rescore as run
+    from .rescore import rescore as rescore_embeddings
 
     bench, source = benchmark_and_source(options)
     request = RescoreRequest(
@@ -187,7 +191,7 @@ def rescore(**options: Any) -> None:
     workers = click.get_current_context().obj
     lend_workers = workers.lend if isinstance(workers, Workers) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
-        rescored = run(request, listener, lend_workers)
+        rescored = rescore_embeddings(request, listener, lend_workers)
     write_json(options["output"], rescored.model_dump())
     if not options["quiet"]:
         task_count = plural(len(rescored.tasks), "task")
@@ -195,6 +199,10 @@ def rescore(**options: Any) -> None:
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
+    """Return the files of further sequences, if the options name any.
+
+    Raise OptionError if only one of the two files is named, or several tasks are.
+    """
     from .errors import OptionError  # NumPy: see cli.py
     from .further import FurtherFiles
 
@@ -220,10 +228,10 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
 @click.option(
     "--support", is_flag=True, help="Also vary each sequence on which a few-shot probe is fitted."
 )
-@DATA
-@BENCHMARK
-@OUTPUT
-@QUIET
+@DATA_OPTION
+@BENCHMARK_OPTION
+@OUTPUT_OPTION
+@QUIET_OPTION
 def variants(**options: Any) -> None:
     """Write label-preserving variants of a task's sequences.
 
@@ -231,26 +239,26 @@ def variants(**options: Any) -> None:
     """
     from .decisions import few_shot_draws, support_of
     from .further import write_variants  # NumPy: see cli.py
-    from .rescore import load
+    from .rescore import load_task
     from .variants import support_variants, variants_of
 
     bench, source = benchmark_and_source(options)
-    data = load(bench, source, options["task"])
+    data = load_task(bench, source, options["task"])
     seed, reverse, protocol = options["seed"], options["reverse"], bench.protocol
-    rows = variants_of(data, seed, options["rows"], reverse=reverse)
+    variant_sequences = variants_of(data, seed, options["rows"], reverse=reverse)
     if options["support"]:
         draws = few_shot_draws(data.train.labels, protocol.few_shot_k, protocol.seeds, seed)
-        rows += support_variants(data, seed, support_of(draws), reverse=reverse)
-    write_variants(options["output"], rows)
+        variant_sequences += support_variants(data, seed, support_of(draws), reverse=reverse)
+    write_variants(options["output"], variant_sequences)
     if not options["quiet"]:
-        echo(f"wrote {options['output']}: {plural(len(rows), 'variant')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(variant_sequences), 'variant')}", err=True)
 
 
 @click.command()
 @click.option("--seed", type=click.IntRange(min=0), required=True, help="Seed of the sequences.")
 @click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all.")
-@OUTPUT
-@QUIET
+@OUTPUT_OPTION
+@QUIET_OPTION
 def fresh(**options: Any) -> None:
     """Write fresh labelled sequences of GENEB-mini, generated with another seed.
 
@@ -314,7 +322,7 @@ def task_ids_of(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def chosen_names(listed: str, known_names: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return the known names that a text lists, in their own order; all if it lists none.
+    """Return the known names in a comma-separated text, in the known order; all if it has none.
 
     Raise OptionError, which names the option, for an unknown name.
     """

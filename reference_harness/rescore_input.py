@@ -12,10 +12,10 @@ from .errors import DataError, EmbeddingError
 from .rescore_job import TaskPart
 from .tasks import TaskData, sequence_digests
 
-LETTERS_MAX = 60  # letters of a sequence shown in an error
+LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
 
-class EmbeddingFile(NamedTuple):
+class EmbeddingFiles(NamedTuple):
     """A file of sequences, one per line, a file of their embeddings, and the sequences' indices."""
 
     sequences: Path
@@ -24,7 +24,7 @@ class EmbeddingFile(NamedTuple):
     """Index of the embedding of a sequence, by the sequence's digest."""
 
 
-def read_embedding_file(sequences: Path, embeddings: Path, embedding_count: int) -> EmbeddingFile:
+def read_embedding_files(sequences: Path, embeddings: Path, embedding_count: int) -> EmbeddingFiles:
     """Return both files, with the index of each sequence.
 
     Raise EmbeddingError if the numbers of sequences and of embeddings differ.
@@ -36,7 +36,7 @@ def read_embedding_file(sequences: Path, embeddings: Path, embedding_count: int)
             f"each line of {sequences}"
         )
         raise EmbeddingError(msg)
-    return EmbeddingFile(
+    return EmbeddingFiles(
         sequences, embeddings, {digest: i for i, digest in enumerate(sequence_digests(lines))}
     )
 
@@ -44,27 +44,30 @@ def read_embedding_file(sequences: Path, embeddings: Path, embedding_count: int)
 def task_part_of(
     data: TaskData,
     benchmark: Benchmark,
-    embedding_file: EmbeddingFile,
+    embedding_files: EmbeddingFiles,
     *,
     is_rounded: bool = True,
 ) -> TaskPart:
-    """Return the embeddings of a task. Raise DataError, which quotes the first missing sequence."""
+    """Return which embeddings in the files are those of a task, with its labels.
+
+    Raise DataError, which quotes the first missing sequence.
+    """
     protocol = benchmark.protocol
     sequences = [*data.train.sequences, *data.test.sequences]
     digests = sequence_digests(sequences)
     if lacking_sequences := [
         s
         for s, digest in zip(sequences, digests, strict=True)
-        if digest not in embedding_file.row_of
+        if digest not in embedding_files.row_of
     ]:
         msg = (
             f"task {data.id}: {len(lacking_sequences)} of its sequences are not in "
-            f"{embedding_file.sequences}, "
-            f"the first being {lacking_sequences[0][:LETTERS_MAX]!r}: write them with "
+            f"{embedding_files.sequences}, "
+            f"the first being {lacking_sequences[0][:LETTERS_SHOWN]!r}: write this file with "
             "`geneb-harness sequences`, from the same task data"
         )
         raise DataError([msg])
-    row_indices = np.array([embedding_file.row_of[digest] for digest in digests], dtype=np.int64)
+    row_indices = np.array([embedding_files.row_of[digest] for digest in digests], dtype=np.int64)
     train_count = len(data.train.sequences)
     few_shot_rows = [
         probe.few_shot_indices(data.train.labels, k, seed)
@@ -84,7 +87,7 @@ def task_part_of(
     position_of[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
-        embeddings=embedding_file.embeddings,
+        embeddings=embedding_files.embeddings,
         rows=rows,
         few_shot_count=len(few_shot_indices),
         train=position_of[row_indices[:train_count]],

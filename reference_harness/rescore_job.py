@@ -17,14 +17,15 @@ from .formats.rescored import Decisions, JitteredCopy
 from .formats.scorer import ScorerRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles, read_further_embeddings
-from .job import ScoredRegime, each_seed, fit_indices_of, metric_columns, regime, score
+from .job import ScoredRegime, each_seed, fit_indices_of, metric_columns, score, score_regime
 from .memory import is_out_of_memory
-from .receipt.rounding import rounded_at, scale_for, widened
+from .receipt.rounding import rounded_at, scale_log2_of, widened
 from .scorer import SCORER
 from .tasks import Labels
 
 Positions = npt.NDArray[np.int64]
 FitRows = npt.NDArray[np.int64] | None
+"""Indices of the training sequences of a fit; None for all."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class TaskPart:
     """(n,) indices into `rows`, one per training sequence."""
     train_labels: Labels
     test: Positions
+    """(m,) indices into `rows`, one per test sequence."""
     test_labels: Labels
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -60,11 +62,11 @@ class TaskPart:
         return np.ascontiguousarray(complete_matrix[rows])
 
     def scale(self, embeddings: noise.Embeddings) -> int | None:
-        """Return the scale of a task from all its embeddings; None if they are not rounded.
+        """Return the exponent of a task's scale, from all its embeddings; None if not rounded.
 
         Raise ProbeError for values that cannot be rounded.
         """
-        return scale_for([embeddings]) if self.is_rounded else None
+        return scale_log2_of([embeddings]) if self.is_rounded else None
 
     def problem(self, embeddings: noise.Embeddings, scale: int | None) -> probe.Problem:
         """Return the probe's problem from all embeddings and the result of `scale`."""
@@ -91,7 +93,7 @@ class TaskPart:
 
 
 def features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
-    """Return (n, d) embeddings as scored: rounded to float16 at a scale, unless that is None."""
+    """Return (n, d) embeddings as scored: rounded to float16 with the scale 2^scale, if any."""
     return embeddings if scale is None else widened(rounded_at([embeddings], scale), scale)
 
 
@@ -105,7 +107,7 @@ class BaseResult(NamedTuple):
     libraries: list[Library]
     scorer: ScorerRef
     scale: int | None
-    """Scale of the rounded embeddings; None if they were not rounded."""
+    """Exponent of the scale of the rounded embeddings; None if they were not rounded."""
     decisions: Decisions | None
 
 
@@ -134,9 +136,9 @@ class BaseJob:
             scale = part.scale(embeddings)
             problem = part.problem(embeddings, scale)
             del embeddings
-            scored_regimes = {name: regime(problem, name, part) for name in self.regimes}
+            scored_regimes = {name: score_regime(problem, name, part) for name in self.regimes}
             halt_predictions = {
-                name: halts.predictions_at_halts(
+                name: halts.predictions_at_stops(
                     problem, fit_indices_of(problem, name, part), scored.fits
                 )
                 for name, scored in scored_regimes.items()
@@ -200,7 +202,7 @@ class CopyJob:
     first_copy: int
     last_copy: int
     scale: int | None
-    """Scale at which the embeddings are rounded, that of the base; None if they are not."""
+    """Exponent of the scale of the base, at which copies are rounded; None if they are not."""
     base: list[Labels]
     """Predictions of the base, one array per seed."""
 
@@ -214,11 +216,12 @@ class CopyJob:
         copies = []
         with _as_probe_error(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
-                fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
-                copies.append(copy_of(problem, [fit.predictions for fit in fits], self.base))
+                fits = each_seed(probe.fit_all(problem, rows, self.part.device), self.part)
+                copies.append(jittered_copy(problem, [fit.predictions for fit in fits], self.base))
         return CopyResult(self.task_id, self.regime, self.is_stressed, self.first_copy, copies)
 
     def _copies(self) -> Iterator[tuple[probe.Problem, list[FitRows]]]:
+        """Yield the probe's problem of each jittered copy, and the indices of each fit."""
         part = self.part
         is_few_shot = self.regime in part.few_shot_k
         embeddings = part.matrix(is_few_shot=is_few_shot)
@@ -250,7 +253,9 @@ def _as_probe_error(part_name: str) -> Iterator[None]:
         raise error_class(msg) from error
 
 
-def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels]) -> JitteredCopy:
+def jittered_copy(
+    problem: probe.Problem, predictions: list[Labels], base: list[Labels]
+) -> JitteredCopy:
     """Return the scores of one copy and, per seed, how many of its (m,) predictions changed."""
     scores_by_seed, _, _ = score(problem, predictions)
     flips = [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ScorerError
-from .formats import scorer as defined
+from .formats import scorer as definitions
 from .formats.scorer import REASON_MAX, ScorerRef
 
 THREAD_VARIABLES = (
@@ -23,6 +23,7 @@ THREAD_VARIABLES = (
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+"""Environment variables that limit the threads of numerical libraries."""
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 FEATURES_OF_PROCESSOR = frozenset({"avx2", "fma"})
 """Processor features that the kernel needs."""
@@ -36,7 +37,7 @@ ADVICE = (
 class Scorer:
     """The scorer of record, as defined by this version of the harness."""
 
-    ref: ScorerRef = field(default_factory=defined.of_record)
+    ref: ScorerRef = field(default_factory=definitions.of_record)
     """The scorer as it is written into records."""
 
     @property
@@ -47,9 +48,11 @@ class Scorer:
     @property
     def description(self) -> str:
         """The definition and its digest, one line per member."""
-        members = {**defined.definition(), "digest": self.digest}
+        members = {**definitions.definition(), "digest": self.digest}
         width = max(map(len, members))
-        return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
+        return "\n".join(
+            f"{name:<{width}}  {_member_text(value)}" for name, value in members.items()
+        )
 
     def in_use(self) -> ScorerRef:
         """Return the scorer of this process: the scorer of record, or another with the reason."""
@@ -63,7 +66,7 @@ class Scorer:
         blas = {
             owner: info
             for info in libraries
-            if info["internal_api"] == "openblas" and (owner := _owner(info["filepath"]))
+            if info["internal_api"] == "openblas" and (owner := _package_of(info["filepath"]))
         }
         return scorer_ref(
             platform=f"{platform.system()} {platform.machine()}",
@@ -98,25 +101,27 @@ def scorer_ref(
     """
     versions = {name: str(info.get("version") or "unknown") for name, info in blas.items()}
     kernels = {name: str(info.get("architecture") or "unknown") for name, info in blas.items()}
-    differences = [f"{platform}, expected {defined.PLATFORM}"] * (platform != defined.PLATFORM)
+    differences = [f"{platform}, expected {definitions.PLATFORM}"] * (
+        platform != definitions.PLATFORM
+    )
     differences += [
         f"{name} {packages.get(name, 'not installed')}, expected {version}"
-        for name, version in defined.PACKAGES.items()
+        for name, version in definitions.PACKAGES.items()
         if packages.get(name) != version
     ]
-    for name, version in defined.OPENBLAS.items():
+    for name, version in definitions.OPENBLAS.items():
         if name not in blas:
             differences.append(f"no OpenBLAS in the wheel of {name}, expected {version}")
         elif versions[name] != version:
             differences.append(f"OpenBLAS {versions[name]} of {name}, expected {version}")
-        if name in blas and kernels[name] != defined.KERNEL:
+        if name in blas and kernels[name] != definitions.KERNEL:
             differences.append(
-                f"the kernel {kernels[name]} of OpenBLAS of {name}, expected {defined.KERNEL}"
+                f"the kernel {kernels[name]} of OpenBLAS of {name}, expected {definitions.KERNEL}"
             )
-    if threads != defined.THREADS:
-        differences.append(f"{threads} threads, expected {defined.THREADS}")
+    if threads != definitions.THREADS:
+        differences.append(f"{threads} threads, expected {definitions.THREADS}")
     if not differences:
-        return defined.of_record()
+        return definitions.of_record()
     reason = f"this is not the scorer of record: it has {'; '.join(differences)}: {ADVICE}"
     return ScorerRef(
         digest=None,
@@ -128,23 +133,24 @@ def scorer_ref(
     )
 
 
-def environment() -> dict[str, str]:
+def scoring_environment() -> dict[str, str]:
     """Return the environment variables of a process that scores, to be set before it starts.
 
     The kernel is set if the processor has its instructions.
     """
-    variables = dict.fromkeys(THREAD_VARIABLES, str(defined.THREADS))
+    variables = dict.fromkeys(THREAD_VARIABLES, str(definitions.THREADS))
     if _runs_kernel():
-        variables[KERNEL_VARIABLE] = defined.KERNEL
+        variables[KERNEL_VARIABLE] = definitions.KERNEL
     return variables
 
 
 def set_environment() -> None:
-    """Set the variables of `environment` in this process, before it imports NumPy."""
-    os.environ.update(environment())
+    """Set the variables of `scoring_environment` in this process, before it imports NumPy."""
+    os.environ.update(scoring_environment())
 
 
 def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor has the instructions of the kernel; False if that is unknown."""
     try:
         lines = processor.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -153,7 +159,7 @@ def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
     return set(flags.split()) >= FEATURES_OF_PROCESSOR
 
 
-def _owner(library: str) -> str:
+def _package_of(library: str) -> str:
     """Return the package whose wheel contains a library, by the folder of the library; "" if none.
 
     auditwheel puts the libraries of a wheel into the folder `<package>.libs`.
@@ -162,7 +168,7 @@ def _owner(library: str) -> str:
     return folder.removesuffix(".libs") if folder.endswith(".libs") else ""
 
 
-def _text(value: object) -> str:
+def _member_text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {member}" for name, member in value.items())
     return str(value)

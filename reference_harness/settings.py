@@ -43,21 +43,26 @@ class Settings:
     facts: ExtractorFacts
     model_id: str
     output: Path
+    """File for the run record."""
     cache: Path | str
     """A folder, or an address of fsspec."""
     tasks: tuple[str, ...] = ()
     """Ids of the tasks to run; empty for all of the source."""
     regimes: tuple[str, ...] = ()
+    """Regimes to score; empty for all of the benchmark."""
     limit: int | None = None
+    """Maximum number of sequences of a split that are used; None for all."""
     name_model: str = ""
     device: str = "cpu"
     options: dict[str, str] = field(default_factory=dict)
+    """Keyword arguments of the extractor's constructor, as text."""
     batching: Batching = BATCHING
     probe_device: probe.Device = probe.CPU
     workers: int = field(default_factory=processors)
     receipt: Path | None = None
     """Folder for the receipt; None for a run without one."""
     resume: bool = False
+    """Whether to continue a stopped run."""
     fail_fast: bool = False
     """Whether the first task that fails ends the run."""
 
@@ -137,7 +142,7 @@ def key_parts(settings: Settings) -> dict[str, Any]:
 
 
 def record_of(
-    chosen: Settings,
+    settings: Settings,
     *,
     tasks: dict[str, TaskRecord],
     libraries: list[LibraryRef],
@@ -152,14 +157,14 @@ def record_of(
 
     `token_budget` is the measured one, None if it was not measured.
     """
-    facts = chosen.facts
-    protocol = chosen.benchmark.protocol
-    pin = chosen.benchmark.dataset
+    facts = settings.facts
+    protocol = settings.benchmark.protocol
+    dataset = settings.benchmark.dataset
     return RunRecord(
-        model_id=chosen.model_id,
-        benchmark=BenchmarkRef(name=chosen.benchmark.name, sha256=chosen.benchmark.sha256),
+        model_id=settings.model_id,
+        benchmark=BenchmarkRef(name=settings.benchmark.name, sha256=settings.benchmark.sha256),
         dataset=DatasetRef(
-            repo_id=pin.repo_id, revision=pin.revision, verified=chosen.source.verified
+            repo_id=dataset.repo_id, revision=dataset.revision, verified=settings.source.verified
         ),
         harness=harness,
         extractor=ExtractorRef(
@@ -167,28 +172,28 @@ def record_of(
             class_name=facts.class_name,
             sha256=facts.sha256,
             siblings=facts.siblings,
-            options=chosen.options,
+            options=settings.options,
         ),
         model=ModelRef(**facts.description["model"]),
         embedding=EmbeddingRef(**facts.description["embedding"]),
         batching=BatchingRef(
-            mode=chosen.batching.mode,
-            token_budget=token_budget or chosen.batching.token_budget,
+            mode=settings.batching.mode,
+            token_budget=token_budget or settings.batching.token_budget,
             measured=token_budget is not None,
-            rows=chosen.batching.rows,
+            rows=settings.batching.rows,
             exact_rows=[ExactRows(**limit._asdict()) for limit in facts.exact_limits],
         ),
         probe=ProbeRef(
-            device=chosen.probe_device.name,
-            array_api=chosen.probe_device.torch,
-            least_numbers=chosen.probe_device.numbers_min if chosen.probe_device.torch else None,
+            device=settings.probe_device.name,
+            array_api=settings.probe_device.torch,
+            least_numbers=settings.probe_device.size_min if settings.probe_device.torch else None,
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
-            workers=chosen.workers,
+            workers=settings.workers,
             libraries=libraries,
         ),
         scorer=scorer,
-        hardware=Hardware(device=chosen.device, name=facts.hardware),
+        hardware=Hardware(device=settings.device, name=facts.hardware),
         tf32=facts.tf32,
         numerics=NumericsRef(**facts.numerics) if facts.numerics else None,
         packages=facts.packages,
@@ -196,10 +201,10 @@ def record_of(
         started_at=started_at,
         finished_at=environment.now(),
         resumed=resumed,
-        limit=chosen.limit,
+        limit=settings.limit,
         properties=facts.properties | properties_of_tasks(tasks),
-        regimes=list(chosen.regimes_to_run),
-        missing=missing_tasks(chosen),
+        regimes=list(settings.regimes_to_run),
+        missing=missing_tasks(settings),
         tasks=tasks,
         predictions=predictions,
     )

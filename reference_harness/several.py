@@ -19,8 +19,8 @@ from .extractors.base import ExtractorError
 from .formats.packages import Lock
 from .packages import lock_of, start_with_packages
 
-TOML_MAX = 1_000_000
-"""Most bytes of a list; 1,000 models have 200 kB."""
+LIST_BYTES_MAX = 1_000_000
+"""Maximum number of bytes of a list; 1,000 models have 200 kB."""
 RUNS_AT_ONCE = 2
 """Number of models that share a cluster: the next begins while the last tasks of one are
 running."""
@@ -37,7 +37,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     Raise OptionError for an invalid list.
     """
     try:
-        document = tomllib.loads(read_text(path, TOML_MAX).decode())
+        document = tomllib.loads(read_text(path, LIST_BYTES_MAX).decode())
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValueError as error:
@@ -77,14 +77,14 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
                 f"{label}: {key!r} is not an option of a run: see `geneb-harness run -h`"
             )
         try:
-            words = value if option.is_flag else _texts(value) if option.multiple else str(value)
+            words = value if option.is_flag else _as_texts(value) if option.multiple else str(value)
             options[str(option.name)] = option.type_cast_value(context, words)
         except click.UsageError as error:
             raise OptionError(f"{label}: {key}: {error.message}") from error
     return options
 
 
-def _texts(value: Any) -> list[str]:  # of a TOML file
+def _as_texts(value: Any) -> list[str]:  # of a TOML file
     return [str(item) for item in (value if isinstance(value, list) else [value])]
 
 
@@ -106,7 +106,7 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
         if len(runs) == 1:
             run_command(runs[0], context)
             return
-        run_errors = _failures(runs, context)
+        run_errors = _run_each(runs, context)
     message_by_output = {
         str(run["output"]): str(e) for run, e in zip(runs, run_errors, strict=True) if e
     }
@@ -128,12 +128,12 @@ def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
     return locks
 
 
-def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
+def _run_each(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
     """Execute each run, and return the error of each, or None."""
     if context.cluster is None:
-        return [_failure(run, context) for run in runs]
+        return [_run_for_error(run, context) for run in runs]
     with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
-        futures = [pool.submit(_failure, run, context) for run in runs]
+        futures = [pool.submit(_run_for_error, run, context) for run in runs]
         try:
             return [future.result() for future in futures]
         except BaseException:
@@ -142,7 +142,8 @@ def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[Harne
             raise
 
 
-def _failure(options: dict[str, Any], context: RunContext) -> HarnessError | None:
+def _run_for_error(options: dict[str, Any], context: RunContext) -> HarnessError | None:
+    """Execute a run, and return its error; None if it succeeds."""
     label = options["model_id"] or options["output"].stem
     try:
         run_command(options, context._replace(label=label))

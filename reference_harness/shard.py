@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .tasks import DIGEST_BYTES
 
 FORMAT = 2
+"""Version of the format of shards."""
 SUFFIX = ".shard"
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard, which is kept to help find the cause."""
@@ -29,14 +30,17 @@ class ShardHeader(NamedTuple):
     """The header of a shard."""
 
     rows: int
+    """Number of embeddings."""
     dim: int
+    """Width of the embeddings."""
     dtype: str
     digests_crc: int
     """CRC-32 of the digests."""
     crc: int
     """CRC-32 of the matrix."""
     token_budget: int
-    """Most padded tokens of a batch when the embeddings were computed; 0 for no limit."""
+    """Maximum number of padded tokens of a batch when the embeddings were computed; 0 for no
+    limit."""
     start: int
     """Number of bytes before the digests."""
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from .errors import StateError
 
 _PACKAGE = Path(__file__).resolve().parent
-PLACES = (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas")
+SCHEMA_FOLDERS = (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas")
 
 
 def schema(name: str) -> Path:
     """Return the path of a file of `schemas/`. Raise StateError if the installation lacks it."""
-    for folder in PLACES:
+    for folder in SCHEMA_FOLDERS:
         if (folder / name).is_file():
             return folder / name
     msg = f"the installation lacks schemas/{name}: install geneb-ci again"

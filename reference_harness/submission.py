@@ -14,7 +14,7 @@ from .formats.submission_terms import FormatVersion
 from .receipt.summary import receipt_of
 
 UNDECLARED = "undeclared"
-MUST_DECLARE = ("max_length", "truncation", "dtype")
+REQUIRED_FIELDS = ("max_length", "truncation", "dtype")
 """Fields that must be declared in formats from 1.1 on."""
 
 
@@ -34,7 +34,7 @@ def meta_of(members: dict[str, Any]) -> Meta:
 def undeclared_fields(description: dict[str, Any]) -> list[str]:
     """Return the fields that an extractor must declare for a submission of format 1.1."""
     embedding = description["embedding"]
-    missing_fields = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
+    missing_fields = [key for key in REQUIRED_FIELDS if embedding[key] == UNDECLARED]
     return missing_fields + (["source"] if description["model"]["kind"] == UNDECLARED else [])
 
 
@@ -116,6 +116,7 @@ def _measured(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
 
 
 def _run(record: RunRecord) -> dict[str, Any]:
+    """Return the member `run`. Raise OptionError if tasks differ in the width of embeddings."""
     dims = sorted({task.dim for task in record.tasks.values()})
     if len(dims) != 1:
         msg = f"the embeddings of the run have {len(dims)} widths: {dims}, expected one"
@@ -163,6 +164,7 @@ def _evidence(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
 
 
 def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str, Any]:
+    """Return the evidence of one task in one regime."""
     cell: dict[str, Any] = {
         "n_test": sum(task.test.values()),
         "per_seed": regime.per_seed.model_dump(),

@@ -29,19 +29,20 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
         raise DataError(
             [f"{folder}: task {name} is missing, expected every task" for name in missing_ids]
         )
-    lines = []
+    table_rows = []
     for task in benchmark.tasks:
         data = source.load(task)
         splits = dict(zip(SPLITS, (data.train, data.test), strict=True))
         for name, split in splits.items():
             write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, is_flat=False))
         write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, is_flat=True))
-        lines.append(_table_row(task, data))
-    write_bytes(out / CARD, _card(benchmark, lines).encode())
+        table_rows.append(_table_row(task, data))
+    write_bytes(out / CARD, _card(benchmark, table_rows).encode())
     return [task.id for task in benchmark.tasks]
 
 
 def _csv(splits: dict[str, Split], *, is_flat: bool) -> bytes:
+    """Return the bytes of a CSV file of some splits, with a column for the split if `is_flat`."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["text", "label", *(["split"] if is_flat else [])])
@@ -59,7 +60,7 @@ def _table_row(task: Task, task_data: TaskData) -> str:
     )
 
 
-def _card(benchmark: Benchmark, lines: list[str]) -> str:
+def _card(benchmark: Benchmark, table_rows: list[str]) -> str:
     configs = "\n".join(
         f"- config_name: {task.id}\n  data_files:\n"
         + "\n".join(
@@ -67,7 +68,7 @@ def _card(benchmark: Benchmark, lines: list[str]) -> str:
         )
         for task in benchmark.tasks
     )
-    table = "\n".join(lines)
+    table = "\n".join(table_rows)
     return f"""---
 pretty_name: {benchmark.name} task data
 task_categories:
@@ -80,7 +81,7 @@ configs:
 
 # {benchmark.name} task data
 
-{len(lines)} classification tasks on sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
+{len(table_rows)} classification tasks on sequences. `{REMOTE}/<task_id>/train.csv` and `test.csv`
 have the columns text and label;
 `{FLAT}/<task_id>.csv` has the same sequences and a third column, split.
 Scores are comparable only at the same revision: pin it by its commit.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import click
 
-UNLIMITED = 10_000
+UNLIMITED_COLUMNS = 10_000
 """Columns without a terminal: in a pipe, lines are not wrapped."""
 INDENT = "    "
 """Indent of the continuation of a line."""
 SHOWN_MAX = 3
-"""Most names that a message lists; the number of others is added."""
+"""Maximum number of names that a message lists; the number of others is added."""
 
 
 def first_and_more(names: Sequence[str]) -> str:
@@ -24,7 +24,7 @@ def first_and_more(names: Sequence[str]) -> str:
 
 def wrapped(text: str) -> str:
     """Return text whose lines are wrapped between words if the terminal is narrower."""
-    columns = shutil.get_terminal_size((UNLIMITED, 24)).columns
+    columns = shutil.get_terminal_size((UNLIMITED_COLUMNS, 24)).columns
     lines = [
         line
         if len(line) <= columns

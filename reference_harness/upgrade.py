@@ -22,10 +22,12 @@ from .formats.run_record import RunRecord
 from .text import first_and_more
 
 LATEST = VERSIONS[-1]
+"""The latest format of submissions."""
 RECORD_BYTES_MAX = 1 << 28
-"""Most bytes of a record; one of GENEB has 3 MB, with a thousand classes it would have 300 MB."""
+"""Maximum number of bytes of a record; one of GENEB has 3 MB, with a thousand classes it would have
+300 MB."""
 DECIMALS_MIN = 3
-"""Fewest decimals of a rounded score that is accepted as the record's."""
+"""Minimum number of decimals of a rounded score that is accepted as the record's."""
 RETRY_FIX = "run again with `geneb-harness run --receipt DIR --submission FILE`"
 MISSING_FACTS = {
     "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
@@ -130,7 +132,7 @@ def upgraded_submission(
     """
     if document.get("model_id") != record.model_id:
         msg = f"the record is of {record.model_id!r}, but the submission is of "
-        msg += f"{document.get('model_id')!r}: pass the record of its run"
+        msg += f"{document.get('model_id')!r}: pass the record of the submission's run"
         raise OptionError(msg)
     try:
         metadata = dict(document["meta"])
@@ -138,18 +140,18 @@ def upgraded_submission(
         msg = "the submission has no metadata: run `geneb-ci check` first"
         raise OptionError(msg) from error
     upgraded = submission.build(record, bench, submission.meta_of(metadata), LATEST)
-    differences = _other_cells(document["results"], upgraded["results"])
+    differences = _score_differences(document["results"], upgraded["results"])
     if document["schema_version"] == "1.1":
-        differences = differences or _other_evidence(document, upgraded)
+        differences = differences or _evidence_differences(document, upgraded)
         upgraded["gaps"] = document.get("gaps", {})
     if differences:
         msg = f"the record is not that of this submission: {first_and_more(differences)}; pass the "
-        msg += f"record of its run, or {RETRY_FIX}"
+        msg += f"record of the submission's run, or {RETRY_FIX}"
         raise OptionError(msg)
     return upgraded
 
 
-def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
+def _score_differences(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
     """Return a text for each cell whose scores differ from the record's or that one side lacks."""
     cells = {
         (regime, task)
@@ -181,7 +183,7 @@ def _is_equal_or_rounded(claimed: Any, number: float) -> bool:
     return claimed == number or (decimals >= DECIMALS_MIN and round(number, decimals) == claimed)
 
 
-def _other_evidence(document: dict[str, Any], upgraded: dict[str, Any]) -> list[str]:
+def _evidence_differences(document: dict[str, Any], upgraded: dict[str, Any]) -> list[str]:
     """Return a text for each way in which a file of format 1.1 contradicts the record.
 
     Its run and its predictions are compared.

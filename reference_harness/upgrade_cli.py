@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from .rescore_cli import BENCHMARK, FILE, OUTPUT, QUIET
+from .rescore_cli import BENCHMARK_OPTION, FILE_TYPE, OUTPUT_OPTION, QUIET_OPTION
 from .text import echo
 
 
 @click.command()
-@click.argument("file", type=FILE)
-@click.option("--record", type=FILE, help="Run record of the submission, from `run --output`.")
-@BENCHMARK
-@OUTPUT
-@QUIET
+@click.argument("file", type=FILE_TYPE)
+@click.option("--record", type=FILE_TYPE, help="Run record of the submission, from `run --output`.")
+@BENCHMARK_OPTION
+@OUTPUT_OPTION
+@QUIET_OPTION
 def upgrade(**options: Any) -> None:
     """Upgrade FILE from format 1.0 or 1.1 to 1.2.
 

@@ -15,10 +15,10 @@ import numpy as np
 from .audit_data import reverse_complement
 from .tasks import TaskData
 
-SUBSTITUTIONS = 3
-"""Most letters that a substituted variant changes. Measured: one change rarely affects a key made
-of a quarter of the sequence; changing one letter in ten lowers MCC of honest word counts by up to
-0.075."""
+SUBSTITUTIONS_MAX = 3
+"""Maximum number of letters that a substituted variant changes. Measured: one change rarely affects
+a key made of a quarter of the sequence; changing one letter in ten lowers MCC of honest word counts
+by up to 0.075."""
 SUBSTITUTED_SHARE = 0.03
 """Largest share of substituted letters: in 60 letters, three changes would break a motif of nine
 letters in two cases of five, and an honest model that reads it would be flagged."""
@@ -124,7 +124,7 @@ def substituted(sequence: str, uniform: Uniform) -> str:
     """Return the sequence with letters substituted at distinct random positions."""
     letters = list(sequence)
     letter_indices = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
-    substitution_count = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
+    substitution_count = max(1, min(SUBSTITUTIONS_MAX, round(SUBSTITUTED_SHARE * len(letters))))
     for index in (
         letter_indices[i] for i in _sample(len(letter_indices), substitution_count, uniform)
     ):

@@ -28,13 +28,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from .embed import budget_now, embed_sequences
+from .embed import current_budget, embed_sequences
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
 from .exact import with_limits
 from .keywords import is_compiled, keywords
 from .loading import load
-from .memory import MemoryLimit, room_of
+from .memory import MemoryLimit, memory_of
 from .worker_options import WorkerOptions, read_options
 
 MAGIC = b"GENEBEMB"
@@ -42,15 +42,15 @@ VERSION = 1
 HEADER = struct.Struct("<8sHHIQQ")
 PIECE_BYTES = 1 << 20  # bytes per write
 
-FAILED = 3
+FAILED_CODE = 3
 """Exit code of an expected error, whose reason was printed."""
-BROKEN = 4
+BROKEN_CODE = 4
 """Exit code of an unexpected error."""
 
-BUDGET = "token budget: "
+BUDGET_PREFIX = "token budget: "
 """Beginning of the line with the final limit of padded tokens per batch."""
 
-LETTERS = "letters embedded: "
+LETTERS_PREFIX = "letters embedded: "
 """Beginning of a line with the number of letters embedded so far."""
 LETTERS_SECONDS = 10.0
 """Seconds between two such lines: a day of them is 300 kB of the text that may be printed."""
@@ -77,9 +77,9 @@ def main(arguments: list[str]) -> NoReturn:
         note_attempts()
         embeddings = embed(options, sequences)
     except HarnessError as error:
-        exit_with(str(error), FAILED)
+        exit_with(str(error), FAILED_CODE)
     except BaseException:  # noqa: BLE001 - foreign code may raise anything
-        exit_with(traceback.format_exc(), BROKEN)
+        exit_with(traceback.format_exc(), BROKEN_CODE)
     with contextlib.suppress(BrokenPipeError):  # the reader refused the header and closed the pipe
         write(result_stream, embeddings)
     sys.stderr.flush()
@@ -136,9 +136,11 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
         set_exact()
     plan = with_limits(loaded, options.plan, options.device)
     bytes_allowed = None if options.memory_mib is None else options.memory_mib << 20
-    memory_limit = MemoryLimit(room_of(options.device, bytes_allowed) if options.measure else None)
+    memory_limit = MemoryLimit(
+        memory_of(options.device, bytes_allowed) if options.measure else None
+    )
     embeddings = embed_sequences(loaded, plan, sequences, memory_limit, _letters_printer())
-    os.write(2, f"{BUDGET}{budget_now(loaded, plan, memory_limit)}\n".encode())
+    os.write(2, f"{BUDGET_PREFIX}{current_budget(loaded, plan, memory_limit)}\n".encode())
     little_endian_dtype = embeddings.dtype.newbyteorder("<")
     return np.ascontiguousarray(embeddings, dtype=little_endian_dtype)
 
@@ -152,7 +154,7 @@ def _letters_printer() -> Callable[[int], None]:
         total += letters
         if time.monotonic() - printed_at >= LETTERS_SECONDS:
             printed_at = time.monotonic()
-            os.write(2, f"{LETTERS}{total}\n".encode())
+            os.write(2, f"{LETTERS_PREFIX}{total}\n".encode())
 
     return add
 

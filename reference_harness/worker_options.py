@@ -35,6 +35,7 @@ class WorkerOptions(StrictModel):
     memory_mib: Annotated[int, Field(ge=1)] | None = None
     """Memory, in MiB, above which the sandbox kills this process; None for no limit."""
     rows: Annotated[int, Field(ge=1)] = FILE_BATCH
+    """Sequences per batch in mode "file"."""
     tf32: bool = True
     """Whether TF32 is allowed, as in `EmbedderSpec.tf32`."""
     processes: Annotated[int, Field(ge=1)]

@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import IO, Any, Literal
 
 from reference_harness.extractors import BUILTINS
-from reference_harness.scorer import environment
+from reference_harness.scorer import scoring_environment
 from tests.harness_forks import HarnessForks
 from tests.paths import ROOT
 
@@ -53,7 +53,7 @@ LAST = ROOT / "tests/preloaded.py"
 """What a server loads last; an installation has a copy."""
 MODEL_FAMILIES = ("transformers.models.bert.modeling_bert",)
 """What transformers loads for the models of the tests, after the extractor."""
-OF_THE_SERVER = environment()
+OF_THE_SERVER = scoring_environment()
 """Its libraries have one thread, for a fork has none of its parent's, and the kernel of the scorer:
 a worker of the harness is a fork, too."""
 Loaded = tuple[Path, tuple[tuple[str, str], ...] | None]
@@ -274,9 +274,9 @@ def installation() -> Path:
     return site
 
 
-def _home(environment: Mapping[str, str]) -> Path:
+def _home(scoring_environment: Mapping[str, str]) -> Path:
     """Return the folder whose product the server of a command has loaded."""
-    first = environment.get("PYTHONPATH", "").split(os.pathsep)[0]
+    first = scoring_environment.get("PYTHONPATH", "").split(os.pathsep)[0]
     named = bool(installation.cache_info().currsize) and first == str(installation())
     return installation() if named else ROOT
 

@@ -24,7 +24,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import path_exists
 from reference_harness.formats.measured import share_read
 from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
-from reference_harness.formats.submission_terms import UNREAD_MAX
+from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural
 
 DEFECTS_FILE = "defects.json"
@@ -194,7 +194,9 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
     }
     if not shares:
         return None
-    incomplete = sorted((share, task) for task, share in shares.items() if share < 1 - UNREAD_MAX)
+    incomplete = sorted(
+        (share, task) for task, share in shares.items() if share < 1 - UNREAD_SHARE_MAX
+    )
     if not incomplete:
         least_share = min(shares.values())
         share_text = "all" if least_share == 1 else f"at least {percent(least_share)} of the"

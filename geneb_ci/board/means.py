@@ -46,7 +46,7 @@ def weighted_sums(numbers: Sequence[float], benchmark: Benchmark, power: int = 1
     """
     by_category = [
         math.fsum(map(numbers.__getitem__, indices)) / len(indices) ** power
-        for indices in benchmark.category_places
+        for indices in benchmark.category_indices
     ]
     macro = math.fsum(by_category) / len(by_category) ** power
     return [macro, math.fsum(numbers) / len(numbers) ** power, *by_category]

@@ -17,7 +17,7 @@ from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
 from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
 from reference_harness.formats.layered_help import WHOLE_HELP, help_all
-from reference_harness.formats.text import NEXT, command_lines
+from reference_harness.formats.text import NEXT_PREFIX, command_lines
 
 
 class LazyGroup(click.Group):
@@ -305,7 +305,7 @@ def echo(text: str, *, err: bool = False) -> None:
             line
             if len(line) <= columns
             else "\n".join(command_lines(line, columns))
-            if line.startswith(NEXT)
+            if line.startswith(NEXT_PREFIX)
             else textwrap.fill(
                 line,
                 columns,

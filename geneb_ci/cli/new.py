@@ -41,7 +41,7 @@ from geneb_ci.models.scaffold import (
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
-from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
+from reference_harness.formats.text import NEXT_PREFIX, command_lines, next_line, quoted
 
 FILES_MAX = 200
 """Maximum number of files beside the weights: a repository with more has several models."""
@@ -447,6 +447,6 @@ def _report(
     ]
     columns = row_width("-")
     return "".join(
-        f"{line}\n" if line.startswith((" ", NEXT)) else wrapped_text(line, columns)
+        f"{line}\n" if line.startswith((" ", NEXT_PREFIX)) else wrapped_text(line, columns)
         for line in lines
     )

@@ -17,7 +17,12 @@ from typing import BinaryIO, NamedTuple
 from geneb_ci.common.errors import Exit, GenebError
 from reference_harness.formats.merkle import leaf_hash, root_of
 from reference_harness.formats.submission import ReceiptTask
-from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, TOP_LOG2
+from reference_harness.formats.submission_terms import (
+    FLOAT16_BYTES,
+    FLOAT16_MAX,
+    TOP_LOG2,
+    UNSCALED_MIN,
+)
 from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
@@ -136,7 +141,7 @@ def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests
     It is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first wrong
     embedding, and OSError.
     """
-    rows, row_bytes = expected.train + expected.test, ITEM * dim
+    rows, row_bytes = expected.train + expected.test, FLOAT16_BYTES * dim
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != rows * row_bytes:
@@ -214,15 +219,19 @@ def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
     Otherwise equal sequences of two tasks could have different embeddings.
     """
     largest_feature = math.ldexp(largest, scale_log2)
-    is_in_range = not largest or SMALL <= largest_feature <= LARGEST
+    is_in_range = not largest or UNSCALED_MIN <= largest_feature <= FLOAT16_MAX
     if scale_log2 == 0 and is_in_range:
         return
     is_scaled_to_top = TOP <= largest <= 2 * TOP  # rounding may have made it the upper end
-    if scale_log2 and is_scaled_to_top and (largest_feature <= SMALL or largest_feature >= LARGEST):
+    if (
+        scale_log2
+        and is_scaled_to_top
+        and (largest_feature <= UNSCALED_MIN or largest_feature >= FLOAT16_MAX)
+    ):
         return
     raise EmbeddingsRefused(
         VALUES,
         f"{file} has the scale 2^{scale_log2} for values up to {largest:g}; expected 2^0 for "
-        f"features from {SMALL:g} to {LARGEST:g}, else a scale that makes the largest value "
-        f"{TOP:g} to {2 * TOP:g}",
+        f"features from {UNSCALED_MIN:g} to {FLOAT16_MAX:g}, else a scale that makes the largest "
+        f"value {TOP:g} to {2 * TOP:g}",
     )

@@ -24,7 +24,7 @@ from reference_harness.formats.submission import (
     ReceiptLocation,
     ReceiptTask,
 )
-from reference_harness.formats.submission_terms import SUFFIX, receipt_file
+from reference_harness.formats.submission_terms import EMBEDDINGS_SUFFIX, receipt_file
 from reference_harness.formats.text import Say, quoted, silent
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ServerFolder(NamedTuple):
 
     def address(self, task: str) -> str:
         """Return the address of a task's file."""
-        return f"{self.base}{task}{SUFFIX}"
+        return f"{self.base}{task}{EMBEDDINGS_SUFFIX}"
 
     def download(self, address: str, path: Path, sha256: str, size: int) -> None:
         """Download a file of this folder to `path`; raise what `common.download` raises."""
@@ -77,8 +77,8 @@ def hub_folder(repo: str, revision: str) -> ServerFolder:
     """Return the folder of a data set on the Hub, or on the server in HF_ENDPOINT."""
     from huggingface_hub import hf_hub_url  # a second to import
 
-    address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
-    base = address.removesuffix(f"x{SUFFIX}")
+    address = hf_hub_url(repo, f"x{EMBEDDINGS_SUFFIX}", repo_type="dataset", revision=revision)
+    base = address.removesuffix(f"x{EMBEDDINGS_SUFFIX}")
     return ServerFolder(
         f"datasets/{repo} at {revision}", base, is_user_named="HF_ENDPOINT" in os.environ
     )

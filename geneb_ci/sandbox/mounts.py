@@ -25,7 +25,7 @@ from typing import Any
 
 from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.sandbox.limits import MIB, Limits
-from reference_harness.formats.processes import WAITING
+from reference_harness.formats.processes import PASSIVE_WAITING
 
 INSIDE = "/mnt"
 PYTHON = f"{INSIDE}/python"
@@ -83,7 +83,7 @@ def view(
         "PYTHONDONTWRITEBYTECODE": "1",
         "TMPDIR": "/tmp",  # noqa: S108
         "USER": "nobody",
-        **WAITING,
+        **PASSIVE_WAITING,
     }
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if base.is_relative_to("/usr"):

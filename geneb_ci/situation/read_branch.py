@@ -49,7 +49,7 @@ from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.submission import SubmissionV12
-from reference_harness.formats.submission_terms import SUFFIX
+from reference_harness.formats.submission_terms import EMBEDDINGS_SUFFIX
 from reference_harness.formats.text import quoted
 
 CARD_RULES = frozenset(FILE_RULES["card"])
@@ -334,7 +334,7 @@ class _Reader:
         if not isinstance(submission, SubmissionV12) or submission.receipt is None:
             return None
         receipt = submission.receipt
-        matrix_names = {f"{task}{SUFFIX}" for task in receipt.tasks}
+        matrix_names = {f"{task}{EMBEDDINGS_SUFFIX}" for task in receipt.tasks}
         folder = next(
             (
                 str(PurePosixPath(path).parent)

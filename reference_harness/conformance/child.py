@@ -16,7 +16,7 @@ from reference_harness.progress import SilentListener
 
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
-from .scale import scale_of
+from .scale import full_check_of
 from .subject import Subject
 
 
@@ -63,8 +63,8 @@ def main(request_path: str, results_path: str) -> None:
 def _say_cost(subject: Subject) -> None:
     """Write once what the full check embeds; a failed load is reported by the property itself."""
     with contextlib.suppress(Exception):
-        if "scale" not in subject.shared:
-            subject.listener.say(scale_of(subject).cost())
+        if "full check" not in subject.shared:
+            subject.listener.say(full_check_of(subject).cost())
 
 
 def property_result(slug: str, subject: Subject) -> PropertyResult:
@@ -82,8 +82,8 @@ def property_result(slug: str, subject: Subject) -> PropertyResult:
             property=slug,
             outcome=Outcome.NOT_VERIFIED,
             sentence=error.sentence,
-            measured=error.measured,
-            tolerance=None if error.measured is None else subject.tolerance,
+            measured=error.distance,
+            tolerance=None if error.distance is None else subject.tolerance,
         )
     except BrokenError as error:
         return PropertyResult(
@@ -91,8 +91,8 @@ def property_result(slug: str, subject: Subject) -> PropertyResult:
             outcome=Outcome.FAILS,
             sentence=error.sentence,
             example=error.example,
-            measured=error.measured,
-            tolerance=None if error.measured is None else subject.tolerance,
+            measured=error.distance,
+            tolerance=None if error.distance is None else subject.tolerance,
         )
     except UnknownOptionError:
         raise

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.reach import difference
+from reference_harness.reach import relative_distance
 
 from .hooks import ModuleStates, Recorder
 from .probes import many_sequences, random_letters
 from .result import TOLERANCES, BrokenError, UnverifiedError
-from .subject import Subject, call
+from .subject import Subject, call_code
 
 LETTERS = 60
 """Length of the sequences: ten tokens of six letters, so that the mean differs from every single
@@ -22,23 +22,23 @@ SEQUENCES = 3
 CLOSE_FACTOR = 4.0
 """A distance of up to this factor times the smallest counts as equal to it, because of rounding."""
 SIGNIFICANDS_MIN = 64
-"""Fewest distinct significands of embeddings that are compared with half-precision values: bfloat16
-has 128, and counts or one-hot features of short sequences have fewer than twenty."""
+"""Minimum number of distinct significands for a test whether embeddings are half-precision:
+bfloat16 has 128, and counts or one-hot features of short sequences have fewer than twenty."""
 
 POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "first": "cls",
             "last": "last", "max": "max"}  # fmt: skip
 """The pooling that each declared word means; a declaration in other words cannot be verified."""
 
-_HALVES = ("bfloat16", "float16")
+_HALF_TYPES = ("bfloat16", "float16")
 SUM_TOLERANCE = 1e-4
 """Largest tolerance for which sums of two poolings are searched: with a larger one, a sum could not
 be distinguished from one pooling of fewer tokens."""
-SHARE_MIN = 0.01
+COEFFICIENT_MIN = 0.01
 """Smallest coefficient of a pooling in a sum; smaller ones are rounding."""
-SUMMED = ("mean", "cls", "last", "mean 1:-1")
+SUMMED_POOLINGS = ("mean", "cls", "last", "mean 1:-1")
 """Poolings that are searched in sums over two modules."""
-MODULES_MAX = 100
-"""Most modules, counted from the last, of which sums of two are tried: 5,000 pairs."""
+SUMMED_MODULES_MAX = 100
+"""Maximum number of modules, the last ones, whose sums of two are tried: 5,000 pairs."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class _Match:
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     """Check that pooling the hidden states of the declared layer gives the embeddings.
 
-    A constant factor is allowed. A sum of two poolings of one module, or of one pooling of two
-    modules, contradicts a declaration of one. If nothing fits, or layer or pooling is undeclared or
-    in unknown words, nothing is verified: hooks may not see the hidden states, or they are pooled
-    in another way.
+    A constant factor is allowed. Raise BrokenError for another layer or pooling, also for a sum of
+    two poolings of one module, or of one pooling of two modules. Raise UnverifiedError if layer or
+    pooling is undeclared or in unknown words, or if nothing fits: hooks may not see the hidden
+    states, or they are pooled in another way.
     """
     declared = subject.loaded.description["embedding"]
     calls = _calls(subject)
-    layers, blocks = _layers(calls[-1].recorder)
+    layers, block_count = _layers(calls[-1].recorder)
     tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
     factor = ""
-    matches = _matches(calls, layers, difference)
+    matches = _matches(calls, layers, relative_distance)
     smallest_distance = min((m.distance for m in matches), default=np.inf)
     if smallest_distance > tolerance:
         matches = _matches(calls, layers, _scaled_distance)
@@ -74,7 +74,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
             ", up to a factor",
         )
     if smallest_distance > tolerance:
-        _refuse_sum(calls, declared["pooling"], tolerance, call([_sequence(subject, 0)], 1))
+        _refuse_sum(calls, declared["pooling"], tolerance, call_code([_sequence(subject, 0)], 1))
         msg = (
             "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
         )
@@ -84,7 +84,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         for m in matches
         if m.distance <= max(TOLERANCES["float32"], CLOSE_FACTOR * smallest_distance)
     ]
-    layer = _index(declared["layer"], blocks)
+    layer = _layer_index(declared["layer"], block_count)
     pooling = POOLINGS.get(declared["pooling"].lower())
     agreeing_matches = [
         m
@@ -96,24 +96,22 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     best_match = min(layer_matches, key=lambda m: m.distance, default=best_match)
     is_layer_known = bool(layer_matches) or None not in (layer, best_match.layer)
     if agreeing_matches and is_layer_known and pooling is not None:
-        sentence = f"Embeddings are {_description(best_match, blocks)}, as declared{factor}."
+        sentence = f"Embeddings are {_description(best_match, block_count)}, as declared{factor}."
         return sentence, best_match.distance
     if agreeing_matches:
         unclear_declarations = [f"layer {declared['layer']!r}"] if not is_layer_known else []
         unclear_declarations += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
-            f"Embeddings are {_description(best_match, blocks)}; the declared "
+            f"Embeddings are {_description(best_match, block_count)}; the declared "
             f"{' and '.join(unclear_declarations)} cannot be compared with this."
         )
         raise UnverifiedError(msg, best_match.distance)
     msg = (
         f"the extractor declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, "
+        f"but its embeddings are {_description(best_match, block_count)}: declare what is "
+        "computed, or compute what is declared"
     )
-    msg += (
-        f"but its embeddings are {_description(best_match, blocks)}: declare what is computed, or "
-        "compute what is declared"
-    )
-    raise BrokenError(msg, call([_sequence(subject, 0)], 1))
+    raise BrokenError(msg, call_code([_sequence(subject, 0)], 1))
 
 
 def _is_named(declared: str, path: str) -> bool:
@@ -144,18 +142,18 @@ def computed_dtype(subject: Subject) -> str:
             f"{most_frequent} (outputs: {module_counts}): declare {most_frequent!r}, or load the "
             f"model in {declared} without autocast"
         )
-        raise BrokenError(msg, call([sequence], 1))
-    if half_type and declared not in _HALVES:
+        raise BrokenError(msg, call_code([sequence], 1))
+    if half_type and declared not in _HALF_TYPES:
         msg = (
             f"the extractor declares dtype {declared!r}, but all numbers of {len(embeddings)} "
             f"embeddings are {half_type} values: declare {half_type!r}, or do not round the "
             "embeddings"
         )
-        raise BrokenError(msg, call(many_sequences()[:1], 1))
+        raise BrokenError(msg, call_code(many_sequences()[:1], 1))
     if computed_counts:
         return f"Its layers compute in {declared}, as declared (outputs: {module_counts})."
     msg = f"Whether the extractor computes in {declared} cannot be verified: no layer is visible."
-    if declared not in _HALVES:
+    if declared not in _HALF_TYPES:
         msg += f" Its embeddings are not rounded to fewer digits than {declared} has."
     raise UnverifiedError(msg)
 
@@ -214,7 +212,7 @@ def _matches(
 
 
 def _vectors(module_states: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield variant and (d,) vector of each pooling: per sequence, then averaged over these."""
+    """Yield variant and (d,) vector of each pooling: of each sequence, then the means over all."""
     for poolings in module_states.poolings_by_sequence:
         yield from poolings.items()
     if len(module_states.poolings_by_sequence) > 1:
@@ -247,14 +245,19 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
     if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
         return
     embeddings = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
-    vectors = _stacked(calls)
+    vectors = _joined_vectors(calls)
     for first_source, second_source in _pairs(vectors):
         basis = np.column_stack([vectors[first_source], vectors[second_source]])
-        shares, *_ = np.linalg.lstsq(basis, embeddings, rcond=None)
-        if difference(embeddings, basis @ shares) <= tolerance and np.abs(shares).min() > SHARE_MIN:
+        coefficients, *_ = np.linalg.lstsq(basis, embeddings, rcond=None)
+        if (
+            relative_distance(embeddings, basis @ coefficients) <= tolerance
+            and np.abs(coefficients).min() > COEFFICIENT_MIN
+        ):
             sum_text = " + ".join(
-                f"{share:.2f} x {name} of {path}"
-                for share, (path, name) in zip(shares, (first_source, second_source), strict=True)
+                f"{coefficient:.2f} x {name} of {path}"
+                for coefficient, (path, name) in zip(
+                    coefficients, (first_source, second_source), strict=True
+                )
             )
             msg = (
                 f"the extractor declares pooling {pooling!r} of one layer, but its embeddings are "
@@ -264,7 +267,7 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
             raise BrokenError(msg, example)
 
 
-def _stacked(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
+def _joined_vectors(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
     """Return the joined vectors of all calls, (calls * d,), by module and pooling."""
     vectors_by_source: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
@@ -289,12 +292,12 @@ def _pairs(
     sources_by_variant: dict[str, list[tuple[str, str]]] = {}
     for path, variant in sources:
         sources_by_path.setdefault(path, []).append((path, variant))
-        if variant in SUMMED:
+        if variant in SUMMED_POOLINGS:
             sources_by_variant.setdefault(variant, []).append((path, variant))
     for group in sources_by_path.values():
         yield from itertools.combinations(group, 2)
     for group in sources_by_variant.values():
-        yield from itertools.combinations(group[-MODULES_MAX:], 2)
+        yield from itertools.combinations(group[-SUMMED_MODULES_MAX:], 2)
 
 
 def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
@@ -347,33 +350,34 @@ def _block_list_path(recorder: Recorder) -> str | None:
     return min(block_lists, default=(0, 0, None))[2]
 
 
-def _index(declared: str, blocks: int | None) -> int | None:
+def _layer_index(declared: str, block_count: int | None) -> int | None:
     """Return the declared layer as an index among the hidden states; None if unknown."""
-    if blocks is None:
+    if block_count is None:
         return None
     if declared == "last":
-        return blocks
+        return block_count
     try:
         index = int(declared)
     except ValueError:
         return None
-    return index if index >= 0 else blocks + 1 + index
+    return index if index >= 0 else block_count + 1 + index
 
 
-def _description(match: _Match, blocks: int | None) -> str:
+def _description(match: _Match, block_count: int | None) -> str:
+    """Return in words which pooling of which layer or module a match is."""
     pooling = {"cls": "the first token", "last": "the last token"}.get(
         match.pooling, f"the {match.pooling} over the tokens"
     )
     if match.layer is None:
         return f"{pooling} ({match.pooling!r}) of the output of {match.path}"
-    layer_name = "last" if match.layer == blocks else str(match.layer)
-    layer_text = f"layer {layer_name!r} of {blocks} (output of {match.path})"
+    layer_name = "last" if match.layer == block_count else str(match.layer)
+    layer_text = f"layer {layer_name!r} of {block_count} (output of {match.path})"
     return f"{pooling} ({match.pooling!r}) of {layer_text}"
 
 
-def _half_type(rows: np.ndarray) -> str:
+def _half_type(embeddings: np.ndarray) -> str:
     """Return the half-precision type that can represent all numbers of the embeddings, or ""."""
-    numbers = rows[np.isfinite(rows) & (rows != 0)].astype(np.float64)
+    numbers = embeddings[np.isfinite(embeddings) & (embeddings != 0)].astype(np.float64)
     if len(np.unique(np.frexp(np.abs(numbers))[0])) < SIGNIFICANDS_MIN:
         return ""
     float32_values = numbers.astype(np.float32)

@@ -16,12 +16,18 @@ DEPTH_MAX = 3
 """Depth of attributes that are searched for modules: `extractor.wrapper.inner.model` is the deepest
 in published extractors."""
 ITEMS_MAX = 1000
-"""Most items of a container that are searched: lists of modules are short, vocabularies long."""
+"""Maximum number of items of a container that are searched: lists of modules are short,
+vocabularies long."""
 SEQUENCES_MAX = 64
-"""Most hidden states of one module kept per call: of strands, of windows, or of a shared layer."""
+"""Maximum number of sequences whose hidden states are kept, per module and call: strands and
+windows pass a module several times, and so does a sequence if layers share weights."""
 
 _HIDDEN_DIMS = 3
+"""Dimensions of the hidden states of a batch: sequences, tokens, columns."""
 _FLAT_DIMS = 2
+"""Dimensions of the hidden states of one sequence, and of an attention mask."""
+_INNER_MIN = 4
+"""Minimum number of tokens of which a pooling without the first and the last is recorded."""
 
 
 @dataclass
@@ -62,7 +68,9 @@ class Recorder:
                 self.modules[path] = submodule
                 # A scripted module may refuse hooks; then it is not seen.
                 with contextlib.suppress(Exception):
-                    pre_handle = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
+                    pre_handle = submodule.register_forward_pre_hook(
+                        self._keep_mask, with_kwargs=True
+                    )
                     self._handles.append(pre_handle)
                     self._handles.append(submodule.register_forward_hook(self._output_hook(path)))
         return self
@@ -71,7 +79,8 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
 
-    def _before(self, module: object, args: object, keywords: dict[str, Any]) -> None:
+    def _keep_mask(self, module: object, args: object, keywords: dict[str, Any]) -> None:
+        """Keep the attention mask with which a module is called, if it is 2-dimensional."""
         del module, args
         mask = keywords.get("attention_mask")
         if getattr(mask, "ndim", None) == _FLAT_DIMS:
@@ -138,22 +147,23 @@ def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
 
 
 def _modules_in(
-    owner: str,
+    name: str,
     member: Any,
     module_class: type,
     visited: set[int],
     depth: int,
 ) -> Iterator[tuple[str, Any]]:
+    """Yield the name and module of each torch module in `member`, an attribute called `name`."""
     if id(member) in visited or isinstance(member, str | bytes | int | float | type | None):
         return
     visited.add(id(member))
     if isinstance(member, module_class):
-        yield owner, member
+        yield name, member
         return
     if isinstance(member, dict | list | tuple):
         members = member.values() if isinstance(member, dict) else member
         for inner, _ in zip(list(members), range(ITEMS_MAX), strict=False):
-            yield from _modules_in(owner, inner, module_class, visited, depth)
+            yield from _modules_in(name, inner, module_class, visited, depth)
     elif depth < DEPTH_MAX:
         for attribute, inner in list(getattr(member, "__dict__", {}).items()):
             yield from _modules_in(attribute, inner, module_class, visited, depth + 1)
@@ -195,7 +205,7 @@ def _pooled(hidden: Any) -> dict[str, np.ndarray]:
     for token_slice, kept_values in (("", tokens), (" 1:", tokens[1:]), (" :-1", tokens[:-1])):
         poolings[f"mean{token_slice}"] = kept_values.mean(axis=0, dtype=np.float64)
         poolings[f"max{token_slice}"] = kept_values.max(axis=0)
-    if len(tokens) > _HIDDEN_DIMS:
+    if len(tokens) >= _INNER_MIN:
         poolings["mean 1:-1"] = tokens[1:-1].mean(axis=0, dtype=np.float64)
         poolings["max 1:-1"] = tokens[1:-1].max(axis=0)
     return poolings

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.reach import difference
+from reference_harness.reach import relative_distance
 
 from .hooks import torch_modules
 from .probes import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
-from .subject import Subject, call
+from .subject import Subject, call_code
 
 # Number of letters of a sequence, and of the longer one that it is padded to in a batch.
-_PADDED = ((7, 8), (7, 12), (12, 31), (19, 57))
-_PADDED_LONGER = ((70, 140), (100, 301), (31, 257))
-# Special tokens that a tokenizer may add to one token per letter.
-SPECIALS = 3
+_PADDED_LENGTHS = ((7, 8), (7, 12), (12, 31), (19, 57))
+_LONGER_PADDED_LENGTHS = ((70, 140), (100, 301), (31, 257))
+SPECIAL_TOKENS = 3
+"""Number of special tokens that a tokenizer may add to a sequence."""
 
 
 def batch_size(subject: Subject) -> tuple[str, float]:
@@ -38,7 +38,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                     unbatched,
                     f"embeddings under batch_size={size} differ from those under batch_size=1: "
                     "pool every record of a batch, each under its own mask",
-                    f"{call(sequences, size)} against batch_size=1",
+                    f"{call_code(sequences, size)} against batch_size=1",
                 ),
             )
     return (
@@ -67,7 +67,7 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
 def padding(subject: Subject) -> tuple[str, float]:
     """Check that a longer neighbour, which needs padding, does not change an embedding."""
     largest_distance = 0.0
-    for short, long in (*_PADDED, *_longer_length_pairs(subject)):
+    for short, long in (*_PADDED_LENGTHS, *_longer_length_pairs(subject)):
         x, y = random_letters(short), random_letters(long, 1)
         unbatched = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
@@ -84,9 +84,9 @@ def _longer_length_pairs(subject: Subject) -> Iterator[tuple[int, int]]:
     refuses_long_input = declared["truncation"] == "none" and isinstance(
         declared["max_length"], int
     )
-    for short, long in _PADDED_LONGER:
+    for short, long in _LONGER_PADDED_LENGTHS:
         if long <= subject.letters and not (
-            refuses_long_input and long + SPECIALS > declared["max_length"]
+            refuses_long_input and long + SPECIAL_TOKENS > declared["max_length"]
         ):
             yield short, long
 
@@ -105,7 +105,7 @@ def order(subject: Subject) -> tuple[str, float]:
                 expected[rows],
                 f"embeddings do not follow their sequences when these come {name}: restore the "
                 "order after sorting by length",
-                f"{call(sequences, 2)}, {name}",
+                f"{call_code(sequences, 2)}, {name}",
             ),
         )
     return "Embeddings follow their sequences in every order tried.", largest_distance
@@ -123,7 +123,7 @@ def repeatable_calls(subject: Subject) -> tuple[str, float]:
                 expected,
                 "the same call returned different embeddings: remove what is random or kept "
                 "between calls",
-                f"{call(mixed_lengths())}, twice",
+                f"{call_code(mixed_lengths())}, twice",
             ),
         )
     return "The same call returns the same embeddings.", largest_distance
@@ -136,7 +136,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     a further call of the second and a third load show which cause is the likely one.
     """
     expected = subject.embed(mixed_lengths())
-    example = f"{call(mixed_lengths())}, after each of two loads"
+    example = f"{call_code(mixed_lengths())}, after each of two loads"
     _reseed(SEED)
     second_extractor = subject.load().extractor
     first_embeddings = subject.embed(mixed_lengths(), on=second_extractor)
@@ -145,12 +145,12 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
             first_embeddings, expected, "two loads give different embeddings", example
         )
     except BrokenError as error:
-        if error.measured in (None, float("inf")):
+        if error.distance in (None, float("inf")):
             raise
         raise BrokenError(
             _why_loads_differ(subject, second_extractor, first_embeddings, expected),
             example,
-            error.measured,
+            error.distance,
         ) from None
     return "Two loads return equal embeddings.", largest_distance
 
@@ -162,7 +162,7 @@ def _why_loads_differ(
     expected: np.ndarray,
 ) -> str:
     if (
-        difference(subject.embed(mixed_lengths(), on=second_extractor), expected)
+        relative_distance(subject.embed(mixed_lengths(), on=second_extractor), expected)
         <= subject.tolerance
     ):
         return (
@@ -173,7 +173,7 @@ def _why_loads_differ(
     _reseed(SEED + 1)
     third_extractor = subject.load().extractor
     if (
-        difference(subject.embed(mixed_lengths(), on=third_extractor), first_embeddings)
+        relative_distance(subject.embed(mixed_lengths(), on=third_extractor), first_embeddings)
         <= subject.tolerance
     ):
         return (
@@ -198,7 +198,7 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
                 f"the module {path} is in training mode, where dropout is active: call .eval() "
                 "on it"
             )
-            raise BrokenError(msg, call(sequences))
+            raise BrokenError(msg, call_code(sequences))
     _reseed(1)
     expected = subject.embed(sequences)
     _reseed(2)
@@ -210,7 +210,7 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
             expected,
             "embeddings depend on the random seed, as with active dropout: "
             "call .eval() on the model",
-            f"{call(sequences)}, under two random seeds",
+            f"{call_code(sequences)}, under two random seeds",
         ),
     )
 
@@ -223,13 +223,14 @@ def _compare_row(
         subject.embed(sequences, len(sequences))[row],
         unbatched,
         f"a sequence has another embedding {neighbours_text} than alone: pool under the attention "
-        "mask, "
-        "pass the mask to the model, and index tokens from the sequence's own start or end",
-        f"{call(sequences, len(sequences))}[{row}] against {call([sequences[row]], 1)}[0]",
+        "mask, pass the mask to the model, and index tokens from the sequence's own start or end",
+        f"{call_code(sequences, len(sequences))}[{row}] against "
+        f"{call_code([sequences[row]], 1)}[0]",
     )
 
 
 def _orders(count: int) -> Iterator[tuple[str, list[int]]]:
+    """Yield the name of each order that is tried, and the indices of the sequences in it."""
     rows = list(range(count))
     yield "reversed", rows[::-1]
     random.Random(SEED).shuffle(rows)  # noqa: S311 - a probe, no secret

@@ -11,8 +11,8 @@ from reference_harness.extractors.base import UNDECLARED
 from reference_harness.reach import LetterChanger, ReadSpan
 
 from .probes import random_letters
-from .result import BrokenError, UnverifiedError, show
-from .subject import Subject
+from .result import BrokenError, UnverifiedError
+from .subject import Subject, call_code
 
 # Letters tried if no limit is declared.
 UNLIMITED_LETTERS = 2048
@@ -21,7 +21,7 @@ UNLIMITED_LETTERS = 2048
 MERGE_SLACK = 2
 # Assumed of an extractor that counts no tokens: the special tokens that the limit may include, and
 # the letters of one token (6-mers have six, learned vocabularies of DNA five to twelve).
-SPECIALS_MAX = 3
+SPECIAL_TOKENS_MAX = 3
 TOKEN_LETTERS_MAX = 12
 
 
@@ -36,19 +36,20 @@ def maximum_length(subject: Subject) -> str:
     and the check fails, it is repeated with sequences of one repeated letter.
     """
     try:
-        return _check(subject, random_letters)
+        return _check_limit(subject, random_letters)
     except BrokenError:
         if subject.loaded.description["embedding"]["pooling"] != "max":
             raise
-    return _check(subject, lambda letters: "A" * letters)
+    return _check_limit(subject, lambda letters: "A" * letters)
 
 
-def _check(subject: Subject, make: SequenceMaker) -> str:
+def _check_limit(subject: Subject, make: SequenceMaker) -> str:
+    """Compare the declared limit with what is read of the sequences that `make` returns."""
     declared = subject.loaded.description["embedding"]
     limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
         return _check_last_letter(subject, limit, truncation, make)
-    count_tokens = counter(subject)
+    count_tokens = token_counter(subject)
     sequence = _longer_than_limit(subject, limit, count_tokens, make)
     if truncation == "none":
         return _check_refusal(subject, sequence, limit)
@@ -62,10 +63,10 @@ def _check(subject: Subject, make: SequenceMaker) -> str:
     if truncation not in (reach.side, UNDECLARED):
         msg = f"the extractor declares truncation {truncation!r}, and cuts {reach.side_text}"
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
-    return _compare(reach, sequence, limit, count_tokens)
+    return _compare_token_counts(reach, sequence, limit, count_tokens)
 
 
-def _compare(
+def _compare_token_counts(
     reach: ReadSpan, sequence: str, limit: int, count_tokens: Callable[[str], int] | None
 ) -> str:
     """Return a sentence if as many tokens are read as declared.
@@ -76,7 +77,7 @@ def _compare(
     letters_read = sequence[reach.start : reach.stop]
     if count_tokens is None:
         read_length = f"{letters} letters"
-        if limit - SPECIALS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
+        if limit - SPECIAL_TOKENS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
                 f"The extractor reads {read_length} and cuts {reach.side_text}; whether these are "
                 f"the {limit} tokens of max_length is not known: add a method "
@@ -136,7 +137,7 @@ def _check_last_letter(
 
 def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str) -> None:
     """Raise UnverifiedError unless a sequence is known to have more tokens than one window."""
-    count_tokens = counter(subject)
+    count_tokens = token_counter(subject)
     if count_tokens is None or count_tokens(sequence) <= limit:
         token_count_text = (
             "an unknown number of" if count_tokens is None else f"{count_tokens(sequence)}"
@@ -150,6 +151,7 @@ def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str)
 
 
 def _check_refusal(subject: Subject, sequence: str, limit: int) -> str:
+    """Check that the extractor refuses a sequence of more tokens than its limit."""
     try:
         subject.embed([sequence], 1)
     except BrokenError:
@@ -163,7 +165,7 @@ def _check_refusal(subject: Subject, sequence: str, limit: int) -> str:
         f"the extractor declares max_length {limit} and truncation 'none', and embeds a sequence "
         f"of {len(sequence)} letters: raise a ValueError, or declare what is cut"
     )
-    raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
+    raise BrokenError(msg, call_code([sequence], 1))
 
 
 def _longer_than_limit(
@@ -173,9 +175,9 @@ def _longer_than_limit(
 
     Raise UnverifiedError if no sequence of `subject.letters` letters is long enough.
     """
-    letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
+    letters = limit * TOKEN_LETTERS_MAX + SPECIAL_TOKENS_MAX
     if count_tokens is not None:
-        letters = limit + SPECIALS_MAX
+        letters = limit + SPECIAL_TOKENS_MAX
         while letters < subject.letters and count_tokens(make(letters)) <= limit + MERGE_SLACK:
             letters *= 2
     letters = min(letters, subject.letters)
@@ -202,7 +204,7 @@ def _letters_with_effect(subject: Subject, sequence: str) -> ReadSpan:
     return LetterChanger(lambda sequences: subject.embed(sequences, 1), sequence).read_span()
 
 
-def counter(subject: Subject) -> Callable[[str], int] | None:
+def token_counter(subject: Subject) -> Callable[[str], int] | None:
     """Return a function that counts the tokens of a sequence without truncation.
 
     It calls the extractor's `count_tokens`, else its `tokenizer`. Return None if it has neither.
@@ -219,4 +221,4 @@ def counter(subject: Subject) -> Callable[[str], int] | None:
 
 def _example(sequence: str, index: int) -> str:
     index %= len(sequence)
-    return f"extract_embeddings({show([sequence])}, batch_size=1), with letter {index} changed"
+    return f"{call_code([sequence], 1)}, with letter {index} changed"

@@ -4,7 +4,7 @@ import numpy as np
 
 from .probes import IUPAC, random_letters
 from .result import BrokenError
-from .subject import Subject, call
+from .subject import Subject, call_code
 
 
 def letter_case(subject: Subject) -> tuple[str, float | None]:
@@ -14,7 +14,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
         embeddings = subject.embed([sequence], 1)
         if not np.isfinite(embeddings).all():
             msg = "a lower-case sequence gives NaN or infinity: call .upper() on each sequence"
-            raise BrokenError(msg, call([sequence], 1))
+            raise BrokenError(msg, call_code([sequence], 1))
     if getattr(subject.extractor, "case", None) == "sensitive":
         return (
             "The extractor declares that case matters, and lower case gives finite embeddings.",
@@ -28,7 +28,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
             "a lower-case sequence has another embedding than the same one in upper case, although "
             "lower case (soft masking) is the same DNA: call .upper() on each sequence, or declare "
             'case = "sensitive"',
-            f"{call([sequence], 1)} against {call([upper_case], 1)}",
+            f"{call_code([sequence], 1)} against {call_code([upper_case], 1)}",
         )
         for sequence in (upper_case[:8].lower() + upper_case[8:], upper_case.lower())
     )
@@ -50,14 +50,14 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
         embeddings = subject.embed(sequences, 2)
         if not np.isfinite(embeddings).all():
             msg = "a sequence with N or another IUPAC letter gives NaN or infinity"
-            raise BrokenError(msg, call([ambiguous_sequence], 1))
+            raise BrokenError(msg, call_code([ambiguous_sequence], 1))
         largest_distance = max(
             largest_distance,
             subject.checked_distance(
                 embeddings[1],
                 unbatched,
                 "a sequence with N or another IUPAC letter changes the embedding of its neighbour",
-                f"{call(sequences, 2)}[1] against {call([plain_sequence], 1)}[0]",
+                f"{call_code(sequences, 2)}[1] against {call_code([plain_sequence], 1)}[0]",
             ),
         )
     return "N, the other IUPAC letters and U give finite embeddings.", largest_distance
@@ -83,14 +83,15 @@ def empty_and_short(subject: Subject) -> str:
                     f"{short_sequence!r} gives NaN or infinity, expected a finite embedding or a "
                     "ValueError"
                 )
-                raise BrokenError(msg, call(sequences, 8))
+                raise BrokenError(msg, call_code(sequences, 8))
             for neighbour in (0, 2):
                 if len(sequences) > neighbour and neighbour != row:
                     subject.checked_distance(
                         embeddings[neighbour],
                         unbatched,
                         f"{short_sequence!r} in a batch changes the embeddings of its neighbours",
-                        f"{call(sequences, 8)}[{neighbour}] against {call([plain_sequence], 1)}[0]",
+                        f"{call_code(sequences, 8)}[{neighbour}] against "
+                        f"{call_code([plain_sequence], 1)}[0]",
                     )
         outcome_texts.append(f"{short_sequence!r} gives {' or '.join(sorted(outcome_kinds))}")
     return f"{' and '.join(outcome_texts)}."
@@ -114,4 +115,4 @@ def _embedding_or_refusal(subject: Subject, sequences: list[str]) -> np.ndarray 
             f"{type(error).__name__} ({error}) for an empty or one-letter sequence, expected a "
             "finite embedding or a ValueError that names the sequence"
         )
-        raise BrokenError(msg, call(sequences, 8)) from error
+        raise BrokenError(msg, call_code(sequences, 8)) from error

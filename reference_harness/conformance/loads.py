@@ -32,6 +32,7 @@ from .subject import Subject
 _TENSOR_KEYS = ("", "state_dict", "model", "model_state_dict")
 """Keys under which a file of torch may hold its tensors; "" is the file's top level."""
 _SHARED_KEY = "loads"
+"""Key of the reports in `Subject.shared`."""
 _REPORT_FUNCTION = "log_state_dict_report"
 _CODE_FUNCTION = "resolve_trust_remote_code"
 
@@ -41,8 +42,11 @@ class LoadReports:
     """Reports of transformers and torch while the extractor was built a second time."""
 
     allowed_missing: tuple[tuple[str, str], ...]
+    """Pattern and reason of weights that the file may lack."""
     allowed_unexpected: tuple[tuple[str, str], ...]
+    """Pattern and reason of tensors of the file that no weight needs."""
     faults: list[str] = field(default_factory=list)
+    """Phrases about the weights that were missing from a file or unused."""
     filled_weights: list[tuple[Any, str]] = field(default_factory=list)
     """Module and weight name of each weight that a load was reported to have filled."""
     loaded_classes: list[str] = field(default_factory=list)
@@ -80,7 +84,7 @@ class LoadReports:
 
 def loaded_weights(subject: Subject) -> str:
     """Check that every weight is read from the file, and that every tensor of the file is used."""
-    extractor, reports = _watched(subject)
+    extractor, reports = _reload_with_reports(subject)
     if reports.faults:
         msg = (
             f"{'; '.join(dict.fromkeys(reports.faults))}: those layers hold random numbers; "
@@ -97,15 +101,19 @@ def loaded_weights(subject: Subject) -> str:
     }
     unreported = {name: tensor for name, tensor in tensors.items() if id(tensor) not in filled}
     if unreported:
-        return _compared(subject, tensors, unreported)
+        return _compare_with_files(subject, tensors, unreported)
     class_names = first_and_more(sorted(set(reports.loaded_classes)))
     return f"Loading {class_names} reported no missing weight and no unused one."
 
 
 def own_code(subject: Subject) -> str:
     """Check that the Auto classes of transformers did not ignore a checkpoint's own code."""
-    stored = subject.shared.get(_SHARED_KEY)
-    reports = stored if isinstance(stored, LoadReports) else _watched(subject)[1]
+    shared_reports = subject.shared.get(_SHARED_KEY)
+    reports = (
+        shared_reports
+        if isinstance(shared_reports, LoadReports)
+        else _reload_with_reports(subject)[1]
+    )
     if reports.ignored_checkpoints:
         msg = (
             f"{first_and_more(reports.ignored_checkpoints)} has code of its own, but the library's "
@@ -122,7 +130,7 @@ def own_code(subject: Subject) -> str:
     return "No checkpoint's own code for an Auto class of transformers is ignored."
 
 
-def _watched(subject: Subject) -> tuple[Any, LoadReports]:
+def _reload_with_reports(subject: Subject) -> tuple[Any, LoadReports]:
     """Return the extractor, built a second time, and the reports about it.
 
     The copy of the reports in `subject.shared` holds no weights, to save memory.
@@ -181,10 +189,10 @@ def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
 def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
-        other_shape = {key for key, *_ in info.mismatched_keys}
+        reshaped_keys = {key for key, *_ in info.mismatched_keys}
         missing_keys = [
             *without_tied(model, info.missing_keys),
-            *sorted(other_shape - info.missing_keys),
+            *sorted(reshaped_keys - info.missing_keys),
         ]
         reports.note(model, missing_keys, sorted(info.unexpected_keys))
         original(*args, **keywords)
@@ -213,7 +221,9 @@ def _weights_of(extractor: object) -> dict[str, Any]:
     }
 
 
-def _compared(subject: Subject, weights: dict[str, Any], unreported: dict[str, Any]) -> str:
+def _compare_with_files(
+    subject: Subject, weights: dict[str, Any], unreported: dict[str, Any]
+) -> str:
     """Compare the weights that no load was reported to have filled with the tensors of the files.
 
     Return a sentence if all are found. Raise BrokenError for other numbers under the same name,
@@ -284,16 +294,18 @@ def _tensors(file: Path) -> dict[str, Any]:
 
 def _equal_tensors(weight: Any, tensors: dict[str, Any]) -> list[str]:
     """Return the names of the tensors that equal a weight, as they are or transposed."""
-    stored = weight.detach().cpu()
+    cpu_weight = weight.detach().cpu()
     return [
         name
         for name, tensor in tensors.items()
-        for form in _orientations(tensor)
-        if form.shape == stored.shape and bool((form.to(stored.dtype) == stored).all())
+        for oriented in _orientations(tensor)
+        if oriented.shape == cpu_weight.shape
+        and bool((oriented.to(cpu_weight.dtype) == cpu_weight).all())
     ]
 
 
 def _orientations(tensor: Any) -> Iterable[Any]:
+    """Return a tensor and, if it is a matrix, its transpose."""
     return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
 
 

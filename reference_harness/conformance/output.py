@@ -6,7 +6,7 @@ from reference_harness.embed import to_numpy
 
 from .probes import SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
-from .subject import Subject, call, not_finite, other_type
+from .subject import Subject, call_code, not_finite_message, other_type_message
 
 
 def loads(subject: Subject) -> str:
@@ -24,13 +24,13 @@ def one_row_a_sequence(subject: Subject) -> str:
         mixed_lengths(),
     ):
         for batch_size in (1, 2, 8):
-            call_of_width[subject.embed(sequences, batch_size).shape[1]] = call(
+            call_of_width[subject.embed(sequences, batch_size).shape[1]] = call_code(
                 sequences, batch_size
             )
     if len(call_of_width) > 1 or 0 in call_of_width:
         msg = (
             f"the width of embeddings differs between calls: {sorted(call_of_width)}; expected "
-            "one above 0"
+            "one width above 0"
         )
         raise BrokenError(msg, call_of_width[min(call_of_width)])
     return (
@@ -55,11 +55,13 @@ def floating_dtype(subject: Subject) -> str:
                 f"the array holds {getattr(output, 'dtype', type(output).__name__)}, expected "
                 "float16, float32 or float64: convert it before returning it"
             )
-            raise BrokenError(msg, call(sequences, size)) from None
-        call_of_type[dtype_name] = call(sequences, size)
+            raise BrokenError(msg, call_code(sequences, size)) from None
+        call_of_type[dtype_name] = call_code(sequences, size)
     if len(call_of_type) > 1:
         first_type, other_type_name, *_ = call_of_type
-        raise BrokenError(other_type(other_type_name, first_type), call_of_type[other_type_name])
+        raise BrokenError(
+            other_type_message(other_type_name, first_type), call_of_type[other_type_name]
+        )
     return f"The array holds {next(iter(call_of_type))} in every call."
 
 
@@ -70,7 +72,7 @@ def finite(subject: Subject) -> str:
         not_finite_indices = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))
         if len(not_finite_indices):
             _refuse_not_finite(
-                subject, sequences, int(not_finite_indices[0]), f"{not_finite(embeddings)}"
+                subject, sequences, int(not_finite_indices[0]), f"{not_finite_message(embeddings)}"
             )
     embeddings = subject.embed(mixed_lengths())
     distinct_count = len(np.unique(embeddings, axis=0))
@@ -78,7 +80,7 @@ def finite(subject: Subject) -> str:
         msg = (
             "nine different sequences have the same embedding: the extractor must read the sequence"
         )
-        raise BrokenError(msg, call(mixed_lengths()))
+        raise BrokenError(msg, call_code(mixed_lengths()))
     return (
         f"All numbers are finite, and {len(embeddings)} sequences have {distinct_count} different "
         "embeddings."
@@ -93,5 +95,7 @@ def _refuse_not_finite(subject: Subject, sequences: list[str], row: int, sentenc
             f"{sentence}; alone, the same sequence has a finite embedding, so padding or a "
             "neighbour is the cause"
         )
-        raise BrokenError(sentence, f"{call(sequences)}[{row}] against {call(alone, 1)}[0]")
-    raise BrokenError(sentence, call(alone))
+        raise BrokenError(
+            sentence, f"{call_code(sequences)}[{row}] against {call_code(alone, 1)}[0]"
+        )
+    raise BrokenError(sentence, call_code(alone))

@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from reference_harness.reach import LetterChanger, difference
+from reference_harness.reach import LetterChanger, relative_distance
 
-from .length import SPECIALS_MAX, counter
+from .length import SPECIAL_TOKENS_MAX, token_counter
 from .probes import random_letters
-from .result import BrokenError, UnverifiedError, show
-from .subject import Subject
+from .result import BrokenError, UnverifiedError
+from .subject import Subject, call_code
 
 LENGTHS = (24, 25, 29)
 """Lengths of the sequences in letters: k-mers of 2, 3, 4, 6 or 8 letters fill the first exactly and
 leave a remainder in the others."""
 REMAINDER_MAX = 7
-"""Most letters at an end that may be unread because they fill no k-mer of up to eight letters."""
+"""Maximum number of letters at an end that may be unread, as they fill no k-mer of up to eight."""
 _COMPLEMENT = str.maketrans("ACGT", "TGCA")
 _STRANDS = ("strand", "reverse", "complement")
 
@@ -51,7 +51,7 @@ def letters_read(subject: Subject) -> str:
             msg = (
                 f"{sentence}, expected another one: pass the model every letter, and pool over all"
             )
-            raise BrokenError(msg, f"extract_embeddings({show([sequence])}, batch_size=1)")
+            raise BrokenError(msg, call_code([sequence], 1))
     if remainders:
         msg = f"{_capital('; '.join(remainders))}: letters that fill no k-mer are not read."
         raise UnverifiedError(msg)
@@ -62,9 +62,9 @@ def strands(subject: Subject) -> str:
     """Check that both strands have different embeddings, unless equal ones are declared."""
     pairs = [(s, s[::-1].translate(_COMPLEMENT)) for s in map(random_letters, LENGTHS)]
     distances = []
-    for sequence, complement in pairs:
-        forward, backward = subject.embed([sequence, complement], 1)
-        distances.append(difference(np.asarray(forward), np.asarray(backward)))
+    for sequence, reverse_complement in pairs:
+        forward, backward = subject.embed([sequence, reverse_complement], 1)
+        distances.append(relative_distance(np.asarray(forward), np.asarray(backward)))
     if max(distances) > subject.tolerance:
         return "A sequence and its reverse complement have different embeddings."
     embedding = subject.loaded.description["embedding"]
@@ -79,15 +79,15 @@ def strands(subject: Subject) -> str:
 
 
 def _is_within(subject: Subject, sequence: str) -> bool:
-    """Whether the declared maximum is long enough for a sequence, assuming a token per letter.
+    """Whether a sequence has at most as many tokens as the extractor declares to read.
 
-    Where the extractor counts its tokens, their number is used instead.
+    Without a count by the extractor, one token per letter is assumed, and special tokens.
     """
     limit = subject.loaded.description["embedding"]["max_length"]
     if not isinstance(limit, int):
         return True
-    count = counter(subject)
-    tokens = len(sequence) + SPECIALS_MAX if count is None else count(sequence)
+    count_tokens = token_counter(subject)
+    tokens = len(sequence) + SPECIAL_TOKENS_MAX if count_tokens is None else count_tokens(sequence)
     return tokens <= limit
 
 

@@ -16,6 +16,7 @@ class Property:
     """One property that an extractor must have."""
 
     slug: str
+    """Name of the property on the command line."""
     sentence: str
     """The property, in one sentence."""
     check: Callable[[Subject], CheckOutcome] | None
@@ -34,6 +35,7 @@ def _no_network(subject: Subject) -> str:
 
 
 LOADS = "loads"
+"""Slug of the property without which most others cannot be checked."""
 
 PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
@@ -83,4 +85,6 @@ PROPERTIES = (
     ),
 )
 QUICK = tuple(p for p in PROPERTIES if not p.is_full)
+"""The properties of the quick check."""
 BY_SLUG = {p.slug: p for p in PROPERTIES}
+"""The properties by slug."""

@@ -34,8 +34,9 @@ class PropertyResult:
     example: str | None = None
     """The smallest call that shows a failure."""
     measured: float | None = None
-    """Largest distance seen between two embeddings, divided by the length of the embedding."""
+    """Largest distance seen between embeddings that should be equal, divided by their length."""
     tolerance: float | None = None
+    """Largest distance that would be allowed; None if none was measured."""
     ran: bool = True
     """False if the check could not run; the outcome is then "not verified"."""
 
@@ -60,32 +61,34 @@ class BrokenError(Exception):
     """A property does not hold; the error has a sentence and the smallest example that shows it."""
 
     def __init__(
-        self, sentence: str, example: str | None = None, measured: float | None = None
+        self, sentence: str, example: str | None = None, distance: float | None = None
     ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.example = example
-        self.measured = measured
+        self.distance = distance
+        """Largest distance seen, as `PropertyResult.measured`; None if none was computed."""
 
 
 class UnverifiedError(Exception):
     """A check cannot find out whether a property holds; the error has the reason and a distance."""
 
-    def __init__(self, sentence: str, measured: float | None = None) -> None:
+    def __init__(self, sentence: str, distance: float | None = None) -> None:
         super().__init__(sentence)
         self.sentence = sentence
-        self.measured = measured
+        self.distance = distance
+        """Largest distance seen, as `PropertyResult.measured`; None if none was computed."""
 
 
-def show(sequences: list[str]) -> str:
+def sequences_code(sequences: list[str]) -> str:
     """Return a list of sequences as Python code; long ones are shortened."""
     return "[" + ", ".join(_shortened(s) for s in sequences) + "]"
 
 
-_LETTERS_MAX = 24
+_LETTERS_SHOWN = 24
 
 
 def _shortened(sequence: str) -> str:
-    if len(sequence) <= _LETTERS_MAX:
+    if len(sequence) <= _LETTERS_SHOWN:
         return repr(sequence)
     return f"{sequence[:12]!r}...({len(sequence)} letters)"

@@ -35,7 +35,11 @@ SILENT = SilentListener()
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.05
-_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+_OFFLINE_VARIABLES = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+}
 
 
 class UnknownPropertyError(ValueError):
@@ -132,7 +136,9 @@ class _Child:
     """Runs the processes that check properties."""
 
     request: dict[str, Any]
+    """Arguments of `Subject`, by name, for `conformance.child`."""
     seconds: float
+    """Time without a line of the process after which it is killed."""
     listener: Listener
 
     def run(self, slugs: list[str], *, is_offline: bool) -> dict[str, PropertyResult]:
@@ -159,7 +165,7 @@ class _Child:
                     is_hanging = self._watch(process, results_file)
                 finally:
                     _kill(process)
-            results, running_slug = _read(results_file)
+            results, running_slug = _read_results(results_file)
             if is_hanging or running_slug or not results:
                 # A process that ends before its first line has failed for the first property.
                 slug = running_slug or slugs[min(len(results), len(slugs) - 1)]
@@ -189,7 +195,7 @@ class _Child:
 
 
 def _environment(*, is_offline: bool) -> dict[str, str]:
-    environment = {**os.environ, **(_OFFLINE if is_offline else {})}
+    environment = {**os.environ, **(_OFFLINE_VARIABLES if is_offline else {})}
     paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return environment
@@ -221,8 +227,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
-    """Return the results by slug, and the slug of the property that was being checked at the end.
+def _read_results(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
+    """Return the results by slug, and the slug of a property whose check had begun, else None.
 
     A last line without newline is ignored. Raise OptionError if the extractor lacks an option.
     """
@@ -252,7 +258,11 @@ def _end_reason(
             f"The check did not finish within {math.ceil(seconds)} s: make the extractor faster, "
             "or raise --seconds."
         )
-    code = process.returncode
-    end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    lines = output_file.read_text("utf-8", errors="replace").strip().splitlines()
-    return f"The process died with {end}{': ' + lines[-1][:200] if lines else ''}."
+    exit_code = process.returncode
+    end_text = (
+        f"signal {signal.Signals(-exit_code).name}" if exit_code < 0 else f"exit code {exit_code}"
+    )
+    output_lines = output_file.read_text("utf-8", errors="replace").strip().splitlines()
+    return (
+        f"The process died with {end_text}{': ' + output_lines[-1][:200] if output_lines else ''}."
+    )

@@ -15,23 +15,23 @@ from functools import cached_property
 import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
-from reference_harness.embed import FILE_BATCH, measured, plan, sizes_of
+from reference_harness.embed import FILE_BATCH, plan, sizes_of, with_measured_budget
 from reference_harness.exact import with_limits
 from reference_harness.formats.text import plural
-from reference_harness.memory import MemoryLimit, room_of
-from reference_harness.reach import difference
+from reference_harness.memory import MemoryLimit, memory_of
+from reference_harness.reach import relative_distance
 
-from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
+from .length import SPECIAL_TOKENS_MAX, UNLIMITED_LETTERS, token_counter
 from .probes import SEED, random_letters
 from .result import BrokenError
-from .subject import Subject, call, not_finite
+from .subject import Subject, call_code, not_finite_message
 
 SEQUENCES = 2111
 """Number of sequences: more than one call of 2,048, and a prime, which no batch size divides."""
 LENGTH_MIN = 7
 """Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
 SEQUENCES_MIN = 24
-"""Fewest sequences with lengths between a length and its double: a batch of more than 17."""
+"""Minimum number of sequences between a length and its double: a batch of more than 17."""
 LONGEST_FACTOR = 1.25
 """Ratio of the length of the longest sequence to the declared maximum, if the extractor truncates.
 """
@@ -39,9 +39,9 @@ SECOND_HALF_START = 16
 """Index of the 17th sequence, the first in the second half of a batch of 32."""
 CLASS_EMBEDDINGS = 3
 """Number of sequences compared per class of position and length."""
-CHOSEN_MIN = 96
+COMPARED_MIN = 96
 """Approximate number of sequences compared in all, if there are few classes."""
-LETTERS_A_TOKEN = 6
+LETTERS_PER_TOKEN = 6
 """Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
 MIXED_CALLS = ((8, 8), (24, 24), (64, 64), (1000, 64))
 """Calls of mixed lengths: the number of sequences and the `batch_size`. The first is upstream's."""
@@ -50,19 +50,19 @@ MIXED_LETTERS = 4 * TOKEN_BUDGET
 
 
 @dataclass
-class Scale:
+class FullCheck:
     """The sequences of a full check, their batches, and the embeddings computed so far."""
 
     subject: Subject
     embedded_alone: dict[int, np.ndarray] = field(default_factory=dict)
     """Embedding of a sequence alone, computed before all others, by the index of the sequence."""
-    is_replayed: bool = False
+    has_run_batches: bool = False
     """Whether every batch of the run has been embedded."""
 
     @cached_property
     def sequences(self) -> list[str]:
         """`SEQUENCES` random sequences in random order, always the same."""
-        lengths = lengths_up_to(longest(self.subject))
+        lengths = lengths_up_to(maximum_letters(self.subject))
         random.Random(SEED).shuffle(lengths)  # noqa: S311 - a probe, no secret
         return [random_letters(length, salt) for salt, length in enumerate(lengths)]
 
@@ -70,10 +70,10 @@ class Scale:
     def batches(self) -> list[np.ndarray]:
         """The indices of the sequences of each call, planned as in a run."""
         subject = self.subject
-        limit = MemoryLimit(room_of(subject.device) if subject.measures_budget else None)
+        limit = MemoryLimit(memory_of(subject.device) if subject.measures_budget else None)
         sizes = sizes_of(subject.loaded, self.sequences)
         batching = with_limits(subject.loaded, subject.batching, subject.device)
-        batching = measured(subject.loaded, batching, self.sequences, sizes, limit)
+        batching = with_measured_budget(subject.loaded, batching, self.sequences, sizes, limit)
         return plan(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property
@@ -87,13 +87,13 @@ class Scale:
                 )
                 batch_class = position, int(math.log2(len(self.sequences[row]) + 1))
                 rows_by_class.setdefault(batch_class, []).append(int(row))
-        draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
+        generator = random.Random(SEED)  # noqa: S311 - a probe, no secret
         # A built-in gets all sequences in one call, where few are the first, the last or the 17th.
-        count_max = max(CLASS_EMBEDDINGS, CHOSEN_MIN // len(rows_by_class))
+        count_max = max(CLASS_EMBEDDINGS, COMPARED_MIN // len(rows_by_class))
         return {
             row: position
             for (position, _), rows in sorted(rows_by_class.items())
-            for row in draw.sample(rows, min(count_max, len(rows)))
+            for row in generator.sample(rows, min(count_max, len(rows)))
         }
 
     def cost(self) -> str:
@@ -107,7 +107,7 @@ class Scale:
             f"{plural(len(self.position_texts), 'sequence')} alone, twice, and in mixed batches"
         )
 
-    def alone(self) -> dict[int, np.ndarray]:
+    def embed_alone(self) -> dict[int, np.ndarray]:
         """Return the embedding of each compared sequence alone, by index; each is computed once."""
         for row in self.position_texts:
             if row not in self.embedded_alone:
@@ -115,7 +115,7 @@ class Scale:
                 self.subject.listener.step(1, len(self.sequences[row]))
         return self.embedded_alone
 
-    def replay(self) -> Iterator[tuple[np.ndarray, list[str], int, np.ndarray]]:
+    def embed_batches(self) -> Iterator[tuple[np.ndarray, list[str], int, np.ndarray]]:
         """Embed as a run does; yield indices, sequences, `batch_size` and embeddings per call."""
         batching = self.subject.batching
         for rows in self.batches:
@@ -123,36 +123,41 @@ class Scale:
             size = batching.rows if batching.mode == "file" else len(sequences)
             yield rows, sequences, size, self.subject.embed(sequences, size)
             self.subject.listener.step(len(rows), sum(map(len, sequences)))
-        self.is_replayed = True
+        self.has_run_batches = True
 
 
-def scale_of(subject: Subject) -> Scale:
-    """Return the Scale that the full properties of one process share."""
-    scale = subject.shared.setdefault("scale", Scale(subject))
-    if not isinstance(scale, Scale):
-        raise TypeError(scale)
-    return scale
+def full_check_of(subject: Subject) -> FullCheck:
+    """Return the full check that the full properties of one process share."""
+    full_check = subject.shared.setdefault("full check", FullCheck(subject))
+    if not isinstance(full_check, FullCheck):
+        raise TypeError(full_check)
+    return full_check
 
 
 def run_batches(subject: Subject) -> tuple[str, float]:
     """Check that a sequence has the same embedding in the run's batches as alone."""
-    scale, largest_distance, widths = scale_of(subject), 0.0, set()
-    subject.listener.begin("run-batches", len(scale.position_texts) + len(scale.sequences))
-    scale.alone()
-    for rows, sequences, size, embedded in scale.replay():
-        if (fault := not_finite(embedded)) is not None:
+    full_check, largest_distance, widths = full_check_of(subject), 0.0, set()
+    subject.listener.begin(
+        "run-batches", len(full_check.position_texts) + len(full_check.sequences)
+    )
+    full_check.embed_alone()
+    for rows, sequences, size, embedded in full_check.embed_batches():
+        if (fault := not_finite_message(embedded)) is not None:
             raise BrokenError(fault, f"a call of {len(rows)} sequences, batch_size={size}")
         widths.add(embedded.shape[1])
         if len(widths) > 1:
             msg = f"the width of embeddings differs between calls: {sorted(widths)}; expected one"
             raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
-            if int(row) in scale.position_texts:
+            if int(row) in full_check.position_texts:
                 largest_distance = max(
-                    largest_distance, _compare(scale, int(row), embedded, index, size, sequences)
+                    largest_distance,
+                    _compare(full_check, int(row), embedded, index, size, sequences),
                 )
-    compared_text = f"{len(scale.position_texts)} of {plural(len(scale.sequences), 'sequence')}"
-    calls = plural(len(scale.batches), "call")
+    compared_text = (
+        f"{len(full_check.position_texts)} of {plural(len(full_check.sequences), 'sequence')}"
+    )
+    calls = plural(len(full_check.batches), "call")
     return (
         f"{compared_text} have the same embedding alone and in the {calls} of a run.",
         largest_distance,
@@ -161,21 +166,21 @@ def run_batches(subject: Subject) -> tuple[str, float]:
 
 def mixed_batches(subject: Subject) -> tuple[str, float]:
     """Check that no order of lengths and no incomplete batch changes an embedding."""
-    scale, largest_distance, calls = scale_of(subject), 0.0, 0
-    mixed_calls = list(_mixed_calls(scale))
+    full_check, largest_distance, calls = full_check_of(subject), 0.0, 0
+    mixed_calls = list(_mixed_calls(full_check))
     row_count = sum(len(call_rows) for call_rows, _ in mixed_calls)
     subject.listener.begin(
-        "mixed-batches", len(scale.position_texts) - len(scale.embedded_alone) + row_count
+        "mixed-batches", len(full_check.position_texts) - len(full_check.embedded_alone) + row_count
     )
-    scale.alone()
+    full_check.embed_alone()
     for call_rows, size in mixed_calls:
-        sequences = [scale.sequences[row] for row in call_rows]
+        sequences = [full_check.sequences[row] for row in call_rows]
         embedded = subject.embed(sequences, size)
         subject.listener.step(len(call_rows), sum(map(len, sequences)))
         calls += 1
         for index, row in enumerate(call_rows):
             largest_distance = max(
-                largest_distance, _compare(scale, row, embedded, index, size, sequences)
+                largest_distance, _compare(full_check, row, embedded, index, size, sequences)
             )
     sentence = f"{row_count} sequences have the same embedding alone and in {plural(calls, 'call')}"
     return f"{sentence} of mixed lengths.", largest_distance
@@ -183,27 +188,28 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
 
 def no_drift(subject: Subject) -> tuple[str, float]:
     """Check that an embedding alone is the same before and after all other sequences."""
-    scale, largest_distance = scale_of(subject), 0.0
-    sequence_count = 0 if scale.is_replayed else len(scale.sequences)
+    full_check, largest_distance = full_check_of(subject), 0.0
+    sequence_count = 0 if full_check.has_run_batches else len(full_check.sequences)
     subject.listener.begin(
-        "no-drift", 2 * len(scale.position_texts) - len(scale.embedded_alone) + sequence_count
+        "no-drift",
+        2 * len(full_check.position_texts) - len(full_check.embedded_alone) + sequence_count,
     )
-    expected_by_row = dict(scale.alone())
-    if not scale.is_replayed:
-        for _ in scale.replay():
+    expected_by_row = dict(full_check.embed_alone())
+    if not full_check.has_run_batches:
+        for _ in full_check.embed_batches():
             pass
     for row, expected in expected_by_row.items():
-        sequence = scale.sequences[row]
+        sequence = full_check.sequences[row]
         later_embedding = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
         sentence = (
-            f"the same sequence alone has another embedding after {len(scale.sequences):,} "
+            f"the same sequence alone has another embedding after {len(full_check.sequences):,} "
             "others, expected the same: the extractor keeps a state that grows (a counter, a "
             "running mean, a cache); remove it"
         )
         largest_distance = max(
             largest_distance,
-            subject.checked_distance(later_embedding, expected, sentence, call([sequence], 1)),
+            subject.checked_distance(later_embedding, expected, sentence, call_code([sequence], 1)),
         )
     return (
         f"{len(expected_by_row)} sequences have the same embedding before and after all others.",
@@ -222,16 +228,16 @@ def lengths_up_to(maximum: int) -> list[int]:
         edges.append(min(maximum, 2 * edges[-1]))
     buckets = list(itertools.pairwise(edges)) or [(LENGTH_MIN, LENGTH_MIN)]
     weights = [2 ** (-i / 2) for i in range(len(buckets))]
-    draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
+    generator = random.Random(SEED)  # noqa: S311 - a probe, no secret
     lengths = [LENGTH_MIN, max(LENGTH_MIN, maximum)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
         count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
-        lengths += [draw.randint(low, high) for _ in range(count)]
+        lengths += [generator.randint(low, high) for _ in range(count)]
     low, high = buckets[0]
-    return [*lengths, *(draw.randint(low, high) for _ in range(SEQUENCES - len(lengths)))]
+    return [*lengths, *(generator.randint(low, high) for _ in range(SEQUENCES - len(lengths)))]
 
 
-def longest(subject: Subject) -> int:
+def maximum_letters(subject: Subject) -> int:
     """Return the length of the longest sequence to embed, in letters.
 
     It exceeds a declared maximum at which the extractor truncates.
@@ -240,13 +246,13 @@ def longest(subject: Subject) -> int:
     limit = declared["max_length"]
     if not isinstance(limit, int):
         return min(UNLIMITED_LETTERS, subject.letters)
-    count = counter(subject)
+    count_tokens = token_counter(subject)
     if declared["truncation"] == "none":
-        return max(LENGTH_MIN, min(subject.letters, limit - SPECIALS_MAX))
-    letters = limit * LETTERS_A_TOKEN
-    if count is not None:
+        return max(LENGTH_MIN, min(subject.letters, limit - SPECIAL_TOKENS_MAX))
+    letters = limit * LETTERS_PER_TOKEN
+    if count_tokens is not None:
         letters = limit
-        while letters < subject.letters and count(random_letters(letters)) < limit:
+        while letters < subject.letters and count_tokens(random_letters(letters)) < limit:
             letters = math.ceil(letters * LONGEST_FACTOR)
     return max(LENGTH_MIN, min(subject.letters, math.ceil(letters * LONGEST_FACTOR)))
 
@@ -266,17 +272,18 @@ def _position_in_batch(index: int, size: int, *, is_last_batch: bool) -> str:
     )
 
 
-def _mixed_calls(scale: Scale) -> Iterator[tuple[list[int], int]]:
+def _mixed_calls(full_check: FullCheck) -> Iterator[tuple[list[int], int]]:
     """Yield the indices of the sequences of each call, and its `batch_size`.
 
     Large batches contain only short sequences.
     """
-    longest_length = max(len(scale.sequences[row]) for row in scale.position_texts)
+    longest_length = max(len(full_check.sequences[row]) for row in full_check.position_texts)
     for step, (rows, size) in enumerate(MIXED_CALLS):
         fitting = [
             row
-            for row in scale.position_texts
-            if len(scale.sequences[row]) * size <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
+            for row in full_check.position_texts
+            if len(full_check.sequences[row]) * size
+            <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
         for start in range(0, len(fitting), rows):
@@ -284,7 +291,12 @@ def _mixed_calls(scale: Scale) -> Iterator[tuple[list[int], int]]:
 
 
 def _compare(
-    scale: Scale, row: int, embedded: np.ndarray, index: int, size: int, sequences: list[str]
+    full_check: FullCheck,
+    row: int,
+    embedded: np.ndarray,
+    index: int,
+    size: int,
+    sequences: list[str],
 ) -> float:
     """Return the distance between a sequence's embedding in a call and its embedding alone.
 
@@ -292,27 +304,31 @@ def _compare(
     """
     sentence = (
         f"sequence {index} of a call of {plural(len(sequences), 'sequence')} "
-        f"({scale.position_texts[row]} in a run) does not have the embedding that it has alone, "
-        "expected the same: pool each record under its own mask, compute no statistic over the "
-        "call, and return every embedding, also of the last, incomplete batch"
+        f"({full_check.position_texts[row]} in a run) does not have the embedding that it "
+        "has alone, expected the same: pool each record under its own mask, compute no statistic "
+        "over the call, and return every embedding, also of the last, incomplete batch"
     )
     example = (
         f"a call of {len(sequences)} sequences of {min(map(len, sequences))} to "
         f"{max(map(len, sequences))} letters, batch_size={size}, sequence {index} of "
-        f"{len(sequences[index])} letters, against {call([sequences[index]], 1)}[0]"
+        f"{len(sequences[index])} letters, against {call_code([sequences[index]], 1)}[0]"
     )
-    alone_embedding = scale.embedded_alone[row]
+    alone_embedding = full_check.embedded_alone[row]
     try:
-        return scale.subject.checked_distance(embedded[index], alone_embedding, sentence, example)
+        return full_check.subject.checked_distance(
+            embedded[index], alone_embedding, sentence, example
+        )
     except BrokenError as error:
-        later_embedding = scale.subject.embed([sequences[index]], 1)[0]
+        later_embedding = full_check.subject.embed([sequences[index]], 1)[0]
         if (
-            error.measured is None
-            or difference(later_embedding, alone_embedding) <= scale.subject.tolerance
+            error.distance is None
+            or relative_distance(later_embedding, alone_embedding) <= full_check.subject.tolerance
         ):
             raise
         sentence = (
             "the same sequence alone has another embedding than before this call, expected the "
             "same: the extractor keeps a state; remove it"
         )
-        raise BrokenError(sentence, example, difference(later_embedding, alone_embedding)) from None
+        raise BrokenError(
+            sentence, example, relative_distance(later_embedding, alone_embedding)
+        ) from None

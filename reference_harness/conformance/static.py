@@ -13,9 +13,10 @@ from reference_harness.loading import locate
 from .result import Outcome, PropertyResult
 
 SLUG = "undefined-names"
-UNDEFINED, UNKNOWN = "F821", "F405"
-# Parsing one module takes milliseconds.
+UNDEFINED_NAME, MAYBE_UNDEFINED = "F821", "F405"
+"""Rules of ruff."""
 SECONDS = 60
+"""Time limit of ruff, which parses a module in milliseconds."""
 
 
 def undefined_names(spec: str, folder: str | None) -> PropertyResult:
@@ -32,7 +33,14 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
         return _not_verified(
             f"ruff is neither next to {sys.executable} nor on PATH: run pip install ruff"
         )
-    command = [ruff, "check", "--isolated", "--no-cache", "--select", f"{UNDEFINED},{UNKNOWN}"]
+    command = [
+        ruff,
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--select",
+        f"{UNDEFINED_NAME},{MAYBE_UNDEFINED}",
+    ]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]
     process = subprocess.run(  # noqa: S603 - no shell, our own words and one path
         command, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -45,10 +53,10 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
         sentence = "Every name the module uses is defined."
         return PropertyResult(property=SLUG, outcome=Outcome.HOLDS, sentence=sentence)
     first_fault = next(
-        (fault for fault in listed_faults if fault["code"] != UNKNOWN), listed_faults[0]
+        (fault for fault in listed_faults if fault["code"] != MAYBE_UNDEFINED), listed_faults[0]
     )
     line = int(first_fault["location"]["row"])
-    if first_fault["code"] == UNKNOWN:
+    if first_fault["code"] == MAYBE_UNDEFINED:
         return _not_verified(f"line {line}: {first_fault['message']}: import it by name", ran=True)
     return PropertyResult(
         property=SLUG,

@@ -11,11 +11,11 @@ from reference_harness.embed import FILE_BATCH, Batching, to_numpy
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading import LoadedExtractor, load
 from reference_harness.progress import Listener, SilentListener
-from reference_harness.reach import difference
+from reference_harness.reach import relative_distance
 
-from .result import TOLERANCES, BrokenError, show
+from .result import TOLERANCES, BrokenError, sequences_code
 
-_MATRIX = 2
+_MATRIX_DIMS = 2
 
 
 @dataclass
@@ -23,6 +23,7 @@ class Subject:
     """One extractor, loaded at first use and as often as `load` is called."""
 
     spec: str
+    """The extractor: `FILE.py:CLASS`, or the name of a built-in."""
     name_model: str
     device: str
     folder: str | None = None
@@ -66,7 +67,7 @@ class Subject:
 
     @cached_property
     def tolerance(self) -> float:
-        """The allowed distance of equal embeddings, by the declared dtype, else by the array's."""
+        """The allowed distance of equal embeddings, by their declared or actual dtype."""
         declared = self.loaded.description["embedding"]["dtype"]
         dtype = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
         return TOLERANCES.get(dtype, TOLERANCES["float32"])
@@ -89,7 +90,11 @@ class Subject:
         """
         output = self.output(sequences, batch_size, on=on)
         embeddings = _array(output)
-        if embeddings is None or embeddings.ndim != _MATRIX or len(embeddings) != len(sequences):
+        if (
+            embeddings is None
+            or embeddings.ndim != _MATRIX_DIMS
+            or len(embeddings) != len(sequences)
+        ):
             shape = getattr(output, "shape", None)
             actual = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
@@ -97,7 +102,7 @@ class Subject:
                 f"array or torch tensor of shape ({len(sequences)}, d): return one embedding for "
                 "each sequence"
             )
-            raise BrokenError(msg, call(sequences, batch_size))
+            raise BrokenError(msg, call_code(sequences, batch_size))
         return embeddings
 
     def checked_distance(
@@ -112,32 +117,30 @@ class Subject:
             msg = f"{sentence}; their widths are {actual.shape[-1]} and {expected.shape[-1]}"
             raise BrokenError(msg, example)
         if actual.dtype != expected.dtype:
-            raise BrokenError(other_type(actual.dtype, expected.dtype), example)
+            raise BrokenError(other_type_message(actual.dtype, expected.dtype), example)
         for rows in (actual, expected):
-            if (fault := not_finite(rows)) is not None:
+            if (fault := not_finite_message(rows)) is not None:
                 raise BrokenError(fault, example, float("inf"))
-        measured = difference(actual, expected)
+        measured = relative_distance(actual, expected)
         if measured <= self.tolerance:
             return measured
         if measured <= TOLERANCES["bfloat16"]:
             sentence += (
                 "; a distance this small may also come from half precision under a declared "
-                "dtype of "
-                "more digits: see computed-dtype first"
+                "dtype of more digits: see computed-dtype first"
             )
         raise BrokenError(sentence, example, measured)
 
 
-def other_type(actual: object, expected: object) -> str:
+def other_type_message(actual: object, expected: object) -> str:
     """Return the message about two calls whose arrays have different types."""
     return (
         f"one call returns {actual} and another {expected}, expected one type for all calls: "
-        "convert "
-        "to float32 before returning"
+        "convert to float32 before returning"
     )
 
 
-def not_finite(rows: np.ndarray) -> str | None:
+def not_finite_message(rows: np.ndarray) -> str | None:
     """Return the message about NaN or infinity in (n, d) or (d,) embeddings, else None."""
     rows = np.atleast_2d(rows)
     if np.isfinite(rows).all():
@@ -168,6 +171,6 @@ def _array(output: Any) -> np.ndarray | None:
         return array if isinstance(array, np.ndarray) else None
 
 
-def call(sequences: list[str], batch_size: int = 8) -> str:
+def call_code(sequences: list[str], batch_size: int = 8) -> str:
     """Return a call of the extractor as Python code."""
-    return f"extract_embeddings({show(sequences)}, batch_size={batch_size})"
+    return f"extract_embeddings({sequences_code(sequences)}, batch_size={batch_size})"

@@ -8,7 +8,7 @@ from reference_harness.extractors.base import SignatureError
 from .hooks import torch_modules
 from .probes import random_letters
 from .result import BrokenError, UnverifiedError
-from .subject import Subject, call
+from .subject import Subject, call_code
 
 DEVICE_LIBRARIES = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tinygrad")
 """Libraries that can compute on other devices than the CPU."""
@@ -18,7 +18,7 @@ def device(subject: Subject) -> str:
     """Check that the extractor can be built, and embeds with all tensors on the device."""
     requested = subject.device
     example = (
-        f"{subject.spec}(name_model=..., device={requested!r}).{call([random_letters(12)], 1)}"
+        f"{subject.spec}(name_model=..., device={requested!r}).{call_code([random_letters(12)], 1)}"
     )
     try:
         loaded = subject.load(requested)
@@ -88,10 +88,10 @@ class NetworkBlock:
                 f"without a network, the extractor fails{attempt_text}: {error}; fetch the weights "
                 "before the run and load them from a folder or the cache"
             )
-            raise BrokenError(msg, call([random_letters(12)], 1)) from error
+            raise BrokenError(msg, call_code([random_letters(12)], 1)) from error
         if self.attempts:
             msg = f"the extractor tries the network ({self.attempts[0]}): remove that call"
-            raise BrokenError(msg, call([random_letters(12)], 1))
+            raise BrokenError(msg, call_code([random_letters(12)], 1))
         return (
             "The extractor loads and embeds with the network blocked, and no attempt to connect "
             "was seen."

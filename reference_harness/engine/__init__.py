@@ -55,7 +55,7 @@ class Engine(Protocol):
     def __enter__(self) -> Self:
         """Return itself."""
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         """End every process: at once after an error or Ctrl-C, otherwise after its current work."""
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:

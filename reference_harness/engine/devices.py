@@ -23,7 +23,7 @@ from reference_harness.formats.text import Say, plural, silent
 
 from . import ATTEMPTS, Notice
 from .device_process import Embedded, begin, embed, load
-from .remote import StartedEmbedder, difference, thread_variables
+from .remote import StartedEmbedder, facts_difference, thread_variables
 
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """Environment variable that lists the GPUs that CUDA, or torch for ROCm, may see."""
@@ -34,7 +34,7 @@ TASKS_AHEAD = 1
 Progress = Callable[[int, int], None]
 
 
-class Embedding(Protocol):
+class TaskEmbedder(Protocol):
     """The interface of the classes that embed tasks for the engine of one machine."""
 
     facts: ExtractorFacts
@@ -59,8 +59,8 @@ class Embedding(Protocol):
     def results(self) -> Iterator[EmbedResult | Notice]:
         """Yield the available results, and report the progress."""
 
-    def close(self, kind: object) -> None:
-        """End every process; at once if `kind` is an exception."""
+    def close(self, error: object) -> None:
+        """End every process; at once if `error` is an exception or a class of them."""
 
 
 class InProcess:
@@ -99,7 +99,7 @@ class InProcess:
         while self._results:
             yield self._results.pop()
 
-    def close(self, kind: object) -> None:
+    def close(self, error: object) -> None:
         """Do nothing, as there is no process to end."""
 
 
@@ -146,10 +146,10 @@ class _Device:
         """Whether the device has loaded the extractor and embeds nothing."""
         return self.loading is None and self.embedding is None
 
-    def end(self, kind: object) -> None:
-        """End the device's process, at once if `kind` is an exception."""
+    def end(self, error: object) -> None:
+        """End the device's process, at once if `error` is an exception or a class of them."""
         if self.processes is not None:
-            self.processes.__exit__(kind)
+            self.processes.__exit__(error)
 
 
 class OnDevices:
@@ -220,7 +220,7 @@ class OnDevices:
         if started.facts != expected:
             raise EmbeddingError(
                 f"{device.name} differs from {self._devices[0].name}: "
-                f"{difference(expected, started.facts)}: list only devices of one kind in "
+                f"{facts_difference(expected, started.facts)}: list only devices of one kind in "
                 f"{VISIBLE_VARIABLE}"
             )
         return started.facts
@@ -344,14 +344,16 @@ class OnDevices:
         self._devices.remove(device)
         device.end(WorkerDiedError)
         if not self._devices:
-            raise WorkerDiedError(f"{failure}: no embedder is left: continue with --resume")
+            raise WorkerDiedError(
+                f"{failure}: no embedder is left: run the command again with --resume"
+            )
         names_left = ", ".join(device.name for device in self._devices)
         return Notice(f"{failure}: the device is no longer used; remaining: {names_left}")
 
-    def close(self, kind: object) -> None:
+    def close(self, error: object) -> None:
         """End every process."""
         for device in self._devices:
-            device.end(kind)
+            device.end(error)
 
 
 def joined_result(results: Sequence[EmbedResult]) -> EmbedResult:

@@ -24,7 +24,7 @@ from .cluster import Cluster, ClusterSize
 from .remote import (
     RemoteEmbedder,
     StartedEmbedder,
-    difference,
+    facts_difference,
     probe,
     probe_variables,
     thread_variables,
@@ -83,13 +83,13 @@ class RayEngine:
         if embedders and not self._gpus:
             self._threads = max(1, min(size.cpus // embedders, size.least_cpus))
         self._fail_fast = fail_fast
-        self._actor = self._ray.remote(RemoteEmbedder).options(
+        self._actor_class = self._ray.remote(RemoteEmbedder).options(
             num_cpus=self._threads,
             num_gpus=1 if self._gpus else 0,
             runtime_env={"env_vars": thread_variables(self._threads)},
         )
-        one_thread = {"env_vars": probe_variables(array_api=array_api)}
-        self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
+        probe_environment = {"env_vars": probe_variables(array_api=array_api)}
+        self._remote_probe = self._ray.remote(max_retries=0, runtime_env=probe_environment)(probe)
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._size_time = size, time.monotonic()
         self._starting: dict[Any, Any] = {}
@@ -121,6 +121,7 @@ class RayEngine:
         say(f"{size}: {count} of {plural(self._threads, 'thread')}")
 
     def _first_facts(self, say: Say) -> ExtractorFacts:
+        """Start the first embedder, and return the facts of the extractor when it is loaded."""
         self._start()
         ((ref, actor),) = self._starting.items()
         while not self._ray.wait([ref], timeout=POLL_SECONDS)[0]:
@@ -136,7 +137,7 @@ class RayEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         for ref in self._probing:
             self._ray.cancel(ref, force=True)
         busy_actors = [task.actor for task in self._streams.values()]
@@ -204,10 +205,11 @@ class RayEngine:
             job = heapq.heappop(self._probe_queue)[2]
             # After each death the probe reserves twice the CPUs, so that fewer share the memory.
             cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
-            self._probing[self._probe.options(num_cpus=cpus).remote(job)] = job
+            self._probing[self._remote_probe.options(num_cpus=cpus).remote(job)] = job
 
     def _start(self) -> None:
-        actor = self._actor.remote(*self._arguments)
+        """Start an embedder."""
+        actor = self._actor_class.remote(*self._arguments)
         self._starting[actor.load.remote()] = actor
 
     def _assign(self, actor: Any, task: _Task) -> None:  # Ray's own type
@@ -227,14 +229,15 @@ class RayEngine:
         ready_refs, _ = self._ray.wait(awaited_refs, timeout=timeout)
         for ref in ready_refs:
             if ref in self._starting:
-                self._started(ref)
+                self._add_started(ref)
             elif ref in self._streams:
                 return self._step(ref)
             else:
-                return self._probed(ref)
+                return self._probe_result(ref)
         return None
 
-    def _started(self, ref: Any) -> None:  # Ray's own type
+    def _add_started(self, ref: Any) -> None:  # Ray's own type
+        """Use the embedder whose call `load` has ended, if its facts are those of the first one."""
         actor = self._starting.pop(ref)
         try:
             started: StartedEmbedder = self._ray.get(ref)
@@ -244,17 +247,24 @@ class RayEngine:
             self._idle.append(actor)
             return
         self._parked.append(actor)
-        fault = started.failure if started.facts is None else difference(self.facts, started.facts)
+        fault = (
+            started.failure
+            if started.facts is None
+            else facts_difference(self.facts, started.facts)
+        )
         self._notices.append(Notice(f"an embedder on {started.machine} is not used: {fault}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
+        """Take the next event of a job's stream; return it if it is for the run, else None."""
         task = self._streams[stream]
         try:
             step = self._ray.get(next(stream))
         except self._ray.exceptions.RayActorError:
             del self._streams[stream]
             self._ray.kill(task.actor)
-            return self._died(task.job.task_id, "an embedder", lambda: self._queue.appendleft(task))
+            return self._repeat_or_fail(
+                task.job.task_id, "an embedder", lambda: self._queue.appendleft(task)
+            )
         if not isinstance(step, EmbedResult):
             task.progress(*step)
             return None
@@ -262,17 +272,17 @@ class RayEngine:
         self._idle.append(task.actor)
         return step
 
-    def _probed(self, ref: Any) -> RunEvent | None:  # Ray's own type
+    def _probe_result(self, ref: Any) -> RunEvent | None:  # Ray's own type
         job = self._probing.pop(ref)
         try:
             probed: ProbeResult | ProbeFailure = self._ray.get(ref)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError:
-            return self._died(job.task_id, "a probe", lambda: self.probe(job))
+            return self._repeat_or_fail(job.task_id, "a probe", lambda: self.probe(job))
         return probed
 
-    def _died(
+    def _repeat_or_fail(
         self, task_id: str, process_name: str, repeat: Callable[[], None]
     ) -> ProbeFailure | None:
         """Repeat the task of a dead process, and return None.
@@ -283,7 +293,7 @@ class RayEngine:
         self._deaths[task_id] += 1
         cause = "its process was killed, or its machine left the cluster"
         if self._fail_fast:
-            msg = f"{task_id}: {process_name} died: {cause}: continue with --resume"
+            msg = f"{task_id}: {process_name} died: {cause}: run the command again with --resume"
             raise WorkerDiedError(msg)
         if self._deaths[task_id] >= DEATHS_MAX:
             return ProbeFailure(

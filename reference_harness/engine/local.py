@@ -53,9 +53,9 @@ class Pool(Generic[Result]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         """Wait for running work; after an error or Ctrl-C, kill it."""
-        self._processes.__exit__(kind)
+        self._processes.__exit__(error)
 
     @property
     def waiting(self) -> int:
@@ -72,7 +72,7 @@ class Pool(Generic[Result]):
         try:
             self._running[self._executor.submit(_execute, work)] = work.task_id
         except BrokenProcessPool as error:
-            raise _died(work.task_id) from error
+            raise _death_error(work.task_id) from error
 
     def results(self, *, block: bool) -> Iterator[Result]:
         """Yield the available results; with `block`, wait for the first one.
@@ -86,11 +86,11 @@ class Pool(Generic[Result]):
             try:
                 yield future.result()
             except BrokenProcessPool as error:
-                raise _died(task_id) from error
+                raise _death_error(task_id) from error
 
 
-def _died(task_id: str) -> WorkerDiedError:
+def _death_error(task_id: str) -> WorkerDiedError:
     return WorkerDiedError(
         f"{task_id}: a worker process was killed, probably out of memory: "
-        "continue with --resume and fewer --jobs"
+        "run the command again with --resume and fewer --jobs"
     )

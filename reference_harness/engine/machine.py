@@ -10,11 +10,11 @@ from reference_harness.errors import WorkerDiedError
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import ATTEMPTS, Notice
-from .devices import Embedding
+from .devices import TaskEmbedder
 from .local import Pool
 
 WAITING_TASKS = 2
-"""Waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
+"""Number of waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
 POLL_SECONDS = 0.5
 """Seconds between two reports of the progress of embedding in other processes."""
 
@@ -24,14 +24,14 @@ class LocalEngine:
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedder: TaskEmbedder,
         workers: int,
         *,
         array_api: bool = False,
         fail_fast: bool = False,
     ) -> None:
-        self._embedding = embedding
-        self.facts, self.longest_first = embedding.facts, embedding.longest_first
+        self._embedder = embedder
+        self.facts, self.longest_first = embedder.facts, embedder.longest_first
         self.workers = self._workers = workers
         self._array_api = array_api
         self._fail_fast = fail_fast
@@ -49,23 +49,23 @@ class LocalEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._embedding.close(kind)
-        self._pool.__exit__(kind)
+    def __exit__(self, error: object, *_: object) -> None:
+        self._embedder.close(error)
+        self._pool.__exit__(error)
 
     @property
     def has_room(self) -> bool:
         """Whether few jobs wait for the workers, and a device can take a task."""
-        return self._embedding.has_room and len(self._jobs) <= WAITING_TASKS * self._workers
+        return self._embedder.has_room and len(self._jobs) <= WAITING_TASKS * self._workers
 
     @property
     def open_jobs(self) -> int:
         """Number of jobs without a result."""
-        return self._embedding.open_jobs + len(self._jobs)
+        return self._embedder.open_jobs + len(self._jobs)
 
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
         """Embed a task."""
-        self._embedding.embed(job, progress)
+        self._embedder.embed(job, progress)
 
     def probe(self, job: Job) -> None:
         """Queue a task for the workers."""
@@ -84,15 +84,15 @@ class LocalEngine:
         """
         has_yielded = False
         while not has_yielded:
-            for result in (*self._embedding.results(), *self._probed()):
+            for result in (*self._embedder.results(), *self._probed()):
                 has_yielded = True
                 yield result
-            running = [*self._embedding.futures, *self._pool.futures]
+            running = [*self._embedder.futures, *self._pool.futures]
             if not block or not running:
                 return
             if not has_yielded:
                 # Only the progress of other processes has to be polled.
-                timeout = POLL_SECONDS if self._embedding.futures else None
+                timeout = POLL_SECONDS if self._embedder.futures else None
                 wait(running, timeout, FIRST_COMPLETED)
 
     def _probed(self) -> Iterator[ProbeResult | ProbeFailure | Notice]:

@@ -13,7 +13,7 @@ from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
 from reference_harness.facts import ExtractorFacts
 from reference_harness.job import Job, ProbeFailure, ProbeResult
-from reference_harness.scorer import THREAD_VARIABLES, environment
+from reference_harness.scorer import THREAD_VARIABLES, scoring_environment
 
 from . import threads
 
@@ -84,8 +84,8 @@ class RemoteEmbedder:
         return True
 
 
-def difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
-    """Return the first difference between the facts of two devices or machines, as a text.
+def facts_difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
+    """Return the first facts_difference between the facts of two devices or machines, as a text.
 
     The text is "its FACT is X, elsewhere Y", where X is the value of `other` and Y that of `first`.
     """
@@ -118,7 +118,11 @@ def thread_variables(count: int) -> dict[str, str]:
 
 def probe_variables(*, array_api: bool) -> dict[str, str]:
     """Return the environment variables of a new process that fits and scores probes."""
-    return thread_variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+    return (
+        thread_variables(1)
+        | scoring_environment()
+        | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+    )
 
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:

@@ -17,8 +17,11 @@ class Library(TypedDict):
     """A loaded numerical library."""
 
     library: str
+    """Name of its interface, such as "openblas"."""
     version: str
+    """Version of the library, or "unknown"."""
     kernel: str
+    """Name of the kernels that it chose for the processor, such as "Haswell", or "unknown"."""
     threads: int
 
 

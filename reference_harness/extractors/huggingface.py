@@ -145,11 +145,11 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """
         pieces, rows = self._encoded.take(sequences)
         embeddings = np.zeros((len(sequences), self._width), dtype=np.float32)
-        tokens = np.array([len(piece) for piece in pieces], dtype=np.float32)
+        token_counts = np.array([len(piece) for piece in pieces], dtype=np.float32)
         if self._options.window_weights == "equal":
-            tokens = np.ones_like(tokens)
+            token_counts = np.ones_like(token_counts)
         # The weight of a sequence's only piece is exactly 1.0, whatever the other sequences.
-        weights = tokens / np.bincount(rows, weights=tokens).astype(np.float32)[rows]
+        weights = token_counts / np.bincount(rows, weights=token_counts).astype(np.float32)[rows]
         for batch, pooled in self._run(pieces, rows, batch_size):
             # `at` instead of `+=`: one sequence may have several windows in a batch.
             np.add.at(embeddings, rows[batch], pooled * weights[batch, None])
@@ -158,6 +158,10 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _run(
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the indices of the pieces of each batch, and the (b, d) embeddings of these.
+
+        `owners` are the indices of the pieces' sequences.
+        """
         lengths = [self.encoder.pad_to or len(piece) for piece in pieces]
         pooled_batches = self.memory.fitting(
             self._batches(lengths, batch_size),
@@ -229,6 +233,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.tokenizer = self._tokens.inner
 
     def _advice_text(self, error: Exception) -> str:
+        """Return advice about the versions of libraries, as the end of a message; "" if none."""
         trust_remote_code = bool(self._options.trust_remote_code)
         origin = origin_of(
             self.name_model, self._options.revision, trust_remote_code=trust_remote_code

@@ -15,11 +15,13 @@ K_MAX = 10
 # second-level cache of a core, and the allocator reuses its memory. Twice as many letters take
 # three times as long with sequences of 101 bp, half as many twice as long with 300 bp.
 CHUNK_LETTERS = 1 << 15
-# Cells of the count matrix of one pass, eight bytes each: 8 MB.
-CHUNK_CELLS = 1 << 20
+# Size of the count matrix of one pass, of eight bytes each: 8 MB.
+CHUNK_COUNTS = 1 << 20
 
-_UPPER = np.uint8(0xDF)  # clears the bit by which lower case differs from upper case in ASCII
-_VALID = tuple(np.uint8(ord(letter)) for letter in "ACGT")
+_UPPER_CASE_MASK = np.uint8(
+    0xDF
+)  # clears the bit by which lower case differs from upper case in ASCII
+_COUNTED_LETTERS = tuple(np.uint8(ord(letter)) for letter in "ACGT")
 
 
 class KmerExtractor(BaseEmbeddingExtractor):
@@ -67,9 +69,9 @@ class KmerExtractor(BaseEmbeddingExtractor):
         """
         runs = re.findall(f"[ACGTacgt]{{{self.k},}}", "\n".join(sequences))
         lengths = [len(sequence) for sequence in sequences]
-        read, shorter = sum(map(len, runs)), self.k - 1
-        windows = sum(max(0, length - shorter) for length in lengths)
-        return Reading(sum(lengths), read, 0, windows, windows - read + shorter * len(runs))
+        read, overlap = sum(map(len, runs)), self.k - 1
+        windows = sum(max(0, length - overlap) for length in lengths)
+        return Reading(sum(lengths), read, 0, windows, windows - read + overlap * len(runs))
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""
@@ -87,7 +89,7 @@ class KmerExtractor(BaseEmbeddingExtractor):
 def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of consecutive sequences with few letters and a small count matrix."""
     ends = np.cumsum(lengths + 1)
-    sequences_max = max(1, CHUNK_CELLS // width)
+    sequences_max = max(1, CHUNK_COUNTS // width)
     start = 0
     while start < len(lengths):
         end_before = int(ends[start - 1]) if start else 0
@@ -100,28 +102,30 @@ def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
 def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts of each word in n sequences, (n, 4**k) int64, and their sums, (n,)."""
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
-    upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER
+    upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER_CASE_MASK
     windows = len(text) - k + 1
     is_other_letter = np.ones(len(text), dtype=bool)
-    for letter in _VALID:
+    for letter in _COUNTED_LETTERS:
         is_other_letter &= upper_letters != letter
     # Bits 1 and 2 of the ASCII letters A, C, T, G are 0, 1, 2, 3; the second step swaps T and G
     # into the order of the alphabet.
     letters = (upper_letters >> np.uint8(1)) & np.uint8(3)
     letters ^= letters >> np.uint8(1)
     is_skipped = is_other_letter[:windows].copy()
-    code = letters[:windows].astype(np.min_scalar_type(4**k - 1))
+    word_codes = letters[:windows].astype(np.min_scalar_type(4**k - 1))
     for shift in range(1, k):
         is_skipped |= is_other_letter[shift : shift + windows]
-        code *= 4
-        code += letters[shift : shift + windows]
+        word_codes *= 4
+        word_codes += letters[shift : shift + windows]
     # The letters of sequence i and the line end after it belong to row i. A window across the line
     # end contains it and is skipped: it is counted in one cell after the last row.
     rows = len(sequences)
-    cells = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
-    cells += code
-    skipped = np.flatnonzero(is_skipped)
-    window_counts = lengths + 1 - np.bincount(cells[skipped] // 4**k, minlength=rows)
-    cells[skipped] = rows * 4**k
-    counts = np.bincount(cells, minlength=rows * 4**k + 1)[:-1]
+    count_indices = np.repeat(np.arange(rows, dtype=np.int64) * 4**k, lengths + 1)
+    count_indices += word_codes
+    skipped_windows = np.flatnonzero(is_skipped)
+    window_counts = (
+        lengths + 1 - np.bincount(count_indices[skipped_windows] // 4**k, minlength=rows)
+    )
+    count_indices[skipped_windows] = rows * 4**k
+    counts = np.bincount(count_indices, minlength=rows * 4**k + 1)[:-1]
     return counts.reshape(rows, 4**k), window_counts

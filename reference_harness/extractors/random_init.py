@@ -82,11 +82,11 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         """Return (n, 64) float32 embeddings; sequences of one length are computed together."""
         del batch_size
         embeddings = np.empty((len(sequences), WIDTH), dtype=np.float32)
-        by_length: dict[int, list[int]] = {}
+        rows_by_length: dict[int, list[int]] = {}
         texts = [sequence[:LENGTH_MAX] or "N" for sequence in sequences]
         for row, text in enumerate(texts):
-            by_length.setdefault(len(text), []).append(row)
-        for length, rows in by_length.items():
+            rows_by_length.setdefault(len(text), []).append(row)
+        for length, rows in rows_by_length.items():
             batch_max = max(1, SCORES_MAX // (HEADS * length * length))
             for start in range(0, len(rows), batch_max):
                 batch_rows = rows[start : start + batch_max]

@@ -81,6 +81,7 @@ class WordTokenizer:
             word = word[max(1, len(known_part)) :]
 
     def _unknown(self, word: str) -> int:
+        """Return the id of the unknown token. Raise ExtractorError if none is declared."""
         if self.unknown is None:
             msg = (
                 f"{word!r} is not in the vocabulary: declare unknown=ENTRY for such letters, or "
@@ -183,6 +184,7 @@ def _words_of(entry: str) -> list[str]:
 
 
 def _vocabulary_of_file(path: Path) -> dict[str, int]:
+    """Return entry -> id of a text file with an entry per line, or of a JSON list or object."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".json":
         return {line: number for number, line in enumerate(text.splitlines())}

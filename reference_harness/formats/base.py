@@ -33,7 +33,7 @@ class StrictModel(BaseModel):
 
 Model = TypeVar("Model", bound=StrictModel)
 ERRORS_MAX = 10
-"""Most validation errors that `all_errors` lists."""
+"""Maximum number of validation errors that `all_errors` lists."""
 
 
 class Scores(StrictModel):

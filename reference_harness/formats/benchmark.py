@@ -30,17 +30,19 @@ if TYPE_CHECKING:
 # regime in a byte.
 REGIMES_MAX, TASKS_MAX, SEEDS_MAX, CLASSES_MAX = 8, 1_000, 100, 1_000
 SIZE_MAX = 10_000_000
-"""Most sequences of a test split; real ones have up to 10^5."""
+"""Maximum number of sequences of a test split; real ones have up to 10^5."""
 TITLE_MAX = 100
-"""Most characters of the name of a benchmark, category or task; GENEB's have up to 35."""
+"""Maximum number of characters of the name of a benchmark, category or task; GENEB's have up to
+35."""
 SEED_MAX = (1 << 32) - 1
 """The largest seed of NumPy's generator, which draws training examples."""
 BYTES_MAX = 1_000_000
-"""Most bytes of a definition; GENEB's has 21 kB."""
+"""Maximum number of bytes of a definition; GENEB's has 21 kB."""
 FAULTS_MAX = 20
-"""Most faults that are listed: more than an empty definition has."""
+"""Maximum number of faults that are listed: more than an empty definition has."""
 EXAMPLE_MAX = 400
-"""Most characters of an example in a message, such as a whole protocol, or one task."""
+"""Maximum number of characters of an example in a message, such as a whole protocol, or one
+task."""
 FULL = "full"
 """The regime that trains on all examples, which every benchmark has."""
 METRICS = ["MCC", "Acc", "F1"]
@@ -48,7 +50,9 @@ METRICS = ["MCC", "Acc", "F1"]
 TASK_ID = "[A-Za-z0-9][A-Za-z0-9._-]*"
 """Pattern of the id of a task, which names its file."""
 _SHOTS = "([1-9][0-9]{0,6})shot"
+"""Pattern of the name of a few-shot regime."""
 _MEANS = frozenset({"macro", "micro"})
+"""Names of means, which no category may have."""
 _UNSAFE_CHARACTERS = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that move or hide text: control characters, line ends, text directions."""
 
@@ -91,7 +95,7 @@ class _Condition(ABC):
 
 
 @dataclass(frozen=True)
-class Only(_Condition):
+class OnlyValue(_Condition):
     """The only value that a member may have, and the reason."""
 
     value: Any
@@ -108,7 +112,7 @@ class Only(_Condition):
 
 
 @dataclass(frozen=True)
-class Written(_Condition):
+class TextForm(_Condition):
     """The form of a text: a pattern of the whole text, and its description."""
 
     pattern: str
@@ -137,7 +141,7 @@ Title = Annotated[
     str,
     MinLen(1),
     MaxLen(TITLE_MAX),
-    Written(
+    TextForm(
         rf"[^\s{_UNSAFE_CHARACTERS}]([^{_UNSAFE_CHARACTERS}]*[^\s{_UNSAFE_CHARACTERS}])?",
         "one line without control characters, and without blanks at its ends",
     ),
@@ -145,16 +149,16 @@ Title = Annotated[
 TaskId = Annotated[
     str,
     MaxLen(TITLE_MAX),
-    Written(
+    TextForm(
         TASK_ID,
         "letters, digits, '.', '_' and '-', of which the first is a letter or a digit: files are "
         "named after it",
     ),
 ]
 Regime = Annotated[
-    str, Written(f"{FULL}|{_SHOTS}", f'"{FULL}", or a number of examples and "shot": "10shot"')
+    str, TextForm(f"{FULL}|{_SHOTS}", f'"{FULL}", or a number of examples and "shot": "10shot"')
 ]
-Revision = Annotated[str, Written("[0-9a-f]{40}", "a commit: 40 digits of 0-9 and a-f")]
+Revision = Annotated[str, TextForm("[0-9a-f]{40}", "a commit: 40 digits of 0-9 and a-f")]
 Size = Annotated[int, Ge(1), Le(SIZE_MAX)]
 Seed = Annotated[int, Ge(0), Le(SEED_MAX)]
 
@@ -203,14 +207,16 @@ class Dataset(_Part):
 class Protocol(_Part):
     """Scoring of frozen embeddings: probe, scaling, seeds, shots per class."""
 
-    probe: Annotated[str, Only("logistic_regression", "no other probe is fitted")]
+    probe: Annotated[str, OnlyValue("logistic_regression", "no other probe is fitted")]
     logreg: Annotated[
         dict[str, Any],
-        Only(
+        OnlyValue(
             {"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}, "the harness fits with these settings"
         ),
     ]
-    feature_scaling: Annotated[str | None, Only(None, "features are fitted as they are")] = None
+    feature_scaling: Annotated[str | None, OnlyValue(None, "features are fitted as they are")] = (
+        None
+    )
     seeds: Annotated[
         list[Seed], MinLen(1), MaxLen(SEEDS_MAX), _SchemaKeywords({"uniqueItems": True})
     ]
@@ -224,7 +230,7 @@ class BenchmarkFile(_Part):
 
     # Members are in the order of the file, on which the digest of the completed definition depends.
     schema_: str | None = None
-    schema_version: Annotated[str, Only("1.0", "this version reads no other format")]
+    schema_version: Annotated[str, OnlyValue("1.0", "this version reads no other format")]
     name: Title
     harness_version: Title
     regimes: Annotated[
@@ -233,9 +239,9 @@ class BenchmarkFile(_Part):
         MaxLen(REGIMES_MAX),
         _SchemaKeywords({"prefixItems": [{"const": FULL}], "uniqueItems": True}),
     ]
-    metrics: Annotated[list[str], Only(METRICS, "a submission has these scores of each cell")]
+    metrics: Annotated[list[str], OnlyValue(METRICS, "a submission has these scores of each cell")]
     primary_metric: Annotated[
-        str, Only("MCC", "intervals, ranks and advice are computed of no other metric")
+        str, OnlyValue("MCC", "intervals, ranks and advice are computed of no other metric")
     ]
     protocol: Protocol
     dataset: Dataset
@@ -283,10 +289,10 @@ class Benchmark(BenchmarkFile):
         return {c: tuple(t.id for t in self.tasks if t.category == c) for c in self.category_order}
 
     @functools.cached_property
-    def category_places(self) -> tuple[tuple[int, ...], ...]:
+    def category_indices(self) -> tuple[tuple[int, ...], ...]:
         """Indices in board order of the tasks of each category."""
-        places = {task: index for index, task in enumerate(self.task_ids)}
-        return tuple(tuple(places[task] for task in tasks) for tasks in self.categories.values())
+        index_of = {task: index for index, task in enumerate(self.task_ids)}
+        return tuple(tuple(index_of[task] for task in tasks) for tasks in self.categories.values())
 
     @functools.cached_property
     def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:

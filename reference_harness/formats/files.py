@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from reference_harness.formats.recognition import BOM, MARKED, disguise_of
+from reference_harness.formats.recognition import BOM, TEXT_WITH_BOM, disguise_of
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -55,7 +55,7 @@ class TooLarge(NotReadable):
 
 
 # O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
@@ -64,7 +64,7 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     Links are followed unless `links` is false. Raise NotReadable.
     """
     try:
-        handle = os.open(path, _FLAGS if links else _FLAGS | os.O_NOFOLLOW)
+        handle = os.open(path, _OPEN_FLAGS if links else _OPEN_FLAGS | os.O_NOFOLLOW)
     except (OSError, ValueError) as error:
         raise _refusal(path, error, links=links) from error
     try:
@@ -92,7 +92,7 @@ def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
     recognised as something else, or begin with a byte order mark.
     """
     raw = read_regular(path, limit, links=links)
-    disguise = disguise_of(raw) or (MARKED if raw.startswith(BOM) else None)
+    disguise = disguise_of(raw) or (TEXT_WITH_BOM if raw.startswith(BOM) else None)
     if disguise is not None:
         raise Disguised(f"{disguise.predicate}: {disguise.fix}")
     return raw
@@ -295,7 +295,7 @@ def line_ends_of(raw: bytes, digest: str) -> str:
 def line_ends_clause(raw: bytes, digest: str) -> str:
     """Return a clause for a message if the bytes have the digest with other line ends, else ""."""
     ends = line_ends_of(raw, digest)
-    return f"; only the line ends differ, expected {ends}: {NO_TRANSLATION}" if ends else ""
+    return f"; only the line ends differ, expected {ends}: {LINE_ENDS_FIX}" if ends else ""
 
 
 def file_line_ends_clause(path: Path, digest: str) -> str:
@@ -305,7 +305,7 @@ def file_line_ends_clause(path: Path, digest: str) -> str:
 
 TEXT_MAX = 20_000_000
 """Bytes from which a file counts as weights, not as text: a tokenizer.json has some MB at most."""
-NO_TRANSLATION = (
+LINE_ENDS_FIX = (
     "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
     "again, or write it with those line ends"
 )

@@ -12,7 +12,7 @@ class FurtherSequence(StrictModel):
 
     split: Literal["train", "test", "support", "fresh"]
     row: Count
-    """Index in the split of the original sequence; of a fresh sequence, a running number.
+    """Index of the original sequence in its split; of a fresh sequence, a running number.
 
     For the split "support", the index is one in the training split.
     """

@@ -33,7 +33,7 @@ _CATEGORY = re.compile(
 )
 _STATUS = re.compile(r"HTTP status \w+ error \((\d{3})\b")
 _ADDRESS = re.compile(r"https?://[^\s)?#]+")
-_LOCAL = re.compile(r"\(os error (\d+)\)")
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _NETWORK_ERRORS = frozenset(
     {errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ENETUNREACH}
     | {errno.EHOSTUNREACH, errno.ECONNABORTED, errno.EADDRNOTAVAIL}
@@ -73,7 +73,7 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     line = " ".join(str(error).split())
     if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
         return None
-    local = _LOCAL.search(line)
+    local = _OS_ERROR.search(line)
     if local and int(local[1]) not in _NETWORK_ERRORS:
         return OSError(int(local[1]), os.strerror(int(local[1])))
     address = _ADDRESS.search(line)

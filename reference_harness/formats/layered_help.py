@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 
 WHOLE_HELP = "geneb_ci.whole_help"
+"""Key of click's `meta` under which `--help-all` is recorded."""
 
 
 def help_all() -> dict[str, Any]:

@@ -8,9 +8,11 @@ from pydantic import Field
 from .base import Count, Scores, StrictModel
 
 REASON_MAX = 300
+"""Maximum number of characters of a reason."""
 SENTENCE_MAX = 1000
+"""Maximum number of characters of a sentence about a property."""
 PROPERTIES_MAX = 100
-"""Most properties of a run; the harness records five."""
+"""Maximum number of properties of a run; the harness records five."""
 Amount = Annotated[float, Field(ge=0)]
 
 

@@ -15,13 +15,13 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-LEAF, NODE = b"\x00", b"\x01"
+LEAF_PREFIX, NODE_PREFIX = b"\x00", b"\x01"
 """First byte of the hashed data, so that no leaf can be mistaken for a node."""
 
 
 def leaf_hash(entry: bytes) -> bytes:
     """Return the hash of an entry, 32 bytes."""
-    return hashlib.sha256(LEAF + entry).digest()
+    return hashlib.sha256(LEAF_PREFIX + entry).digest()
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:
@@ -55,21 +55,23 @@ def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
     return leaves[:left_size], leaves[left_size:]
 
 
-def embedding_leaf(row: bytes | memoryview, index: int) -> bytes:
-    """Return the leaf hash of the embedding at `index`; `row` has the bytes of its values."""
-    digest = hashlib.sha256(LEAF)
-    digest.update(row)
+def embedding_leaf(values: bytes | memoryview, index: int) -> bytes:
+    """Return the leaf hash of the embedding at `index`; `values` are its bytes in float16."""
+    digest = hashlib.sha256(LEAF_PREFIX)
+    digest.update(values)
     digest.update(struct.pack(">Q", index))
     return digest.digest()
 
 
-def task_leaf(task_id: str, rows: int, dim: int, scale_log2: int, root: bytes) -> bytes:
-    """Return the leaf hash of a task."""
-    counts = struct.pack(">QIi", rows, dim, scale_log2)
-    return hashlib.sha256(LEAF + task_id.encode() + b"\x00" + counts + root).digest()
+def task_leaf(task_id: str, embeddings: int, dim: int, scale_log2: int, root: bytes) -> bytes:
+    """Return the leaf hash of a task with this number of embeddings; `root` is over these."""
+    counts = struct.pack(">QIi", embeddings, dim, scale_log2)
+    return hashlib.sha256(LEAF_PREFIX + task_id.encode() + b"\x00" + counts + root).digest()
 
 
 class _Subtree(NamedTuple):
+    """A complete subtree, of which only the root is stored."""
+
     leaves: int
     """Number of leaves, a power of two."""
     root: bytes
@@ -129,7 +131,7 @@ class EmbeddingTree:
         return siblings
 
 
-def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
+def root_from_proof(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
     """Return the root to which a proof leads from the leaf at `index` of `size`.
 
     Return None if the proof is too short or too long, or there is no such leaf.
@@ -149,4 +151,4 @@ def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes
 
 
 def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(NODE + left + right).digest()
+    return hashlib.sha256(NODE_PREFIX + left + right).digest()

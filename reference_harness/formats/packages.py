@@ -26,7 +26,7 @@ LOCK_SUFFIX = ".lock.txt"
 LOCK_BYTES_MAX = 2_000_000
 """Largest lock, in bytes; one of 90 packages for every platform has 400 kB."""
 PACKAGES_MAX = 300
-"""Most packages of a lock; the largest of the registry has a third as many."""
+"""Maximum number of packages of a lock; the largest of the registry has a third as many."""
 HARNESS_PACKAGES = frozenset(
     {"geneb-ci", "joblib", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
 )
@@ -37,7 +37,7 @@ INSTALL_WORDS = (
 )
 """The installer's command: wheels only, as a source distribution would run its author's code."""
 STDERR_SHOWN = 2000
-"""Most characters of the installer's message that are shown."""
+"""Maximum number of characters of the installer's message that are shown."""
 
 
 class LockRefused(Exception):  # noqa: N818 (named after what became of it)
@@ -92,8 +92,8 @@ def read_lock(raw: bytes, file: str, refused: Collection[str] = ()) -> Lock:
         package = _package(line, number)
         if package in refused:
             raise LockRefused(
-                f"names {package}, which the harness installs: leave {package} out with "
-                f"`--no-emit-package {package}`",
+                f"names {package}, which the harness installs: write the lock again with "
+                f"`uv pip compile --no-emit-package {package}`",
                 number,
             )
         pins.append(line)
@@ -177,12 +177,16 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
     uv_path = shutil.which("uv") or _packaged_uv()
     if uv_path is None:
         raise NotInstalled(
-            f"{lock.name} has to be installed, but uv was not found", "pip install uv, then repeat"
+            f"{lock.name} has to be installed, but uv was not found",
+            "run `pip install uv`, then repeat the command",
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as temporary_folder:
         # The folder is renamed when it is complete.
-        lock_copy, packages = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
+        lock_copy, packages = (
+            Path(temporary_folder) / "lock.txt",
+            Path(temporary_folder) / "packages",
+        )
         lock_copy.write_text("".join(f"{pin}\n" for pin in lock.pins), encoding="ascii")
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+PASSIVE_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 """Environment variables of a process that embeds, to be set before it loads a library of OpenMP.
 
 Between two steps of a layer, OpenMP's threads spin for a millisecond and more by default, so that
@@ -69,14 +69,14 @@ class WorkerProcesses:
     def __enter__(self) -> "ProcessPoolExecutor":
         return self._executor
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         """Wait for running work; after an error or Ctrl-C kill it, as its results are not needed.
 
         SIGKILL is used, as SIGTERM would be lost in a process that has just begun: Python drops a
         signal whose handler is replaced before it is called, and the process would wait for one
         that has ended.
         """
-        if kind is not None:
+        if error is not None:
             for process in self._started:
                 if process.is_alive():
                     process.kill()

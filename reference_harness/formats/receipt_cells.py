@@ -15,6 +15,7 @@ class TaskCells(StrictModel):
     """Cells of one task."""
 
     data_sha256: Hex64
+    """SHA-256 of the task data, as in the run record."""
     record: dict[str, Regime] | None = None
     """Cells of record; null if the computing process was not the scorer, and in older files."""
     regimes: dict[str, Canonical]
@@ -46,6 +47,7 @@ class EqualEmbeddings(StrictModel):
 
     schema_version: Literal["1.0"]
     rows: Count
+    """Number of embeddings."""
     sequences: Count
     """Number of distinct sequences."""
     unequal: list[str]

@@ -18,7 +18,7 @@ POINTER, CONFLICT, ENCODING, FOREIGN = (
 )
 """Kinds of recognised files; they are the ids of the rules that report them."""
 LINES_MAX = 12
-"""Most lines with conflict markers that a message lists."""
+"""Maximum number of lines with conflict markers that a message lists."""
 
 
 class Recognition(NamedTuple):
@@ -95,9 +95,9 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
 )
 """Pattern of the beginning of bytes that are no text, name and fix. The first match is used."""
 BOM = b"\xef\xbb\xbf"
-MARKED = Recognition(ENCODING, "text with a byte order mark", _SAVE_AS_TEXT)
+TEXT_WITH_BOM = Recognition(ENCODING, "text with a byte order mark", _SAVE_AS_TEXT)
 """Text that begins with a byte order mark where none is allowed."""
-_HEAD = 2_000
+_HEAD_BYTES = 2_000
 """Number of first bytes by which text is recognised."""
 _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _DOWNLOAD),
@@ -200,7 +200,7 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
     for magic, kind, title, fix in _MAGIC:
         if raw.startswith(magic):
             return Recognition(kind, title, fix)
-    if b"\0" in raw[:_HEAD] or raw[:1] == b"\x80":
+    if b"\0" in raw[:_HEAD_BYTES] or raw[:1] == b"\x80":
         binary = next((signature for signature in _BINARY if re.match(signature[0], raw)), None)
         if binary is not None:
             return Recognition(ENCODING, binary[1], binary[2])
@@ -208,15 +208,15 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
 
 
 def _disguised_text(content: bytes, *, markup: bool) -> Recognition | None:
-    head = content[:_HEAD].lstrip()
+    head = content[:_HEAD_BYTES].lstrip()
     is_json = head[:1] in {b"{", b"["}
-    lines = conflict_lines(content, alone=is_json and not markup)
+    lines = conflict_lines(content, any_marker=is_json and not markup)
     if lines:
         return Recognition(CONFLICT, "merge conflict markers", _RESOLVE, lines)
     if is_json and b'"nbformat"' in content and re.search(_NOTEBOOK, content):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
-    beginning = head if len(content) <= _HEAD else content[:_HEAD].lstrip() + b"\n..."
+    beginning = head if len(content) <= _HEAD_BYTES else content[:_HEAD_BYTES].lstrip() + b"\n..."
     beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
     for pattern, kind, title, fix in beginnings:
         if re.match(pattern, beginning):
@@ -224,14 +224,16 @@ def _disguised_text(content: bytes, *, markup: bool) -> Recognition | None:
     return None
 
 
-def conflict_lines(content: bytes, *, alone: bool = False) -> tuple[int, ...]:
+def conflict_lines(content: bytes, *, any_marker: bool = False) -> tuple[int, ...]:
     """Return the numbers, from 1, of the lines with markers of a merge conflict.
 
-    Lines of seven equals signs or bars count only together with another marker, or with `alone`:
-    they occur in Markdown, under headings and in tables, but not in JSON.
+    Lines of seven equals signs or bars count only together with another marker, or with
+    `any_marker`: they occur in Markdown, under headings and in tables, but not in JSON.
     """
-    signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
-    if not any(sign in content for sign in signs) or not (alone or re.search(_MARKER, content)):
+    signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if any_marker else ()))
+    if not any(sign in content for sign in signs) or not (
+        any_marker or re.search(_MARKER, content)
+    ):
         return ()
     lines, last_start, line_number = [], 0, 1
     for match in re.finditer(_ANY_MARKER, content):
@@ -298,7 +300,7 @@ _NO_PROBE = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
 _MODEL_FIX = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
-FORMATS: tuple[ForeignFormat, ...] = (
+FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "a log of upstream's pipeline of one task",
         is_log,
@@ -417,5 +419,5 @@ def foreign_format_of(value: object) -> Recognition | None:
     document = value[0] if isinstance(value, list) and value else value
     if not isinstance(document, dict) or ("model_id" in document and "results" in document):
         return None
-    match = next((candidate for candidate in FORMATS if candidate.fits(document)), None)
+    match = next((candidate for candidate in FOREIGN_FORMATS if candidate.fits(document)), None)
     return None if match is None else Recognition(FOREIGN, match.title, match.fix)

@@ -61,6 +61,7 @@ class ChangedDecisions(StrictModel):
     """Numbers of decisions that differ between published sequences and their variants."""
 
     rows: Count
+    """Number of variants."""
     worse: Count
     """Right for the published sequence, wrong for the variant."""
     better: Count
@@ -71,7 +72,9 @@ class LabelledDecisions(StrictModel):
     """Decisions on sequences with known labels."""
 
     rows: Annotated[int, Field(ge=1)]
+    """Number of sequences."""
     right: Count
+    """Number of sequences whose predicted label is the true one."""
     MCC: Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -86,7 +89,9 @@ class ProbeDecisions(StrictModel):
     public: LabelledDecisions
     """Decisions on the published test sequences; MCC is the mean over the fits."""
     kinds: dict[str, ChangedDecisions]
+    """Changed decisions between test sequences and their variants, by kind of variant."""
     fresh: LabelledDecisions | None
+    """Decisions on fresh labelled sequences; null if there are none."""
 
 
 Correlation = Annotated[float, Field(ge=-1, le=1)]
@@ -96,9 +101,9 @@ a standard error 12 % larger than above the mean of any number of draws."""
 
 
 TEST_TIMES = 7
-"""Fewest test sequences of a class per sequence that a few-shot regime draws of it. Then the mean
-of 20 draws of one test set has at most 1/20 + 1/7 of the variance of one draw: a little less than
-the mean of five independent draws."""
+"""Minimum number of test sequences of a class for each that a few-shot regime draws of it. Then the
+mean of 20 draws of one test set has at most 1/20 + 1/7 of the variance of one draw: a little less
+than the mean of five independent draws."""
 
 
 class FewShotScores(StrictModel):
@@ -145,7 +150,9 @@ class RescoredTask(StrictModel):
 
     data_sha256: Hex64
     train: dict[str, Count]
+    """Number of training sequences by label."""
     test: dict[str, Count]
+    """Number of test sequences by label."""
     distinct_sequences: Count
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
     decisions: Decisions | None

@@ -15,7 +15,7 @@ from pydantic import Field
 from .base import Count, Hex64, Name, StrictModel
 
 REASON_MAX = 1000
-"""Most characters of the reason why scores are not of record."""
+"""Maximum number of characters of the reason why scores are not of record."""
 
 SOLVER: Final = "sklearn.linear_model.LogisticRegression(max_iter=1000), all else at its default"
 FEATURES: Final = (
@@ -41,7 +41,7 @@ class ScorerRef(StrictModel):
     kernel: Name
     """OpenBLAS's kernel; several are separated by commas."""
     threads: Count
-    """Most threads that a numerical library may use."""
+    """Maximum number of threads that a numerical library may use."""
     packages: dict[str, Name]
     """Version of each package."""
     openblas: dict[str, Name]

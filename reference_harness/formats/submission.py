@@ -329,7 +329,9 @@ class ReceiptTask(StrictModel):
     """The file of one task: embeddings of train, then test, in file order of the pinned data."""
 
     train: TaskRows
+    """Number of training embeddings."""
     test: TaskRows
+    """Number of test embeddings."""
     scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
     """The scored feature is a value of the file times 2^scale_log2."""
     bytes: TaskBytes
@@ -357,7 +359,9 @@ class EmbeddingReceipt(StrictModel):
     tf32: bool
     """Whether the device may have used TF32."""
     dim: Columns
+    """Width of the embeddings."""
     rows: Positive
+    """Number of embeddings of all tasks."""
     root: Hex64
     """Merkle root of the tasks, in the benchmark's order."""
     tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
@@ -372,7 +376,7 @@ class EmbeddingCost(StrictModel):
     seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]
     """Time in seconds from tokens to saved embeddings, without loading the model."""
     peak_memory_bytes: Positive | None
-    """Most bytes in use on the accelerator, or by the process on a CPU."""
+    """Maximum number of bytes in use on the accelerator, or by the process on a CPU."""
 
     @property
     def letters_per_second(self) -> float:

@@ -40,11 +40,11 @@ TEXT_MAX = 4000  # a paragraph; the model card is the place for more
 # 100 times a model with a trillion parameters; more is a typing error.
 PARAMS_MAX = 10**14
 
-SUFFIX = ".f16"
+EMBEDDINGS_SUFFIX = ".f16"
 """Ending of the file of one task in a receipt."""
-ITEM = 2
+FLOAT16_BYTES = 2
 """Number of bytes of a float16."""
-SMALL, LARGEST = 2.0**-6, 65504.0
+UNSCALED_MIN, FLOAT16_MAX = 2.0**-6, 65504.0
 """A task whose largest magnitude is between these has the scale 2^0, so that equal sequences have
 equal bytes in different tasks. float16 has full precision down to 2^-14, a factor of 2^8 below the
 smaller bound."""
@@ -53,11 +53,11 @@ TOP_LOG2 = 14
 SCALE_MIN, SCALE_MAX = -148, 112
 """Smallest and largest exponent of the scale of a task: the largest magnitude of its embeddings is
 from 2^-134 to 2^127. Up to 112, every float16 value times 2^scale is a finite float32."""
-UNREAD_MAX = 0.01
+UNREAD_SHARE_MAX = 0.01
 """Share of the letters that may be unread without a finding: the remainder of k-mers at the end of
 a sequence of 300 letters, or a few N."""
 
 
 def receipt_file(folder: Path, task: str) -> Path:
     """Return the file of a task in the folder of a receipt."""
-    return folder / f"{task}{SUFFIX}"
+    return folder / f"{task}{EMBEDDINGS_SUFFIX}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 Say = Callable[[str], None]
 """Function that receives a line of progress for the user."""
 SHOWN_MAX = 80
-"""Most characters of a value in a message."""
+"""Maximum number of characters of a value in a message."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -25,7 +25,7 @@ def quoted(value: object, limit: int = SHOWN_MAX) -> str:
 
 _FINAL_Y = re.compile(r"(?<![aeiou])y$")
 """The end of a noun whose plural ends in "ies"."""
-NEXT = "next: "
+NEXT_PREFIX = "next: "
 """Beginning of the last line of output, if another command should be run next."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*")+""")
 """A word of a command line, including quoted parts."""
@@ -36,7 +36,7 @@ AND = "&&"
 
 def next_line(command: str) -> str:
     """Return the last line of a command's output, which names the next command."""
-    return f"{NEXT}{command}"
+    return f"{NEXT_PREFIX}{command}"
 
 
 def command_lines(line: str, columns: int) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 def cost(
-    work: Iterable[TaskOfReceipt],
+    tasks_of_receipts: Iterable[TaskOfReceipt],
     benchmark: Benchmark,
     kinds: tuple[str, ...],
     *,
@@ -45,19 +45,19 @@ def cost(
     seeds: int,
 ) -> Cost:
     """Return the estimated cost; only fits in the full regime count."""
-    all_work = list(work)
+    all_tasks = list(tasks_of_receipts)
     picoseconds = sum(
         PICOSECONDS[kind]
         * _multiplications(kind, task, benchmark)
         * (seeds if is_seeded(kind) else 1)
-        for task in all_work
+        for task in all_tasks
         for kind in kinds
         if has_full_regime
     )
     return Cost(
-        sum(task.receipt.bytes for task in all_work),
+        sum(task.receipt.bytes for task in all_tasks),
         picoseconds / 1e12,
-        max(FEATURE_BYTES * task.receipt.bytes // 2 for task in all_work),
+        max(FEATURE_BYTES * task.receipt.bytes // 2 for task in all_tasks),
     )
 
 

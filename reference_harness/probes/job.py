@@ -19,11 +19,11 @@ from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
-from reference_harness.receipt.scoring import values_of
-from reference_harness.rescore import load
+from reference_harness.receipt.scoring import file_values
+from reference_harness.rescore import load_task
 from reference_harness.tasks import Labels, TaskData
 
-from .kinds import ColumnStatistics, TrainingData, columns_of, is_seeded, predict
+from .kinds import ColumnStatistics, TrainingData, column_statistics, fit_and_predict, is_seeded
 from .report import ProbeScores
 
 
@@ -52,19 +52,19 @@ class ProbeJob:
 
     def execute(self) -> ProbedTask:
         """Return the scores. Raise DataError or ProbeError, which name receipt and task."""
-        task_data = load(self.benchmark, self.source, self.task_id)
-        embeddings = values_of(self.file, self.receipt, task_data)
-        self._refuse_altered(embeddings)
+        task_data = load_task(self.benchmark, self.source, self.task_id)
+        embeddings = file_values(self.file, self.receipt, task_data)
+        self._check_embeddings(embeddings)
         train_count, scale = self.receipt.train, self.receipt.scale_log2
         train, test = (
             WidenedEmbeddings(embeddings[:train_count], scale),
             WidenedEmbeddings(embeddings[train_count:], scale),
         )
         try:
-            columns = columns_of(train)
-            cells = {
+            statistics = column_statistics(train)
+            scores = {
                 kind: {
-                    name: self._cell(kind, name, train, test, task_data, columns)
+                    name: self._probe_scores(kind, name, train, test, task_data, statistics)
                     for name in self.regimes
                 }
                 for kind in self.kinds
@@ -73,13 +73,13 @@ class ProbeJob:
             fix = "; use fewer --jobs" if is_out_of_memory(error) else ""
             msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
             raise ProbeError(msg) from error
-        return ProbedTask(self.model_id, self.task_id, cells, libraries())
+        return ProbedTask(self.model_id, self.task_id, scores, libraries())
 
-    def _refuse_altered(self, embeddings: npt.NDArray[np.float16]) -> None:
+    def _check_embeddings(self, embeddings: npt.NDArray[np.float16]) -> None:
         """Raise DataError if the file is not the receipt's, or has NaN or infinity."""
         if (digest := file_sha256(self.file)) != self.receipt.sha256:
             msg = f"{self.file}: its sha256 is {digest}, expected {self.receipt.sha256} of the "
-            msg += "submission's receipt: use the folder that was written with it"
+            msg += "submission's receipt: use the folder that was written with the submission"
             raise DataError([msg])
         for start in range(0, len(embeddings), BLOCK_EMBEDDINGS):
             if not np.isfinite(embeddings[start : start + BLOCK_EMBEDDINGS]).all():
@@ -87,18 +87,18 @@ class ProbeJob:
                     [f"{self.file}: a value is NaN or infinite, expected finite values"]
                 )
 
-    def _cell(
+    def _probe_scores(
         self,
         kind: str,
         regime: str,
         train: WidenedEmbeddings,
         test: WidenedEmbeddings,
         data: TaskData,
-        columns: ColumnStatistics,
+        statistics: ColumnStatistics,
     ) -> ProbeScores:
         started = time.perf_counter()
-        labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
-        rows_by_seed = probe.fit_indices(labels, regime, list(self.seeds), shots)
+        labels, few_shot_k = data.train.labels, self.benchmark.protocol.few_shot_k
+        rows_by_seed = probe.fit_indices(labels, regime, list(self.seeds), few_shot_k)
         if is_seeded(kind) and len(rows_by_seed) == 1:
             rows_by_seed *= len(self.seeds)
         predictions: list[Labels] = []
@@ -109,7 +109,9 @@ class ProbeJob:
                     WidenedEmbeddings(train.values[rows], train.scale_log2), labels[rows]
                 )
             predictions.append(
-                predict(kind, training_data, test, columns, seed=seed, shot=shots.get(regime))
+                fit_and_predict(
+                    kind, training_data, test, statistics, seed=seed, shots=few_shot_k.get(regime)
+                )
             )
         if len(predictions) == 1:
             predictions *= len(self.seeds)

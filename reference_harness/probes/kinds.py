@@ -26,10 +26,10 @@ BATCH = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
 CONSTANT_MAX = 1e-6
 """Relative standard deviation up to which a column counts as constant, apart from rounding."""
-EPOCHS, STEPS_MIN = 30, 300
-"""Fewest passes of the MLP over the training sequences, and fewest steps of all passes."""
+EPOCHS_MIN, STEPS_MIN = 30, 300
+"""Minimum numbers of passes of the MLP over the training sequences, and of its gradient steps."""
 
-Rows = npt.NDArray[np.float32]
+EmbeddingMatrix = npt.NDArray[np.float32]
 
 
 class TrainingData(NamedTuple):
@@ -50,14 +50,14 @@ class ColumnStatistics(NamedTuple):
     deviation: npt.NDArray[np.float64]
     """Standard deviation; 1 for a constant column."""
 
-    def standardised(self, rows: WidenedEmbeddings) -> Rows:
+    def standardised(self, rows: WidenedEmbeddings) -> EmbeddingMatrix:
         """Return embeddings with mean 0 and standard deviation 1 in each column."""
         standard = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
         standard /= self.deviation.astype(np.float32)
         return standard
 
 
-def columns_of(train: WidenedEmbeddings) -> ColumnStatistics:
+def column_statistics(train: WidenedEmbeddings) -> ColumnStatistics:
     """Return mean and standard deviation of the columns, computed over blocks of embeddings."""
     column_sums = np.zeros(train.shape[1])
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
@@ -70,18 +70,18 @@ def columns_of(train: WidenedEmbeddings) -> ColumnStatistics:
     return ColumnStatistics(mean, np.where(deviation > CONSTANT_MAX * np.abs(mean), deviation, 1.0))
 
 
-def predict(
+def fit_and_predict(
     kind: str,
     fit: TrainingData,
     test: WidenedEmbeddings,
     columns: ColumnStatistics,
     *,
     seed: int,
-    shot: int | None,
+    shots: int | None,
 ) -> Labels:
     """Fit a probe of a kind on training sequences; return the labels of (m, d) test sequences.
 
-    `shot` is the number of embeddings per class in a few-shot regime, else None. Raise ProbeError
+    `shots` is the number of embeddings per class in a few-shot regime, else None. Raise ProbeError
     if the probe cannot be fitted.
     """
     train, labels = fit
@@ -92,7 +92,7 @@ def predict(
             # scikit-learn warns each time an MLP stops after its epochs.
             warnings.simplefilter("ignore")
             if kind == "knn":
-                return _knn(train[:], labels, test[:], shot)
+                return _knn(train[:], labels, test[:], shots)
             matrices = columns.standardised(train), columns.standardised(test)
             return _ridge(*matrices, labels) if kind == "ridge" else _mlp(*matrices, labels, seed)
     except (ValueError, FloatingPointError, MemoryError) as error:
@@ -107,27 +107,29 @@ def is_seeded(kind: str) -> bool:
 
 def epochs(rows: int) -> int:
     """Return the number of passes of an MLP over `rows` training sequences."""
-    return max(EPOCHS, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
+    return max(EPOCHS_MIN, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
 
 
-def _ridge(train: Rows, test: Rows, labels: Labels) -> Labels:
+def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Labels:
     from sklearn.linear_model import RidgeClassifier  # see `probe`
 
     return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
 
 
-def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
+def _knn(
+    train: EmbeddingMatrix, labels: Labels, test: EmbeddingMatrix, shots: int | None
+) -> Labels:
     from sklearn.neighbors import KNeighborsClassifier  # see `probe`
     from sklearn.preprocessing import normalize
 
-    neighbours = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
+    neighbours = min(NEIGHBOURS, shots or NEIGHBOURS, len(train))
     # For embeddings of length 1, the order by Euclidean distance is that by angle.
     train, test = normalize(train, copy=False), normalize(test, copy=False)
     classifier = KNeighborsClassifier(neighbours, algorithm="brute").fit(train, labels)
     return _labels(classifier.predict(test))
 
 
-def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
+def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: int) -> Labels:
     from sklearn.neural_network import MLPClassifier  # see `probe`
 
     classifier = MLPClassifier(

@@ -10,10 +10,11 @@ from reference_harness.formats.benchmark import Benchmark
 
 from .report import Agreement, ProbeScores, Standing
 
-ByTask = Mapping[str, ProbeScores]
+ScoresByTask = Mapping[str, ProbeScores]
+"""Scores of one receipt under one kind of probe in one regime, by task id."""
 
 
-def macro(scores: ByTask, benchmark: Benchmark) -> float:
+def macro(scores: ScoresByTask, benchmark: Benchmark) -> float:
     """Return the mean over the categories of the mean MCC of their scored tasks."""
     by_category: dict[str, list[float]] = {}
     for task in benchmark.tasks:
@@ -23,23 +24,26 @@ def macro(scores: ByTask, benchmark: Benchmark) -> float:
     return math.fsum(means) / len(means)
 
 
-def standings(by_receipt: Mapping[str, ByTask], benchmark: Benchmark) -> dict[str, Standing]:
+def standings(
+    scores_by_receipt: Mapping[str, ScoresByTask], benchmark: Benchmark
+) -> dict[str, Standing]:
     """Return the mean MCC and rank of each receipt under one kind of probe in one regime."""
-    values = {name: macro(scores, benchmark) for name, scores in by_receipt.items()}
+    values = {name: macro(scores, benchmark) for name, scores in scores_by_receipt.items()}
     return {
         name: Standing(macro=value, rank=1 + sum(other > value for other in values.values()))
         for name, value in values.items()
     }
 
 
-def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
+def agreement(standings_by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
     """Return Kendall's tau-b between the macro MCC of the receipts for each pair of kinds."""
-    pairs_of_kinds = []
-    for first, second in itertools.combinations(by_kind, 2):
+    agreements = []
+    for first, second in itertools.combinations(standings_by_kind, 2):
         first_macros, second_macros = (
-            [by_kind[kind][name].macro for name in by_kind[first]] for kind in (first, second)
+            [standings_by_kind[kind][name].macro for name in standings_by_kind[first]]
+            for kind in (first, second)
         )
-        pairs_of_kinds.append(
+        agreements.append(
             Agreement(
                 first=first,
                 second=second,
@@ -53,10 +57,11 @@ def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
                 pairs=len(first_macros) * (len(first_macros) - 1) // 2,
             )
         )
-    return pairs_of_kinds
+    return agreements
 
 
 def _tau(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return Kendall's tau-b; None if all numbers of a sequence are equal."""
     if len({*first}) == 1 or len({*second}) == 1:
         return None
     from scipy.stats import kendalltau  # half a second to import

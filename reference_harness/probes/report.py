@@ -21,7 +21,9 @@ class ProbedReceipt(StrictModel):
     """A receipt and its scores by kind of probe, regime and task."""
 
     root: Hex64
+    """Merkle root of the receipt."""
     dim: Annotated[int, Field(ge=1)]
+    """Width of the embeddings."""
     scores: dict[str, dict[str, dict[str, ProbeScores]]]
 
 
@@ -38,12 +40,15 @@ class Agreement(StrictModel):
     """How similar the order of the receipts is under two kinds of probe."""
 
     first: str
+    """Kind of probe."""
     second: str
+    """Another kind of probe."""
     tau: Signed | None
     """Kendall's tau-b; null if undefined: for one receipt, or if all scores are equal."""
     swapped: Count
     """Number of pairs of receipts in opposite order."""
     pairs: Count
+    """Number of pairs of receipts."""
 
 
 class Probes(StrictModel):

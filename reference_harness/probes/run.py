@@ -104,10 +104,8 @@ def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[s
         if receipt.benchmark != benchmark.sha256:
             msg = (
                 f"{receipt.model_id}: its benchmark definition has the sha256 {receipt.benchmark}, "
-            )
-            msg += (
-                f"that of {benchmark.name} is {benchmark.sha256}: pass the data and the definition "
-                "of that benchmark as --data and --benchmark"
+                f"expected {benchmark.sha256} of {benchmark.name}: pass the data and the "
+                "definition of the receipt's benchmark as --data and --benchmark"
             )
             raise OptionError(msg)
     tasks = tuple(
@@ -125,10 +123,10 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     Raise DataError or ProbeError, which name receipt and task; OptionError for a missing file.
     """
     started = time.perf_counter()
-    work = list(_jobs(request))
-    _refuse_missing(work)
+    jobs = list(_jobs(request))
+    _refuse_missing(jobs)
     estimate = cost(
-        (TaskOfReceipt(job.task_id, job.receipt) for job in work),
+        (TaskOfReceipt(job.task_id, job.receipt) for job in jobs),
         request.benchmark,
         request.kinds,
         has_full_regime=any(
@@ -136,14 +134,14 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
         ),
         seeds=len(request.seeds),
     )
-    workers = min(request.workers, len(work))
+    workers = min(request.workers, len(jobs))
     listener.say(
         sentence(estimate, len(request.receipts), len(request.tasks), len(request.kinds), workers)
     )
     probed: dict[tuple[str, str], ProbedTask] = {}
     library_by_key: dict[tuple[str, str, str, int], LibraryRef] = {}
     with Pool[ProbedTask](workers) as pool:
-        for job in work:
+        for job in jobs:
             pool.submit(job)
         while pool.waiting:
             for task in pool.results(block=True):
@@ -174,8 +172,8 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
         )
 
 
-def _refuse_missing(work: list[ProbeJob]) -> None:
-    missing_files = [str(job.file) for job in work if not job.file.is_file()]
+def _refuse_missing(jobs: list[ProbeJob]) -> None:
+    missing_files = [str(job.file) for job in jobs if not job.file.is_file()]
     if missing_files:
         msg = (
             f"files of a receipt are missing: {first_and_more(missing_files)}: pass the complete "
@@ -212,11 +210,11 @@ def _result(
         }
         for regime in request.regimes
     }
-    pin = request.benchmark.dataset
+    dataset = request.benchmark.dataset
     return Probes(
         benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
         dataset=DatasetRef(
-            repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
+            repo_id=dataset.repo_id, revision=dataset.revision, verified=request.source.verified
         ),
         harness=environment.harness(),
         packages=environment.packages(),

@@ -21,25 +21,26 @@ if TYPE_CHECKING:
     from reference_harness.job import ScoredRegime
     from reference_harness.probe import Problem
 
-FILE = "predictions.bin"
+FILE_NAME = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = ">8sHBBHH32s", ">HI"
+"""Formats of `struct`, of the file's header and of the beginning of a task's part."""
 OF_RECORD, CANONICAL = 1, 2
 """Bits for the sets of predictions, in their order in the file."""
 
 
-def section(classes: Labels, truth: Labels, labels_by_fit: Sequence[Labels]) -> bytes:
+def encoded_task(classes: Labels, truth: Labels, labels_by_fit: Sequence[Labels]) -> bytes:
     """Return a task's part of the file, without its index in the benchmark.
 
     `classes` are ascending; `truth` and each of `labels_by_fit` are (n,) labels, the latter in the
     order of the file.
     """
-    codes = np.concatenate(
+    class_indices = np.concatenate(
         [np.searchsorted(classes, labels_of_fit) for labels_of_fit in (truth, *labels_by_fit)]
     )
     width = max(1, (len(classes) - 1).bit_length())
     bit_positions = np.arange(width - 1, -1, -1, dtype=np.uint16)
-    bits = (codes.astype(np.uint16)[:, None] >> bit_positions) & 1
+    bits = (class_indices.astype(np.uint16)[:, None] >> bit_positions) & 1
     head = struct.pack(TASK_HEAD, len(classes), len(truth))
     labels = np.asarray(classes).astype(">i4").tobytes()
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
@@ -53,7 +54,7 @@ def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes
     fits = [(scored, len(scored.fits)) for scored in regimes]
     of_record = [labels for scored, count in fits for labels in scored.predictions[:count]]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
-    return section(classes, problem.test_labels, of_record)
+    return encoded_task(classes, problem.test_labels, of_record)
 
 
 def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]) -> bytes:
@@ -83,7 +84,7 @@ def write_predictions(
     Raise StateError if the folder cannot be written.
     """
     raw = encoded(benchmark, regimes, sections)
-    path = folder / FILE
+    path = folder / FILE_NAME
     try:
         write_bytes(path, raw)
     except OSError as error:

@@ -17,10 +17,10 @@ from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.further import FurtherFiles, read_further_embeddings
 from reference_harness.job import problem_of
-from reference_harness.rescore import WorkerLender, load
+from reference_harness.rescore import WorkerLender, load_task
 
 from .rounding import RoundedEmbeddings
-from .scoring import values_of
+from .scoring import file_values
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,20 @@ class RefitJob:
 
         Raise a HarnessError, which names task or file.
         """
-        data = load(self.benchmark, self.source, self.task_id)
-        rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
-        problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
-        further = read_further_embeddings(self.further, problem, self.receipt.scale_log2)
+        data = load_task(self.benchmark, self.source, self.task_id)
+        embeddings = RoundedEmbeddings(
+            file_values(self.file, self.receipt, data), self.receipt.scale_log2
+        )
+        problem = problem_of(embeddings, self.receipt.train, data.train.labels, data.test.labels)
+        further_embeddings = read_further_embeddings(self.further, problem, self.receipt.scale_log2)
         protocol = self.benchmark.protocol
         draws = few_shot_draws(data.train.labels, protocol.few_shot_k, protocol.seeds, "")
         try:
             return ReceiptRefit(
                 schema_version="1.0",
                 task=self.task_id,
-                training=training_changes(problem, further),
-                varied=varied_scores(problem, further, draws),
+                training=training_changes(problem, further_embeddings),
+                varied=varied_scores(problem, further_embeddings, draws),
             )
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"

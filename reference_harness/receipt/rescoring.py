@@ -18,17 +18,17 @@ from reference_harness.formats.run_record import LibraryRef, Regime, RunRecord, 
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
-from reference_harness.job import problem_of, regime
-from reference_harness.rescore import load
+from reference_harness.job import problem_of, score_regime
+from reference_harness.rescore import load_task
 from reference_harness.scorer import SCORER
 
 from .predictions import task_section, write_predictions
 from .rounding import RoundedEmbeddings
-from .scoring import ReceiptProbes, values_of
+from .scoring import ReceiptProbes, file_values
 from .task_file import is_written
 
 
-class RescoredRun(NamedTuple):
+class RescoredTaskOfRun(NamedTuple):
     """The scores of record of one task of a run, computed by a worker."""
 
     task_id: str
@@ -51,18 +51,22 @@ class RunJob:
     source: Source
     regimes: tuple[str, ...]
 
-    def execute(self) -> RescoredRun:
+    def execute(self) -> RescoredTaskOfRun:
         """Return the scores of the task. Raise a HarnessError, which names the task."""
-        data = load(self.benchmark, self.source, self.task_id)
-        rows = RoundedEmbeddings(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
+        data = load_task(self.benchmark, self.source, self.task_id)
+        embeddings = RoundedEmbeddings(
+            file_values(self.file, self.receipt, data), self.receipt.scale_log2
+        )
         settings = ReceiptProbes(self.benchmark.protocol)
         try:
-            problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
-            scored = {name: regime(problem, name, settings) for name in self.regimes}
+            problem = problem_of(
+                embeddings, self.receipt.train, data.train.labels, data.test.labels
+            )
+            scored = {name: score_regime(problem, name, settings) for name in self.regimes}
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
-        return RescoredRun(
+        return RescoredTaskOfRun(
             self.task_id,
             data.sha256,
             {name: scored_regime.regime for name, scored_regime in scored.items()},
@@ -102,26 +106,26 @@ def rescored_run(
     and DataError, OptionError, ProbeError or StateError.
     """
     receipts = receipts_of(record, folder)
-    runs_by_task: dict[str, RescoredRun] = {}
-    with Pool[RescoredRun](min(workers, len(receipts))) as pool:
+    results_by_task: dict[str, RescoredTaskOfRun] = {}
+    with Pool[RescoredTaskOfRun](min(workers, len(receipts))) as pool:
         for name, receipt in receipts.items():
             file = receipt_file(folder, name)
             regimes = tuple(record.regimes)
             pool.submit(RunJob(name, file, receipt, benchmark, source, regimes))
         while pool.waiting:
-            for run in pool.results(block=True):
-                if run.scorer.reason:
-                    raise ScorerError(run.scorer.reason)
-                if run.data_sha256 != record.tasks[run.task_id].data_sha256:
-                    msg = f"{run.task_id}: the task data are not those of the run: pass the folder "
-                    raise DataError([f"{msg}of the run to --data"])
-                runs_by_task[run.task_id] = run
+            for result in pool.results(block=True):
+                if result.scorer.reason:
+                    raise ScorerError(result.scorer.reason)
+                if result.data_sha256 != record.tasks[result.task_id].data_sha256:
+                    msg = f"{result.task_id}: the task data are not those of the run: pass the "
+                    raise DataError([f"{msg}folder of the run to --data"])
+                results_by_task[result.task_id] = result
     library_by_values = {
         tuple(library.values()): LibraryRef(**library)
-        for result in runs_by_task.values()
+        for result in results_by_task.values()
         for library in result.libraries
     }
-    sections = {name: runs_by_task[name].predictions for name in record.tasks}
+    sections = {name: results_by_task[name].predictions for name in record.tasks}
     return record.model_copy(
         update={
             "scorer": SCORER.ref,
@@ -135,7 +139,7 @@ def rescored_run(
                 }
             ),
             "tasks": {
-                name: task.model_copy(update={"regimes": runs_by_task[name].regimes})
+                name: task.model_copy(update={"regimes": results_by_task[name].regimes})
                 for name, task in record.tasks.items()
             },
             "predictions": write_predictions(folder, benchmark, record.regimes, sections),
@@ -143,7 +147,7 @@ def rescored_run(
     )
 
 
-def former_of(path: Path) -> SubmissionV12:
+def read_former(path: Path) -> SubmissionV12:
     """Return the submission in a file. Raise OptionError unless it is one with a receipt."""
     try:
         former_submission = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
@@ -176,7 +180,8 @@ def resubmitted(
         record.model_id,
         new_receipt["root"],
     ):
-        msg = "the former submission is of another run: pass the submission of the record's run"
+        msg = "the former submission is of another run: pass the submission of the record's run "
+        msg += "as --former"
         raise OptionError(msg)
     if (
         former_receipt.location

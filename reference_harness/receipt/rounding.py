@@ -13,18 +13,18 @@ import numpy.typing as npt
 
 from reference_harness.errors import ProbeError
 from reference_harness.formats.submission_terms import (
-    LARGEST,
+    FLOAT16_MAX,
     SCALE_MAX,
     SCALE_MIN,
-    SMALL,
     TOP_LOG2,
+    UNSCALED_MIN,
 )
 
 Half = npt.NDArray[np.float16]
 
 MINUS_ZERO_BITS = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of the time."""
-ROUNDS_TO_ZERO = 2.0**-25
+ROUNDED_TO_ZERO_MAX = 2.0**-25
 """Largest magnitude that becomes 0 in float16. Such values, as jittered zeros are, make NumPy's
 conversion ten times slower by underflow, so they are set to 0 before."""
 BLOCK_EMBEDDINGS = 4096
@@ -82,12 +82,12 @@ def widened(embeddings: Half, scale_log2: int) -> npt.NDArray[np.float32]:
     return np.ldexp(float32_values, np.int32(scale_log2)) if scale_log2 else float32_values
 
 
-def scale_of(largest: float) -> int:
-    """Return the scale of a task whose largest magnitude is `largest`.
+def scale_log2_for(largest: float) -> int:
+    """Return the exponent of the scale of a task whose largest magnitude is `largest`.
 
     It is 0 if float16 represents the values well.
     """
-    if largest == 0.0 or SMALL <= largest <= LARGEST:
+    if largest == 0.0 or UNSCALED_MIN <= largest <= FLOAT16_MAX:
         return 0
     return math.frexp(largest)[1] - 1 - TOP_LOG2
 
@@ -97,12 +97,12 @@ def rounded(matrices: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
 
     Raise ProbeError for a value that is not finite, or too large or small for any scale.
     """
-    scale = scale_for(matrices)
-    return RoundedEmbeddings(rounded_at(matrices, scale), scale)
+    scale_log2 = scale_log2_of(matrices)
+    return RoundedEmbeddings(rounded_at(matrices, scale_log2), scale_log2)
 
 
-def scale_for(matrices: list[npt.NDArray[Any]]) -> int:
-    """Return the scale of a task with the embeddings in matrices. Raise ProbeError as `rounded`."""
+def scale_log2_of(matrices: list[npt.NDArray[Any]]) -> int:
+    """Return the exponent of the scale for a task's embeddings. Raise ProbeError as `rounded`."""
     largest = 0.0
     for matrix in matrices:
         for block in _blocks(matrix):
@@ -111,35 +111,35 @@ def scale_for(matrices: list[npt.NDArray[Any]]) -> int:
                 msg = "an embedding has NaN or infinity, expected finite values"
                 raise ProbeError(msg)
             largest = max(largest, block_max)
-    scale = scale_of(largest)
-    if not SCALE_MIN <= scale <= SCALE_MAX:
+    scale_log2 = scale_log2_for(largest)
+    if not SCALE_MIN <= scale_log2 <= SCALE_MAX:
         msg = f"the largest value of the embeddings is {largest:g}, expected a value from "
         msg += f"{2.0 ** (SCALE_MIN + TOP_LOG2):.0e} to {2.0 ** (SCALE_MAX + TOP_LOG2):.0e}"
         raise ProbeError(msg)
-    return scale
+    return scale_log2
 
 
-def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
-    """Return the embeddings of all matrices as float16, divided by 2^scale.
+def rounded_at(matrices: list[npt.NDArray[Any]], scale_log2: int) -> Half:
+    """Return the embeddings of all matrices as float16, divided by 2^scale_log2.
 
     Values too large for float16 at this scale become its largest value.
     """
     columns = matrices[0].shape[1]
     rounded = np.empty((sum(len(matrix) for matrix in matrices), columns), dtype=np.float16)
-    step, factor = max(1, ROUNDED_VALUES // max(1, columns)), 2.0**-scale
+    step, factor = max(1, ROUNDED_VALUES // max(1, columns)), 2.0**-scale_log2
     position = 0
     for matrix in matrices:
         # Each value is rounded once, from its own type or from float64, which represents scaled
         # values and integers exactly.
-        is_wide = bool(scale) or matrix.dtype.kind != "f"
+        is_wide = bool(scale_log2) or matrix.dtype.kind != "f"
         buffer = np.empty((step, columns), dtype=np.float64 if is_wide else matrix.dtype)
         for start in range(0, len(matrix), step):
             block = matrix[start : start + step]
             scaled, target = buffer[: len(block)], rounded[position : position + len(block)]
-            if scale:
+            if scale_log2:
                 block = np.multiply(block, factor, out=scaled, dtype=np.float64)
-            np.clip(block, -LARGEST, LARGEST, out=scaled)
-            scaled *= np.abs(scaled) > ROUNDS_TO_ZERO
+            np.clip(block, -FLOAT16_MAX, FLOAT16_MAX, out=scaled)
+            scaled *= np.abs(scaled) > ROUNDED_TO_ZERO_MAX
             np.copyto(target, scaled, casting="same_kind")
             bits = target.view(np.uint16)
             bits[bits == MINUS_ZERO_BITS] = 0
@@ -148,6 +148,7 @@ def rounded_at(matrices: list[npt.NDArray[Any]], scale: int) -> Half:
 
 
 def _blocks(matrix: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield consecutive rows of a matrix, `BLOCK_VALUES` values at a time."""
     rows = max(1, BLOCK_VALUES // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), rows):
         yield matrix[start : start + rows]

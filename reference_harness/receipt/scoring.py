@@ -32,8 +32,8 @@ from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
 from reference_harness.formats.text import plural
-from reference_harness.job import ScoredRegime, metric_columns, problem_of, regime, score
-from reference_harness.rescore import WorkerLender, load
+from reference_harness.job import ScoredRegime, metric_columns, problem_of, score, score_regime
+from reference_harness.rescore import WorkerLender, load_task
 from reference_harness.scorer import SCORER
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.text import first_and_more
@@ -41,7 +41,7 @@ from reference_harness.text import first_and_more
 from .rounding import RoundedEmbeddings
 from .strata import FittedRegime, write_labels, write_strata
 
-DIGESTS = ".digests"
+DIGESTS_SUFFIX = ".digests"
 """Ending of the file of a task's digests: of each sequence and of its embedding, 16 bytes each."""
 
 
@@ -105,8 +105,8 @@ class CellsJob:
         Raise a HarnessError, which names the task.
         """
         started = time.perf_counter()
-        task_data = load(self.benchmark, self.source, self.task_id)
-        embeddings = values_of(self.file, self.receipt, task_data)
+        task_data = load_task(self.benchmark, self.source, self.task_id)
+        embeddings = file_values(self.file, self.receipt, task_data)
         scorer = SCORER.in_use()
         try:
             problem = problem_of(
@@ -115,10 +115,10 @@ class CellsJob:
                 task_data.train.labels,
                 task_data.test.labels,
             )
-            record = {} if scorer.reason else self._of_record(problem)
+            record = {} if scorer.reason else self._scores_of_record(problem)
             solved_regimes = self.regimes if self.canonical or self.strata is not None else ()
-            cell_by_regime = {name: self._cell(problem, name) for name in solved_regimes}
-            few_shot = self._few_shot(problem)
+            cell_by_regime = {name: self._solved_cell(problem, name) for name in solved_regimes}
+            few_shot = self._few_shot_scores(problem)
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -139,14 +139,14 @@ class CellsJob:
             seconds=round(time.perf_counter() - started, 6),
         )
         return CellsResult(
-            self.task_id, cells, digested_embeddings(embeddings, task_data), libraries(), scorer
+            self.task_id, cells, digest_pairs(embeddings, task_data), libraries(), scorer
         )
 
-    def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
+    def _scores_of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol)
-        return {name: regime(problem, name, settings) for name in self.regimes}
+        return {name: score_regime(problem, name, settings) for name in self.regimes}
 
-    def _few_shot(self, problem: probe.Problem) -> dict[str, FewShotScores] | None:
+    def _few_shot_scores(self, problem: probe.Problem) -> dict[str, FewShotScores] | None:
         if self.other_draws is None:
             return None
         protocol = self.benchmark.protocol
@@ -155,7 +155,7 @@ class CellsJob:
         )
         return few_shot_scores(problem, draws)
 
-    def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
+    def _solved_cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
         rows_by_fit = probe.fit_indices(
@@ -179,8 +179,8 @@ class CellsJob:
         )
 
 
-def values_of(file: Path, receipt: TaskReceipt, task_data: TaskData) -> npt.NDArray[np.float16]:
-    """Return the embeddings of a task, mapped from its file.
+def file_values(file: Path, receipt: TaskReceipt, task_data: TaskData) -> npt.NDArray[np.float16]:
+    """Return the (n, d) float16 values of a task's file, mapped: embeddings / 2^scale_log2.
 
     Raise EmbeddingError if the file or the receipt does not match the data.
     """
@@ -196,7 +196,7 @@ def values_of(file: Path, receipt: TaskReceipt, task_data: TaskData) -> npt.NDAr
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
-def digested_embeddings(embeddings: npt.NDArray[np.float16], task_data: TaskData) -> DigestPairs:
+def digest_pairs(embeddings: npt.NDArray[np.float16], task_data: TaskData) -> DigestPairs:
     """Return the digests of every sequence and of its embedding's bytes."""
     sequences = b"".join(sequence_digests([*task_data.train.sequences, *task_data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in embeddings)
@@ -217,17 +217,19 @@ def unequal_embeddings(
     sentences = []
     for scale in sorted({tasks[name].scale_log2 for name in digests}):
         task_ids = [name for name in digests if tasks[name].scale_log2 == scale]
-        words = np.vstack([np.hstack(digests[name]) for name in task_ids]).view("<u8")
+        digest_words = np.vstack([np.hstack(digests[name]) for name in task_ids]).view("<u8")
         task_indices = np.repeat(
             np.arange(len(task_ids)), [len(digests[name].embeddings) for name in task_ids]
         )
-        order = np.lexsort(words.T[::-1])
-        words, task_indices = words[order], task_indices[order]
+        order = np.lexsort(digest_words.T[::-1])
+        digest_words, task_indices = digest_words[order], task_indices[order]
         sequence_words = DIGEST_BYTES // 8
-        is_same_sequence = (words[1:, :sequence_words] == words[:-1, :sequence_words]).all(axis=1)
-        is_unequal = is_same_sequence & (words[1:] != words[:-1]).any(axis=1)
+        is_same_sequence = (
+            digest_words[1:, :sequence_words] == digest_words[:-1, :sequence_words]
+        ).all(axis=1)
+        is_unequal = is_same_sequence & (digest_words[1:] != digest_words[:-1]).any(axis=1)
         if is_unequal.any():
-            names_unequal = sorted(
+            unequal_tasks = sorted(
                 {
                     task_ids[i]
                     for i in (*task_indices[1:][is_unequal], *task_indices[:-1][is_unequal])
@@ -236,14 +238,14 @@ def unequal_embeddings(
             subject = "sequence has" if is_unequal.sum() == 1 else "sequences have"
             sentences.append(
                 f"{is_unequal.sum()} {subject} embeddings that differ, in "
-                f"{first_and_more(names_unequal)}"
+                f"{first_and_more(unequal_tasks)}"
             )
     return sentences
 
 
 def write_digests(folder: Path, task_id: str, digests: DigestPairs) -> None:
     """Write the digests of a task, 32 bytes per embedding."""
-    write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
+    write_bytes(folder / f"{task_id}{DIGESTS_SUFFIX}", np.hstack(digests).tobytes())
 
 
 def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmbeddings:
@@ -253,11 +255,13 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
     """
     digests_by_task = {}
     for task, receipt in tasks.items():
-        path = folder / f"{task}{DIGESTS}"
+        path = folder / f"{task}{DIGESTS_SUFFIX}"
         raw = path.read_bytes() if path.is_file() else b""
         if len(raw) != 2 * DIGEST_BYTES * (receipt.train + receipt.test):
             msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
-            raise DataError([f"{msg}run receipt-cells --digests for this task"])
+            raise DataError(
+                [f"{msg}run `geneb-harness receipt-cells --digests {folder}` for this task"]
+            )
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
         digests_by_task[task] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
     sequence_words = [
@@ -327,23 +331,23 @@ def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> Re
                 )
             )
         while pool.waiting:
-            for task_cells in pool.results(block=True):
-                scorer = task_cells.scorer if task_cells.scorer.reason else scorer
+            for result in pool.results(block=True):
+                scorer = result.scorer if result.scorer.reason else scorer
                 if request.of_record and scorer.reason:
                     raise ScorerError(scorer.reason)
-                cells_by_task[task_cells.task_id] = task_cells.cells
-                for library in task_cells.libraries:
+                cells_by_task[result.task_id] = result.cells
+                for library in result.libraries:
                     ref = LibraryRef(**library)
                     library_by_key[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                digests_by_task[task_cells.task_id] = task_cells.digests
+                digests_by_task[result.task_id] = result.digests
                 if request.digests is not None:
-                    write_digests(request.digests, task_cells.task_id, task_cells.digests)
-    pin = request.benchmark.dataset
+                    write_digests(request.digests, result.task_id, result.digests)
+    dataset = request.benchmark.dataset
     return ReceiptCells(
         schema_version="1.0",
         benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
         dataset=DatasetRef(
-            repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
+            repo_id=dataset.repo_id, revision=dataset.revision, verified=request.source.verified
         ),
         harness=environment.harness(),
         packages=environment.packages(),

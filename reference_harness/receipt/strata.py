@@ -4,8 +4,8 @@
 sequences first. There are n training and m test sequences, s probes, d columns and c classes:
 
     train_labels, test_labels    (n,) and (m,) int64
-    predicted_<regime> (s, m) int64: by each probe in order; s is 1 in the full regime
-    support_<regime> indices of the training sequences of a few-shot regime, ascending
+    predicted_<regime>           (s, m) int64: by each probe in order; s is 1 in the full regime
+    support_<regime>             indices of the training sequences of a few-shot regime, ascending
     weights_<regime>             (s, d, c) float64: the probes of a few-shot regime
     intercepts_<regime>          (s, c) float64
     weights, intercepts          (d, c) and (c,) float64: the probe of the full regime
@@ -29,7 +29,7 @@ from reference_harness.optimum import SolvedProbe
 from reference_harness.probe import Fit
 from reference_harness.tasks import Labels, TaskData
 
-ARRAYS, SEQUENCES = ".npz", ".txt"
+ARRAYS_SUFFIX, SEQUENCES_SUFFIX = ".npz", ".txt"
 
 
 class FittedRegime(NamedTuple):
@@ -52,7 +52,7 @@ def _labels(task_data: TaskData) -> Arrays:
 
 def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{task_id}{ARRAYS}").open("wb") as stream:
+    with (folder / f"{task_id}{ARRAYS_SUFFIX}").open("wb") as stream:
         np.savez(stream, **arrays)
 
 
@@ -91,6 +91,6 @@ def write_strata(
     _save(folder, task_data.id, arrays)
     sequences = [*task_data.train.sequences, *task_data.test.sequences]
     write_bytes(
-        folder / f"{task_data.id}{SEQUENCES}",
+        folder / f"{task_data.id}{SEQUENCES_SUFFIX}",
         "".join(f"{sequence}\n" for sequence in sequences).encode(),
     )

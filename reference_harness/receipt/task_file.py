@@ -18,13 +18,15 @@ from reference_harness.formats.submission_terms import receipt_file
 from .rounding import RoundedEmbeddings
 
 
-def write_task(folder: Path, task_id: str, rows: RoundedEmbeddings, train: int) -> TaskReceipt:
+def write_task(
+    folder: Path, task_id: str, embeddings: RoundedEmbeddings, train: int
+) -> TaskReceipt:
     """Write the file of a task, and return its entry in the receipt.
 
     The first `train` embeddings are those of the training split. Raise StateError if the folder
     cannot be written.
     """
-    values = np.ascontiguousarray(rows.values, dtype="<f2")
+    values = np.ascontiguousarray(embeddings.values, dtype="<f2")
     tree, digest = Tree(), hashlib.sha256()
     for index, row in enumerate(values):
         tree.add(embedding_leaf(row.data, index))
@@ -40,7 +42,7 @@ def write_task(folder: Path, task_id: str, rows: RoundedEmbeddings, train: int) 
         train=train,
         test=len(values) - train,
         dim=values.shape[1],
-        scale_log2=rows.scale_log2,
+        scale_log2=embeddings.scale_log2,
         bytes=values.nbytes,
         sha256=digest.hexdigest(),
         root=tree.root().hex(),

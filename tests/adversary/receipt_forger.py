@@ -156,10 +156,10 @@ def reach_of(
         training[number] = np.partition(values, values.size - most, axis=None)[-most:].sum()
     values = features.astype(np.float32)
     problem = probe.Problem(values[:cut], data.train.labels, values[cut:], data.test.labels)
-    (fit,) = probe.run(problem, [chosen])
+    (fit,) = probe.fit_all(problem, [chosen])
     along = fit.weights[:, 1] - fit.weights[:, 0]
     margins = sides * (features[cut:] @ along + fit.intercepts[-1] - fit.intercepts[:-1].sum())
-    stops = halts.predictions_at_halts(problem, [chosen], [fit])[0] if chosen is not None else []
+    stops = halts.predictions_at_stops(problem, [chosen], [fit])[0] if chosen is not None else []
     if stops:
         right = np.any([labels == data.test.labels for labels in stops], axis=0)
         return Reach(margins, own, training, np.where(right, np.inf, 0.0))

@@ -173,7 +173,11 @@ def benchmark_of(regimes: Sequence[str], smallest_class: int | None) -> Benchmar
     [
         ({}, {}, ""),
         ({}, {"smallest_class": TEST_TIMES}, ""),
-        ({}, {"smallest_class": TEST_TIMES - 1}, "1shot: t0 has fits on test sequences"),
+        (
+            {},
+            {"smallest_class": TEST_TIMES - 1},
+            "1shot: t0 has fits on test sequences",
+        ),
         ({"tests": None}, {}, ""),
         (
             {"tests": None},

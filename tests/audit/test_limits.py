@@ -32,7 +32,7 @@ NOT_DECIDING = {
         embeddings.BLOCK_BYTES influence.BLOCK influence.FEATURE_MAX
     """,
     "the format of a receipt": """
-        submission_terms.ITEM submission_terms.LARGEST submission_terms.SMALL
+        submission_terms.FLOAT16_BYTES submission_terms.FLOAT16_MAX submission_terms.UNSCALED_MIN
         submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
         honesty.SIGNIFICAND_BITS
     """,

@@ -13,7 +13,7 @@ import numpy as np
 from reference_harness import mini
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
-from reference_harness.embed import Batching, budget_now
+from reference_harness.embed import Batching, current_budget
 from reference_harness.embedder import Embedder, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError
 from reference_harness.memory import MemoryLimit
@@ -121,7 +121,7 @@ class TaskEmbedder:
     @property
     def token_budget(self) -> int:
         """Padded tokens a batch may have by now."""
-        return budget_now(self.loaded, self.batching, self.limit)
+        return current_budget(self.loaded, self.batching, self.limit)
 
 
 def write_flat(data: TaskData, folder: Path) -> Path:

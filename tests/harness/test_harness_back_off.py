@@ -23,7 +23,7 @@ from reference_harness.memory import (
     DoesNotFitError,
     MemoryLimit,
     is_out_of_memory,
-    room_of,
+    memory_of,
 )
 from reference_harness.tasks import Split, TaskData, sequence_digests
 from tests.harness.extractors import models
@@ -182,7 +182,7 @@ def test_the_sandbox_backs_off_too(tmp_path: Path) -> None:
 def test_a_measured_budget_is_the_largest_that_did_not_fail(tmp_path: Path) -> None:
     small = Small(150, MemoryError)
     test_embedder = embedder(small, tmp_path)
-    test_embedder.limit = MemoryLimit(room_of("cpu"))
+    test_embedder.limit = MemoryLimit(memory_of("cpu"))
     rows = sequences()
     longest = max(map(len, rows))  # 59: two rows fit
     test_embedder.embed(task(rows))
@@ -215,11 +215,11 @@ def test_what_cannot_be_tried_leaves_the_default(tmp_path: Path) -> None:
             return super().extract_embeddings(batch, batch_size)
 
     fails = embedder(Fails(10**6, MemoryError), tmp_path / "a")
-    fails.limit = MemoryLimit(room_of("cpu"))
+    fails.limit = MemoryLimit(memory_of("cpu"))
     fails.embed(task(sequences()))
     assert (fails.limit.budget, fails.token_budget) == (None, 2048)
     full = embedder(Small(30, MemoryError), tmp_path / "b")
-    full.limit = MemoryLimit(room_of("cpu"))
+    full.limit = MemoryLimit(memory_of("cpu"))
     with pytest.raises(EmbeddingError, match="one sequence alone does not fit into memory"):
         full.embed(task(sequences()))
 
@@ -318,7 +318,7 @@ def test_a_transformer_gets_the_budget_that_a_limit_leaves_room_for(tmp_path: Pa
     free = embedder(made[0], tmp_path / "free", mode="exact")
     free.embed(task(rows))
     test_embedder = embedder(made[1], tmp_path / "tight", mode="exact")
-    test_embedder.limit = MemoryLimit(room_of("cpu"))
+    test_embedder.limit = MemoryLimit(memory_of("cpu"))
     with address_space(160 << 20):
         test_embedder.embed(task(rows))
     assert test_embedder.limit.budget in (256, 512, 1024)

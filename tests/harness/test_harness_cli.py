@@ -142,7 +142,9 @@ def test_tasks_and_extractors_are_listed(harness: Harness) -> None:
 
 
 def test_data_audit_speaks_text_and_json(harness: Harness) -> None:
-    assert harness("data", "audit").stdout.endswith("0 of 13 tasks have duplicate sequences\n")
+    assert harness("data", "audit").stdout.endswith(
+        "0 of 13 tasks have duplicate sequences or leakage\n"
+    )
     document = json.loads(harness("data", "audit", "--format", "json").stdout)
     assert len(document) == 13
     assert document[0]["train"]["rows"] == 360

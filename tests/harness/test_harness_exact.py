@@ -63,7 +63,9 @@ def test_the_limit_is_the_largest_halving_that_changes_no_bit(breaks, rows):
 
 
 def test_memory_and_an_error_limit_what_is_measured(monkeypatch):
-    monkeypatch.setattr(exact, "SECONDS", 600.0)  # on a busy machine, time would limit it too
+    monkeypatch.setattr(
+        exact, "MEASURING_SECONDS", 600.0
+    )  # on a busy machine, time would limit it too
 
     def embed(tokens: int, rows: Sequence[int]) -> np.ndarray:
         if len(rows) > 20:
@@ -88,7 +90,7 @@ def test_a_slow_model_is_not_measured_for_long(monkeypatch):
     [(None, [16, 32, 64, 128, 256, 512, 1024]), (48, [16, 32, 48]), (64, [16, 32, 64]), (9, [])],
 )
 def test_lengths_are_tried_up_to_the_longest(most, tried):
-    assert exact.lengths(most) == tried
+    assert exact.tried_lengths(most) == tried
 
 
 def above(folder: Path) -> EmbedderSpec:

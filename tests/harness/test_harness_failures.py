@@ -258,7 +258,7 @@ def test_a_worker_says_what_it_could_not_do(
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
 
-    monkeypatch.setattr(probe, "run", full)
+    monkeypatch.setattr(probe, "fit_all", full)
     why = (
         "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; use "
         "fewer --jobs"

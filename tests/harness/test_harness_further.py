@@ -74,7 +74,7 @@ def test_a_fresh_set_alone_has_no_variants(tmp_path):
         ([row("fresh", 0, "ACGT")], "sequence 0: the task has no label None"),
         (
             [row("test", 160, "ACGT")],
-            "sequence 0: found the index 160 in test, expected less than 160, its number of",
+            "sequence 0: found the index 160 in the split test, expected less than 160, the number",
         ),
     ],
 )
@@ -90,9 +90,9 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
         EmbeddingError, match=r"shape \(2, 16\), expected 1 embedding of 16 columns"
     ):
         read_further_embeddings(made, problem())
-    made.rows.write_text(json.dumps({"schema_version": "1.0", "rows": [{"split": "other"}]}))
+    made.sequences.write_text(json.dumps({"schema_version": "1.0", "rows": [{"split": "other"}]}))
     with pytest.raises(DataError, match=r"rows\.json: rows/0/split"):
-        read_further(made.rows)
+        read_further(made.sequences)
 
 
 def test_the_commands_write_what_is_read(tmp_path):

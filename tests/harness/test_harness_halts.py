@@ -25,8 +25,8 @@ def fits_and_predictions(
     problem: probe.Problem, regime: str
 ) -> tuple[list[probe.Fit], list[list[np.ndarray]]]:
     rows = probe.fit_indices(problem.train_labels, regime, SEEDS, {"10shot": 10, "1shot": 1})
-    fits = probe.run(problem, rows)
-    return fits, halts.predictions_at_halts(problem, rows, fits)
+    fits = probe.fit_all(problem, rows)
+    return fits, halts.predictions_at_stops(problem, rows, fits)
 
 
 def test_the_first_is_the_stock_fit_in_float64() -> None:
@@ -73,4 +73,4 @@ def test_what_cannot_be_fitted_is_said() -> None:
     fits, _ = fits_and_predictions(problem, "full")
     one_class = np.flatnonzero(problem.train_labels == problem.train_labels[0])
     with pytest.raises(ProbeError, match=r"the probe cannot be fitted: ValueError: .* 2 classes"):
-        halts.predictions_at_halts(problem, [one_class], fits)
+        halts.predictions_at_stops(problem, [one_class], fits)

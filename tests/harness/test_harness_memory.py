@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.memory import fitting_budget, group_room, room_of
+from reference_harness.memory import fitting_budget, free_memory_of_groups, memory_of
 from tests.harness.support import REPOSITORY
 
 ROWS, DIM = 10_000, 4096
@@ -181,10 +181,10 @@ def test_the_room_of_a_gpu_counts_what_its_allocator_keeps(monkeypatch: pytest.M
         gpu.tokens_max = max(gpu.tokens_max, gpu.held + (rows * 100 << 16))
         return True
 
-    assert fitting_budget(room_of("cuda:1"), 100, run) == 8192
+    assert fitting_budget(memory_of("cuda:1"), 100, run) == 8192
     assert tried == [1, 1, 2, 5, 10, 20, 40, 81]
     gpu.is_available = lambda: False  # type: ignore[method-assign]
-    assert fitting_budget(room_of("cuda:1"), 100, run) is None
+    assert fitting_budget(memory_of("cuda:1"), 100, run) is None
 
 
 def test_the_room_of_control_groups(tmp_path: Path) -> None:
@@ -200,5 +200,5 @@ def test_the_room_of_control_groups(tmp_path: Path) -> None:
     group("memory/c", memory__stat="inactive_file 1\ntotal_inactive_file 30")
     groups = tmp_path / "groups"
     groups.write_text("3:pids:/c\n2:cpu,memory:/c\n0::/a/b\n")
-    assert group_room(groups, tmp_path) == [130, 750]
-    assert group_room(tmp_path / "none", tmp_path) == []
+    assert free_memory_of_groups(groups, tmp_path) == [130, 750]
+    assert free_memory_of_groups(tmp_path / "none", tmp_path) == []

@@ -23,7 +23,12 @@ from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probes import DESCRIPTIONS, KINDS
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
-from reference_harness.probes.kinds import TrainingData, columns_of, is_seeded, predict
+from reference_harness.probes.kinds import (
+    TrainingData,
+    column_statistics,
+    fit_and_predict,
+    is_seeded,
+)
 from reference_harness.probes.ranks import agreement, macro
 from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
 from reference_harness.probes.table import WIDTH, markdown, text
@@ -183,9 +188,9 @@ def rows(labels: np.ndarray, seed: int, constant: float = 1000.0) -> WidenedEmbe
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_learns_and_is_a_function_of_its_seed(kind: str) -> None:
     train, test = rows(LABELS, 1, 4.0), rows(LABELS, 2, 4.0)
-    columns = columns_of(train)
+    columns = column_statistics(train)
     first, again, other = (
-        predict(kind, TrainingData(train, LABELS), test, columns, seed=seed, shot=None)
+        fit_and_predict(kind, TrainingData(train, LABELS), test, columns, seed=seed, shots=None)
         for seed in (1, 1, 2)
     )
     assert (first == LABELS).mean() > 0.95
@@ -199,13 +204,13 @@ def test_one_row_of_each_class_is_enough(kind: str) -> None:
     train = rows(LABELS, 1, 4.0)
     part = TrainingData(WidenedEmbeddings(train.values[drawn], train.scale_log2), LABELS[drawn])
     test = rows(LABELS, 2, 4.0)
-    predictions = predict(kind, part, test, columns_of(train), seed=1, shot=1)
+    predictions = fit_and_predict(kind, part, test, column_statistics(train), seed=1, shots=1)
     assert (predictions == LABELS).mean() > 0.5
 
 
 def test_columns_are_standardised_and_constant_ones_left() -> None:
     train = rows(LABELS, 1)
-    standardised = columns_of(train).standardised(train)
+    standardised = column_statistics(train).standardised(train)
     assert standardised.dtype == np.float32
     assert np.abs(standardised.mean(axis=0)).max() < 1e-3
     assert standardised[:, :12].std(axis=0) == pytest.approx(np.ones(12), abs=1e-3)
@@ -215,9 +220,14 @@ def test_columns_are_standardised_and_constant_ones_left() -> None:
 def test_what_scikit_learn_refuses_names_the_kind() -> None:
     train = rows(LABELS, 1)
     with pytest.raises(ProbeError, match="ridge: the probe cannot be fitted: ValueError"):
-        predict(
-            "ridge", TrainingData(train, LABELS[:5]), train, columns_of(train), seed=1, shot=None
-        )  # fmt: skip
+        fit_and_predict(
+            "ridge",
+            TrainingData(train, LABELS[:5]),
+            train,
+            column_statistics(train),
+            seed=1,
+            shots=None,
+        )
 
 
 def scores(value: float) -> ProbeScores:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reference_harness.errors import ProbeError
 from reference_harness.formats import merkle
 from reference_harness.formats.run_record import TaskReceipt
-from reference_harness.formats.submission_terms import LARGEST, SMALL
+from reference_harness.formats.submission_terms import FLOAT16_MAX, UNSCALED_MIN
 from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded, widened
 from reference_harness.receipt.scoring import DigestPairs, unequal_embeddings
@@ -89,11 +89,11 @@ def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
 
 @pytest.mark.parametrize(
     ("largest", "scale"),
-    [(0.0, 0), (1.0, 0), (LARGEST, 0), (SMALL, 0), (65_505.0, 1), (2.0**-7, -21)],
+    [(0.0, 0), (1.0, 0), (FLOAT16_MAX, 0), (UNSCALED_MIN, 0), (65_505.0, 1), (2.0**-7, -21)],
 )
 def test_a_scale_is_taken_only_where_one_is_needed(largest: float, scale: int) -> None:
-    assert rounding.scale_of(largest) == scale
-    assert largest == 0.0 or largest / 2.0**scale <= LARGEST
+    assert rounding.scale_log2_for(largest) == scale
+    assert largest == 0.0 or largest / 2.0**scale <= FLOAT16_MAX
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

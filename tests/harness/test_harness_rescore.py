@@ -17,7 +17,7 @@ from reference_harness.generate import SCHEMAS
 from reference_harness.loading import load
 from reference_harness.metrics import scores
 from reference_harness.probe import few_shot_indices
-from reference_harness.rescore import FEW_SHOT_TIMES
+from reference_harness.rescore import FEW_SHOT_COPIES_FACTOR
 from tests.harness.support import REPOSITORY, Harness
 
 TASKS = ("mini_mouse", "mini_species")
@@ -93,7 +93,7 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
 def test_every_regime_has_its_copies(made: dict[str, Any]) -> None:
     for task in made["tasks"].values():
         for name, regime in task["regimes"].items():
-            due = COPIES if name == "full" else FEW_SHOT_TIMES * COPIES
+            due = COPIES if name == "full" else FEW_SHOT_COPIES_FACTOR * COPIES
             assert len(regime["plain"]) == due
             assert len(regime["stressed"]) in ({0, due} if name == "full" else {due})
             for copy in regime["plain"]:

@@ -15,7 +15,7 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
 from geneb_ci.models.registry import ModelRegistry
 from reference_harness.extractors.options import parse
-from reference_harness.keywords import values
+from reference_harness.keywords import converted_options
 from tests.each import each
 from tests.paths import ROOT
 from tools.generated_pages import in_short
@@ -250,7 +250,7 @@ def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
     assert entry is not None
     assert entry.entry.run is not None
     if entry.entry.run.extractor == "builtin:huggingface":
-        chosen = parse(values(entry.entry.options))
+        chosen = parse(converted_options(entry.entry.options))
         assert chosen.dtype == entry.entry.run.dtype
         loading = entry.entry.loading
         assert loading is not None

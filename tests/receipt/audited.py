@@ -44,7 +44,7 @@ from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import write_task
-from reference_harness.rescore import load
+from reference_harness.rescore import load_task
 
 Rows = npt.NDArray[np.floating[Any]]
 MINI = shipped_benchmark(PRACTICE_BENCHMARK)
@@ -102,7 +102,7 @@ def scored(
     `rows` has the training embeddings and then the test embeddings.
     """
     source = source or MiniSource()
-    data = load(benchmark, source, task)
+    data = load_task(benchmark, source, task)
     receipt_task = write_task(folder, task, rounded([rows]), len(data.train.labels))
     job = CellsJob(
         task, receipt_file(folder, task), receipt_task, benchmark, source, tuple(benchmark.regimes),

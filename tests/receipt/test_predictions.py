@@ -44,7 +44,7 @@ WORDS = (
 
 def test_both_programs_have_the_same_constants() -> None:
     assert (toolkit.FILE, toolkit.MAGIC, toolkit.VERSION, HEADER.format) == (
-        harness.FILE, harness.MAGIC, harness.VERSION, harness.HEADER,
+        harness.FILE_NAME, harness.MAGIC, harness.VERSION, harness.HEADER,
     )  # fmt: skip
     assert list(SETS.values()) == [harness.OF_RECORD, harness.CANONICAL]
 
@@ -88,7 +88,7 @@ def test_what_is_written_is_read(
         labels = np.sort(rng.choice(np.arange(-1000, 1000), classes, replace=False))
         drawn = labels[rng.integers(0, classes, (1 + len(sets) * len(fits), rows))]
         written[task.id] = drawn
-        sections[task.id] = harness.section(labels, drawn[0], list(drawn[1:]))
+        sections[task.id] = harness.encoded_task(labels, drawn[0], list(drawn[1:]))
     raw = harness.encoded(theirs, [n for n in FITS if n in regimes], sections)
     if is_of_earlier_run:
         raw = with_bytes(raw, SETS_AT, bytes([harness.OF_RECORD | harness.CANONICAL]))

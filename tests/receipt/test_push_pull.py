@@ -21,7 +21,7 @@ from tests.models.publishers import Shelf
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import hub
 from tests.publish.hub import READER, WRITER, Hub
-from tests.receipt.written import SMALL, UNBOXED, Written, changed
+from tests.receipt.written import UNBOXED, UNSCALED_MIN, Written, changed
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
 NAME = "geneb/rows"
@@ -108,33 +108,35 @@ def test_what_was_pushed_is_pulled_and_verified(
 
 def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Path) -> None:
     shelf = served(of_small)
-    right, broken = files_of(of_small.receipt), f"/rows/{SMALL[1]}.f16"
+    right, broken = files_of(of_small.receipt), f"/rows/{UNSCALED_MIN[1]}.f16"
     path = tmp_path / "cache"
     path.mkdir()
-    (path / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
-    (path / f"{SMALL[3]}.f16").write_bytes(b"\0" * len(right[f"{SMALL[3]}.f16"]))
+    (path / f"{UNSCALED_MIN[0]}.f16").write_bytes(right[f"{UNSCALED_MIN[0]}.f16"])
+    (path / f"{UNSCALED_MIN[3]}.f16").write_bytes(b"\0" * len(right[f"{UNSCALED_MIN[3]}.f16"]))
     notices: list[str] = []
     with loopback(shelf.handler()) as server:
         mirror = f"{server}/rows"
         files = receipt_files(receipt_of(of_small), mirror=mirror, cache=path, say=notices.append)
         with files:
-            files.file(SMALL[0])
+            files.file(UNSCALED_MIN[0])
             assert shelf.requests == []  # what is there is not asked for
             shelf.break_after = 30_000
             with pytest.raises(NothingChecked, match=r"cannot be fetched: .* bytes are missing"):
-                files.file(SMALL[1])
-            assert not (path / f"{SMALL[1]}.f16").exists()
-            files.file(SMALL[1])
+                files.file(UNSCALED_MIN[1])
+            assert not (path / f"{UNSCALED_MIN[1]}.f16").exists()
+            files.file(UNSCALED_MIN[1])
             assert shelf.requests == [(broken, None), (broken, "bytes=30000-")]
-            shelf.files[f"/rows/{SMALL[2]}.f16"] = b"\1" + right[f"{SMALL[2]}.f16"][1:]
+            shelf.files[f"/rows/{UNSCALED_MIN[2]}.f16"] = (
+                b"\1" + right[f"{UNSCALED_MIN[2]}.f16"][1:]
+            )
             with pytest.raises(EmbeddingsRefused, match=r"third\.f16: sha256 ") as other:
-                files.file(SMALL[2])
-            shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"] + b"\0"
+                files.file(UNSCALED_MIN[2])
+            shelf.files[f"/rows/{UNSCALED_MIN[2]}.f16"] = right[f"{UNSCALED_MIN[2]}.f16"] + b"\0"
             with pytest.raises(EmbeddingsRefused, match="bytes longer than expected") as longer:
-                files.file(SMALL[2])
+                files.file(UNSCALED_MIN[2])
             assert (other.value.step, longer.value.step) == ("files", "files")
-            shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"]
-            for task in SMALL:
+            shelf.files[f"/rows/{UNSCALED_MIN[2]}.f16"] = right[f"{UNSCALED_MIN[2]}.f16"]
+            for task in UNSCALED_MIN:
                 files.file(task)
             predicted = "predictions.bin"
             shelf.files[f"/rows/{predicted}"] = b"\1" + right[predicted][1:]
@@ -155,7 +157,7 @@ def test_a_download_that_cannot_be_continued_begins_again(
     of_small: Written, tmp_path: Path, way: str
 ) -> None:
     """What is here is of another file, or the server lies about ranges."""
-    shelf, name = served(of_small), f"{SMALL[0]}.f16"
+    shelf, name = served(of_small), f"{UNSCALED_MIN[0]}.f16"
     right = files_of(of_small.receipt)[name]
     shelf.deaf = way == "deaf"
     begun = {"another file": b"\1" * 300, "deaf": right[:300], "too long": right + right}[way]
@@ -163,7 +165,7 @@ def test_a_download_that_cannot_be_continued_begins_again(
     with loopback(shelf.handler()) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files:
-            assert files.file(SMALL[0]).read_bytes() == right
+            assert files.file(UNSCALED_MIN[0]).read_bytes() == right
     requests = [] if way == "too long" else ["bytes=300-"]
     assert shelf.requests == [(f"/rows/{name}", answer) for answer in [*requests, None]]
 
@@ -180,9 +182,9 @@ def test_a_server_that_trickles_is_left(
             files,
             pytest.raises(NothingChecked, match="server sends fewer than 1,000,000,000,") as slow,
         ):
-            files.file(SMALL[0])
+            files.file(UNSCALED_MIN[0])
     assert slow.value.fix == "run the command again: it continues the download"
-    assert not (tmp_path / f"{SMALL[0]}.f16").exists()
+    assert not (tmp_path / f"{UNSCALED_MIN[0]}.f16").exists()
 
 
 TRICKLES = {
@@ -214,7 +216,7 @@ def test_a_server_that_trickles_before_the_file_is_left(
             files,
             pytest.raises(NothingChecked, match="server sends fewer than 1,000 bytes per second"),
         ):
-            files.file(SMALL[0])
+            files.file(UNSCALED_MIN[0])
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -249,15 +251,15 @@ def test_an_answer_without_an_end_has_one(of_small: Written, tmp_path: Path, wha
     with loopback(Endless) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files, pytest.raises(GenebError, match=message) as ended:
-            files.file(SMALL[0])
+            files.file(UNSCALED_MIN[0])
     assert "\n" not in ended.value.message
-    assert not (tmp_path / f"{SMALL[0]}.f16").exists()
+    assert not (tmp_path / f"{UNSCALED_MIN[0]}.f16").exists()
 
 
 def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) -> None:
     """The server has another version, by its ETag, when it is asked for the rest."""
-    right, requests = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], []
-    (tmp_path / f"{SMALL[0]}.f16.part").write_bytes(b"\1" * 300)
+    right, requests = files_of(of_small.receipt)[f"{UNSCALED_MIN[0]}.f16"], []
+    (tmp_path / f"{UNSCALED_MIN[0]}.f16.part").write_bytes(b"\1" * 300)
 
     class Changing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -275,13 +277,13 @@ def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) 
     with loopback(Changing) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files:
-            assert files.file(SMALL[0]).read_bytes() == right
+            assert files.file(UNSCALED_MIN[0]).read_bytes() == right
     assert requests == ["bytes=300-", None]
 
 
 def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path) -> None:
     """The second is told so while the first has not ended, and the first is not disturbed."""
-    right, name = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], f"{SMALL[0]}.f16"
+    right, name = files_of(of_small.receipt)[f"{UNSCALED_MIN[0]}.f16"], f"{UNSCALED_MIN[0]}.f16"
     half, event = threading.Event(), threading.Event()
 
     class Halting(BaseHTTPRequestHandler):
@@ -302,7 +304,7 @@ def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path)
         def fetch() -> bytes:
             files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
             with files:
-                return files.file(SMALL[0]).read_bytes()
+                return files.file(UNSCALED_MIN[0]).read_bytes()
 
         first = pool.submit(fetch)
         assert half.wait(60)
@@ -321,7 +323,7 @@ def test_what_is_fetched_to_a_temporary_place_is_one_task(
         loopback(served(of_small).handler()) as server,
         receipt_files(receipt_of(of_small), mirror=f"{server}/rows") as files,
     ):
-        for task in SMALL:
+        for task in UNSCALED_MIN:
             path = files.file(task)
             assert files.file(task) == path
             assert [file.name for file in path.parent.iterdir()] == [f"{task}.f16"]
@@ -372,7 +374,7 @@ def test_addresses_of_files() -> None:
 def test_push_checks_the_files_first(hub: Hub, of_small: Written, tmp_path: Path) -> None:
     written = of_small.copied(tmp_path / "place")
     repo = hub.create(RESOURCE)
-    file = written.receipt / f"{SMALL[2]}.f16"
+    file = written.receipt / f"{UNSCALED_MIN[2]}.f16"
     file.write_bytes(file.read_bytes()[::-1])
     env = environment(hub, tmp_path / "home", HF_TOKEN=WRITER)
     words = ("receipt", "push", written.file.name, "--receipt", "receipt", *written.options[2:])

@@ -22,7 +22,7 @@ from tests.publish.conftest import hub
 from tests.publish.hub import WRITER, Hub
 from tests.receipt import slow_scores
 from tests.receipt.test_push_pull import NAME, RESOURCE, files_of, served
-from tests.receipt.written import MODEL, SMALL, UNBOXED, Written, small_tasks
+from tests.receipt.written import MODEL, UNBOXED, UNSCALED_MIN, Written, small_tasks
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
 SLOW = Path(slow_scores.__file__)
@@ -122,9 +122,13 @@ def test_a_pull_that_is_killed_goes_on(
     for number, moment in enumerate(moments):
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
             path.mkdir(exist_ok=True)
-            (path / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
-            (path / f"{SMALL[0]}.f16.part").unlink(missing_ok=True)  # renamed by a whole download
-            (path / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
+            (path / f"{UNSCALED_MIN[0]}.f16").write_bytes(right[f"{UNSCALED_MIN[0]}.f16"])
+            (path / f"{UNSCALED_MIN[0]}.f16.part").unlink(
+                missing_ok=True
+            )  # renamed by a whole download
+            (path / f"{UNSCALED_MIN[1]}.f16.part").write_bytes(
+                right[f"{UNSCALED_MIN[1]}.f16"][:20_000]
+            )
         killed_at(hub, moment, begin)
         for name, raw in files_of(path).items() if path.exists() else ():
             if name.endswith(".f16"):
@@ -136,7 +140,7 @@ def test_a_pull_that_is_killed_goes_on(
     assert files_of(path) == right
 
 
-ORDER = sorted(SMALL)
+ORDER = sorted(UNSCALED_MIN)
 """Tasks as `data define` lists them."""
 VERIFIED = [
     "embeddings of 256 numbers",
@@ -208,7 +212,7 @@ WRITTEN = [
     r"cache/",
     *(
         part
-        for task in sorted(SMALL)
+        for task in sorted(UNSCALED_MIN)
         for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")
     ),
     r"predictions\.bin$",

@@ -27,7 +27,7 @@ from tests.publish.conftest import hub
 from tests.publish.hub import Hub
 from tests.receipt.test_push_pull import NAME, RESOURCE
 from tests.receipt.test_push_pull import files_of as rows_in
-from tests.receipt.written import MODEL, SMALL, Written, changed
+from tests.receipt.written import MODEL, UNSCALED_MIN, Written, changed
 from tests.small import CARD
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
@@ -79,13 +79,15 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     assert json.loads(notes.read_text())["rows"] == {MODEL: known | {"seen": today}}
     assert hub.served == [], "no file is fetched"
 
-    shorter = files | {f"{SMALL[2]}.f16": files[f"{SMALL[2]}.f16"][:-1]}
+    shorter = files | {f"{UNSCALED_MIN[2]}.f16": files[f"{UNSCALED_MIN[2]}.f16"][:-1]}
     repo.add(shorter, "a file is cut")
     published(written, repo.head.oid)
     shutil.copy(written.file, root / "submissions")
     code, (line, _) = seen()
     assert code == 11
-    assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; expected 51712, as in the receipt")
+    assert line.endswith(
+        f"{UNSCALED_MIN[2]}.f16 has 51711 bytes; expected 51712, as in the receipt"
+    )
     del hub.shelf.repos[RESOURCE]
     (root / "submissions/broken.json").write_text("{")
     code, (unread, line, last) = seen("--write")

@@ -20,7 +20,7 @@ from tests.loopback import loopback
 from tests.receipt.conftest import REAL
 from tests.receipt.forged import claim_canonical
 from tests.receipt.test_push_pull import served
-from tests.receipt.written import SMALL, Written, changed
+from tests.receipt.written import UNSCALED_MIN, Written, changed
 
 Rows = np.ndarray
 TASK = "mini_tf"
@@ -93,7 +93,7 @@ def test_other_benchmarks_hold(kind: str, request: pytest.FixtureRequest) -> Non
     done = written.verify("--quiet", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    tasks = list(SMALL) if kind == "small" else [REAL]
+    tasks = list(UNSCALED_MIN) if kind == "small" else [REAL]
     cells = 3 * len(tasks)
     assert (document["verified"], document["refused_at"], document["weak"]) == (True, None, None)
     assert document["cells"] == {"computed": cells, "equal": cells, "filled": 0}
@@ -157,7 +157,7 @@ def test_unequal_rows_of_equal_sequences(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     written = request.getfixturevalue(f"of_{kind}").copied(tmp_path)
-    task = SMALL[1] if kind == "small" else REAL
+    task = UNSCALED_MIN[1] if kind == "small" else REAL
     rows = written.rows(task).copy()
     _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
     row = 59 if kind == "small" else int(first[np.argmax(counts > 1)])
@@ -378,10 +378,10 @@ def test_a_weak_receipt_says_so(of_mini: Written, key: str, value: object, tmp_p
 
 def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path) -> None:
     shelf = served(of_small)
-    name = f"/rows/{SMALL[0]}.f16"
+    name = f"/rows/{UNSCALED_MIN[0]}.f16"
     shelf.files[name] = shelf.files[name][::-1]
     with loopback(shelf.handler()) as server:
-        words = ("--mirror", f"{server}/rows", "--tasks", SMALL[0], "--cache", str(tmp_path))
+        words = ("--mirror", f"{server}/rows", "--tasks", UNSCALED_MIN[0], "--cache", str(tmp_path))
         done = of_small.verify(*words, here=False)
     assert done.returncode == 11, done.stderr
     assert f"✗ files        {server}/rows/first.f16: sha256" in done.stdout
@@ -390,7 +390,7 @@ def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path
 
 
 def test_scoring_has_limits(of_small: Written) -> None:
-    words = ("--quiet", "--tasks", SMALL[0], "--limit-scoring-memory", "32M")
+    words = ("--quiet", "--tasks", UNSCALED_MIN[0], "--limit-scoring-memory", "32M")
     done = of_small.verify(*words, apart=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert "task first: scoring its embeddings was stopped: it used more than 32 MiB" in done.stderr

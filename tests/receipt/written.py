@@ -23,7 +23,7 @@ from tests.harness.support import Harness, write_flat
 UNBOXED = Path(unboxed.__file__)
 """Lets the harness run in the process of a command: it has no limits, and loads nothing anew."""
 MODEL = "four-mers"
-SMALL = ("first", "second", "third", "fourth")
+UNSCALED_MIN = ("first", "second", "third", "fourth")
 """Tasks of 60 training and 41 test embeddings; ten training embeddings stand in all of them, and
 one of these in every test split, too."""
 OWN, SHARED, TESTED = 50, 10, 40
@@ -127,7 +127,7 @@ def small_tasks(folder: Path) -> tuple[str, ...]:
     """Define a benchmark of the tasks SMALL in a folder, and return the options that name it."""
     source = mini.load("mini_tf")
     shared = slice(0, SHARED)
-    for number, name in enumerate(SMALL):
+    for number, name in enumerate(UNSCALED_MIN):
         own = slice(SHARED + number * OWN, SHARED + (number + 1) * OWN)
         tests = slice(number * TESTED, (number + 1) * TESTED)
         train, test = source.train, source.test

@@ -193,7 +193,7 @@ MARKS = {"<<<<<<<", ">>>>>>>"}
     ],
 )
 def test_the_lines_of_a_conflict(text, alone, lines):
-    assert conflict_lines(text.encode(), alone=alone) == lines
+    assert conflict_lines(text.encode(), any_marker=alone) == lines
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TEST_PART, TaskShare, drawn_number, unforeseen_rows
 from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.merkle import embedding_leaf, root_by
+from reference_harness.formats.merkle import embedding_leaf, root_from_proof
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
 
 if TYPE_CHECKING:
@@ -501,7 +501,7 @@ def check_proofs(
         task = outcome.tasks[number]
         committed_task, row = receipt.tasks[task.task], int(embeddings.row[index])
         leaf = embedding_leaf(embeddings.committed[index].tobytes(), row)
-        root = root_by(
+        root = root_from_proof(
             leaf, row, committed_task.train + committed_task.test, embeddings.proofs[index]
         )
         if root is None or root.hex() != committed_task.root:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, percent
-from reference_harness.formats.submission_terms import UNREAD_MAX
+from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural, quoted
 
 # Largest mean difference of scores at unit scale; two layers of one model differ by 0.03 to 0.04.
@@ -88,11 +88,11 @@ def unread_letters(context: Context) -> Iterator[Fault]:
             continue
         read_share = letters["read"] / letters["given"]
         unknown_share = letters.get("unknown", 0) / (letters.get("tokens", 0) or 1)
-        if read_share < 1 - UNREAD_MAX or unknown_share > UNREAD_MAX:
+        if read_share < 1 - UNREAD_SHARE_MAX or unknown_share > UNREAD_SHARE_MAX:
             sample = "" if letters["method"] == "tokens" else " examined"
             unknown_text = (
                 f"; {percent(unknown_share)} of the tokens are unknown"
-                if unknown_share > UNREAD_MAX
+                if unknown_share > UNREAD_SHARE_MAX
                 else ""
             )
             yield Fault(
@@ -102,7 +102,8 @@ def unread_letters(context: Context) -> Iterator[Fault]:
                 f"{letters['cut']:,} of {plural(letters['sequences'], 'sequence')}{sample} were "
                 f"cut{unknown_text}",
                 percent(read_share),
-                f"at least {percent(1 - UNREAD_MAX)} read, at most {percent(UNREAD_MAX)} unknown",
+                f"at least {percent(1 - UNREAD_SHARE_MAX)} read, "
+                f"at most {percent(UNREAD_SHARE_MAX)} unknown",
             )
 
 

@@ -10,7 +10,7 @@ from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
 from reference_harness.formats.files import line_ends_of
 from reference_harness.formats.packages import HARNESS_PACKAGES, LockRefused, read_lock
-from reference_harness.formats.submission_terms import ITEM
+from reference_harness.formats.submission_terms import FLOAT16_BYTES
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _task_faults(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Faul
     for task, receipt_task in receipt.tasks.items():
         path = ("receipt", "tasks", task)
         task_facts = context.benchmark.by_id.get(task)
-        size = ITEM * receipt.dim * (receipt_task.train + receipt_task.test)
+        size = FLOAT16_BYTES * receipt.dim * (receipt_task.train + receipt_task.test)
         if task_facts is None:
             yield Fault(
                 WRONG_RECEIPT.id, path, f"the benchmark has no task {quoted(task)}", quoted(task),

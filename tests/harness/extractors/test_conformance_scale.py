@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
 from reference_harness.conformance.child import property_result
 from reference_harness.conformance.result import PropertyResult
-from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, lengths_up_to, scale_of
+from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, full_check_of, lengths_up_to
 from reference_harness.conformance.subject import Subject
 from reference_harness.embed import calls
 from reference_harness.loading import load
-from reference_harness.memory import MemoryLimit, room_of
+from reference_harness.memory import MemoryLimit, memory_of
 from tests.harness.extractors.models import KINDS
 
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "CHOSEN_MIN": 24}
+FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 BY_DAY = ("bert",)
 """An encoder; embeddings of both kinds are computed by hand in test_huggingface.py."""
@@ -235,10 +235,12 @@ def test_the_rows_reach_from_the_shortest_to_the_longest(most):
 def test_the_full_check_makes_the_calls_of_a_run():
     """Also where both measure the token budget."""
     at_scale = dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True)
-    scale = scale_of(at_scale)
-    limit = MemoryLimit(room_of("cpu"))
+    scale = full_check_of(at_scale)
+    limit = MemoryLimit(memory_of("cpu"))
     made = calls(load(at_scale.spec), at_scale.batching, "run", scale.sequences, limit)
-    for (rows, values), (our_rows, _, size, our_values) in zip(made, scale.replay(), strict=True):
+    for (rows, values), (our_rows, _, size, our_values) in zip(
+        made, scale.embed_batches(), strict=True
+    ):
         np.testing.assert_array_equal(rows, our_rows)
         np.testing.assert_array_equal(values, our_values)
         assert size == len(rows)

@@ -16,7 +16,7 @@ from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.formats.files import file_sha256
 from reference_harness.loading import load
-from reference_harness.reach import difference
+from reference_harness.reach import relative_distance
 from tests.gate import gated
 from tests.harness.extractors.models import DECODERS, KINDS, MAX_LENGTH, VOCABULARY
 
@@ -75,7 +75,7 @@ def test_rows_are_those_of_the_model_called_by_hand(saved, kind, pooling, paddin
         )
         embeddings = extractor.extract_embeddings(sequences=SEQUENCES, batch_size=3)
         assert embeddings.dtype == np.float32
-        assert difference(embeddings, expected) <= TOLERANCES["float32"]
+        assert relative_distance(embeddings, expected) <= TOLERANCES["float32"]
 
 
 @pytest.mark.parametrize(("layer", "index"), [(0, 0), ("1", 1), (-2, -2)])
@@ -83,7 +83,10 @@ def test_a_layer_is_the_hidden_state_of_that_index(saved, layer, index):
     expected = by_hand(saved("bert"), SEQUENCES, POOLS["mean"], index, decoder=False)
     extractor = HuggingFaceExtractor(str(saved("bert")), layer=layer)
     assert extractor.layer == str(layer)
-    assert difference(extractor.extract_embeddings(SEQUENCES), expected) <= TOLERANCES["float32"]
+    assert (
+        relative_distance(extractor.extract_embeddings(SEQUENCES), expected)
+        <= TOLERANCES["float32"]
+    )
 
 
 @pytest.mark.parametrize(("truncation", "letters_read"), [("right", "ACGTAC"), ("left", "TTTTGG")])
@@ -91,7 +94,7 @@ def test_the_end_that_is_cut_is_the_one_declared(saved, truncation, letters_read
     extractor = HuggingFaceExtractor(str(saved("bert")), max_length=8, truncation=truncation)
     embeddings = extractor.extract_embeddings(["ACGTACGGGGTTTTGG"])
     expected = by_hand(saved("bert"), [letters_read], POOLS["mean"], decoder=False)
-    assert difference(embeddings, expected) <= TOLERANCES["float32"]
+    assert relative_distance(embeddings, expected) <= TOLERANCES["float32"]
 
 
 def test_windows_are_averaged_by_their_tokens(saved):
@@ -103,7 +106,7 @@ def test_windows_are_averaged_by_their_tokens(saved):
     rows = by_hand(saved("bert"), [*windows, "AC"], POOLS["mean"], decoder=False)
     weights = np.array([[8.0], [8.0], [6.0]])
     expected = np.vstack([(rows[:3] * weights).sum(axis=0) / 22, rows[3]])
-    assert difference(embeddings, expected) <= TOLERANCES["float32"]
+    assert relative_distance(embeddings, expected) <= TOLERANCES["float32"]
 
 
 def test_without_truncation_a_longer_sequence_is_refused(saved):
@@ -129,7 +132,9 @@ def test_lower_case_is_upper_case_unless_said(saved):
         extractor.extract_embeddings(["acgtn"]), extractor.extract_embeddings(["ACGTN"])
     )
     own = HuggingFaceExtractor(folder, case="sensitive")
-    assert difference(own.extract_embeddings(["acgt"]), own.extract_embeddings(["ACGT"])) > 0.1
+    assert (
+        relative_distance(own.extract_embeddings(["acgt"]), own.extract_embeddings(["ACGT"])) > 0.1
+    )
 
 
 def test_no_sequence_gives_no_row(saved):

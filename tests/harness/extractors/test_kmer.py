@@ -57,7 +57,7 @@ def test_it_does_not_depend_on_how_it_is_cut(monkeypatch):
     expected = KmerExtractor().extract_embeddings(sequences)
     for letters, cells in ((1, 1), (50, 1 << 20), (1 << 16, 700)):
         monkeypatch.setattr(kmer, "CHUNK_LETTERS", letters)
-        monkeypatch.setattr(kmer, "CHUNK_CELLS", cells)
+        monkeypatch.setattr(kmer, "CHUNK_COUNTS", cells)
         np.testing.assert_array_equal(KmerExtractor().extract_embeddings(sequences), expected)
 
 

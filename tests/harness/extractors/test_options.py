@@ -5,7 +5,7 @@ import pytest
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.options import CHOICES, Options, parse
-from reference_harness.keywords import texts, values
+from reference_harness.keywords import converted_options, parsed_options
 from tests.each import each
 
 KMERS = {"tokenizer": "kmers", "vocabulary": "A,C", "k": 1}
@@ -31,7 +31,7 @@ def test_the_words_of_a_command_line_become_options():
         "layer=-2", "truncation=none", "mask_inside=false", "prefix=true", "max_length=none",
         "special_tokens=false", 'model_arguments={"a": [1]}', "revision=12", "stride=3",
     ]  # fmt: skip
-    assert parse(values(texts(words, "--option"))) == Options(
+    assert parse(converted_options(parsed_options(words, "--option"))) == Options(
         layer="-2",
         truncation="none",
         mask_inside="false",

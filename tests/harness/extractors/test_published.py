@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.keywords import values
+from reference_harness.keywords import converted_options
 from tests.harness.extractors.families import FAMILIES
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -72,7 +72,7 @@ POSITIONS = 36
 
 def entry_options(model_id: str) -> dict[str, Any]:
     file = ROOT / f"leaderboard/policy/models/{model_id}.toml"
-    return values(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
+    return converted_options(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
 
 
 @pytest.mark.parametrize("family", LOOKALIKE)
@@ -105,7 +105,7 @@ def test_every_public_model_has_a_lookalike():
 def test_splicebert_is_read_from_its_one_file_by_the_options_of_its_entry(tmp_path):
     """Rows are those of the published windows of 1,024 letters, each half over the one before."""
     file = ROOT / "leaderboard/policy/models/splicebert-1024nt.toml"
-    options = values(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
+    options = converted_options(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
     sizes = json.loads(options["config_arguments"])
     sizes |= {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 64}
     config = BertConfig(**sizes, initializer_range=0.3)
