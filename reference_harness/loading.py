@@ -92,7 +92,8 @@ def load(
     """Return the extractor `spec`, built for a model on a device.
 
     `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`. The last is
-    searched in `folder`, by default in each of `FOLDERS`. `options` are passed to the constructor.
+    searched in `folder`, by default in each of `FOLDERS`. `name_model`, the Hub repository or
+    folder of the weights or "", is passed to the constructor, as `device` and `options` are.
 
     Raise ExtractorError if nothing of that name is found, the module cannot be imported or the
     constructor fails, with the cause chained; SignatureError if the class lacks a method of the

@@ -25,18 +25,18 @@ _FOLDERS = {
 }
 
 
-def shipped(folder: str, name: str) -> Path:
-    """Return the path of a shipped file; `folder` is "schemas", "page", "policy" or "repository".
+def shipped(kind: str, name: str) -> Path:
+    """Return the path of a shipped file; `kind` is "schemas", "page", "policy" or "repository".
 
     "repository" has the files of a new repository of a board, by their path in it.
 
     Raises BrokenInstallation if the file does not exist.
     """
-    for parent in _FOLDERS[folder]:
+    for parent in _FOLDERS[kind]:
         if (parent / name).is_file():
             return parent / name
     raise BrokenInstallation(
-        f"the shipped file {folder}/{name} is missing",
+        f"the shipped file {kind}/{name} is missing",
         "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
     )
 
@@ -44,8 +44,8 @@ def shipped(folder: str, name: str) -> Path:
 def shipped_files(folder: str, kind: str = "repository") -> list[str]:
     """Return the sorted paths of the shipped files below `folder`.
 
-    They, and `folder`, are relative to the folder of a kind of shipped files: "schemas", "page",
-    "policy" or "repository", as in `shipped`. Raises BrokenInstallation if there is no `folder`.
+    `kind` is "schemas", "page", "policy" or "repository"; `folder` and the paths are relative to
+    the root of that kind. Raises BrokenInstallation if there is no `folder`.
     """
     for parent in _FOLDERS[kind]:
         if (parent / folder).is_dir():

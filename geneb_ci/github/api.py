@@ -432,7 +432,8 @@ def connect(
         if not account.isascii() or not account.isdigit():
             raise UsageProblem(
                 f"{VERDICT_BOT} is {account!r}, expected the number of an account",
-                "set it to what `gh api users/SLUG[bot] --jq .id` prints for the App of this board",
+                "set it to what `gh api 'users/SLUG[bot]' --jq .id` prints, with SLUG from the "
+                "page of this board's App, github.com/apps/SLUG",
             )
         app_token = environment.get(VERDICT_TOKEN)
         app_wire = Wire(app_token, name, api.rstrip("/"), errors.PATIENCE) if app_token else None

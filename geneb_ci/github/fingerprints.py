@@ -97,13 +97,14 @@ def _is_copy(encoded: str, other_encoded: str) -> bool:
     """Whether all scores are nearly equal, or more of them than of any two real models."""
     pairs = [
         (x, y)
-        for x, y in zip(_cells(encoded), _cells(other_encoded), strict=False)
+        for x, y in zip(_scores_in_steps(encoded), _scores_in_steps(other_encoded), strict=False)
         if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 
 
-def _cells(encoded: str) -> tuple[int, ...]:
+def _scores_in_steps(encoded: str) -> tuple[int, ...]:
+    """Return the scores in a fingerprint, each in steps, or MISSING_CELL."""
     raw = base64.b64decode(encoded)
     return struct.unpack(f"<{len(raw) // 2}H", raw[: len(raw) // 2 * 2])

@@ -331,7 +331,8 @@ def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) 
         raise HubRefused(
             f"generation {manifest.generation[:ID_DIGITS]} was built from commit "
             f"{manifest.source_commit}, which is not an ancestor of {covers}",
-            "run `git pull`; if main was rewritten, undo the change by a new commit and publish it",
+            "run `git pull` and then this command; if main was rewritten, revert the unwanted "
+            "commits and publish main, as this generation cannot be restored",
         )
 
 

@@ -1,4 +1,7 @@
-"""Check the output: one finite embedding of floating-point numbers per sequence."""
+"""Check the output: one finite embedding of floating-point numbers per sequence.
+
+Each check returns a sentence about what was confirmed, and raises BrokenError otherwise.
+"""
 
 import numpy as np
 

@@ -25,6 +25,7 @@ class Subject:
     spec: str
     """The extractor: `FILE.py:CLASS`, or the name of a built-in."""
     name_model: str
+    """Hub repository or folder of the weights; "" if the extractor needs none."""
     device: str
     folder: str | None = None
     options: dict[str, Any] = field(default_factory=dict)

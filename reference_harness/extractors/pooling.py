@@ -26,8 +26,8 @@ def cls(hidden: Tensor, mask: Tensor) -> Tensor:
 
 def last(hidden: Tensor, mask: Tensor) -> Tensor:
     """Return the last token of the sequence."""
-    tokens_after = mask.to(torch.int64).flip(1).argmax(dim=1)
-    return _tokens_at(hidden, mask.shape[1] - 1 - tokens_after)
+    padding_after = mask.to(torch.int64).flip(1).argmax(dim=1)
+    return _tokens_at(hidden, mask.shape[1] - 1 - padding_after)
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:

@@ -98,8 +98,16 @@ PIN = ("plan", "commitment", "benchmark")
         ((*PIN, "name"), "OTHER", f'the name is now "{BENCHMARK.name}", and was "'),
         ((*PIN, "dataset"), "a/b", f'the dataset is now "{BENCHMARK.dataset.repo_id}", and was '),
         ((*PIN, "revision"), "1" * 40, "the dataset revision is now "),
-        (("plan", "commitment", "tasks"), ["splice_sites", "no such"], 'the benchmark has no "no'),
-        (("plan", "commitment", "regimes"), ["full", "5shot"], 'the benchmark has no "5shot"'),
+        (
+            ("plan", "commitment", "tasks"),
+            ["splice_sites", "no such"],
+            'the commitment names regimes or tasks that the benchmark does not have: "no',
+        ),
+        (
+            ("plan", "commitment", "regimes"),
+            ["full", "5shot"],
+            'the commitment names regimes or tasks that the benchmark does not have: "5shot"',
+        ),
     ],
 )
 def test_another_benchmark_is_stale(path, value, message):

@@ -135,7 +135,7 @@ DEFENCES: dict[Callable[[Path], None], Defence] = {
     deletes_the_newest: Defence("was deleted", _NO_PUBLISHED, _HELD),
     branches: Defence("was deleted", _NO_PUBLISHED, _HELD),
     dates_back: Defence(
-        "whose beacon round is later: 2026-",
+        "which was drawn after 2026-",
         (history, "_check_not_backdated", lambda *_: None),
     ),
     draws_again: Defence("this commitment already has a draw", _NO_EARLIER),

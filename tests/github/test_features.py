@@ -85,7 +85,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         app_without_account,
         "verdicts",
         BROKEN,
-        "the variable VERDICT_BOT does not say which account the App 7 has",
+        "the variable VERDICT_BOT is not set, expected the account id of the App 7",
         "gh variable set VERDICT_BOT",
     ),
     "no token of the Hub": (

@@ -408,7 +408,11 @@ class EmbeddingStatement(StrictModel):
 
 
 def deviation_limit(version: EmbeddingVersion) -> float:
-    """Return the largest deviation at which an embedding still counts as the same."""
+    """Return the largest deviation at which an embedding still counts as the committed one.
+
+    Its unit is that of `ComparedTask.deviation`: the tolerance of the embedding, or in version 1.0
+    the root mean square of its numbers.
+    """
     return TAU if version == WITH_ROW_TOLERANCES else 1.0
 
 

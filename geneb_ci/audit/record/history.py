@@ -379,8 +379,8 @@ def _check_not_backdated(plan: BasePlan, name: str, event: AuditEvent, history: 
         if committed_at < round_time:
             raise StepMismatch(
                 LINKS,
-                f"the plan dates the commitment to {plan.committed_at}; the signed commitment "
-                f"{name} names {path}, whose beacon round is later: {moment_of(round_time)}",
+                f"the plan dates the commitment to {plan.committed_at}, but the commitment {name} "
+                f"refers to {path}, which was drawn after {moment_of(round_time)}",
                 "do not trust this draw: its commitment is backdated",
             )
     if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY_SECONDS:

@@ -551,10 +551,11 @@ def _compared_by_column(
     *,
     with_foreseen: bool,
 ) -> tuple[list[float], list[int]]:
-    """Return deviation and mismatch of each embedding.
+    """Return each embedding's deviation from its rerun, and its number of unequal coordinates.
 
-    With `with_foreseen`, embeddings whose draw could be foreseen also count for the tolerances, as
-    before version 2.2. Raises StepMismatch if a repeated embedding compares differently.
+    `again` has the second reruns of those that failed. With `with_foreseen`, the tolerances are
+    computed from all embeddings, also from those whose draw could be foreseen, as before version
+    2.2. Raises StepMismatch if a repeated embedding compares differently.
     """
     import numpy as np
 

@@ -227,7 +227,8 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if unknown_names:
         raise StepMismatch(
             BENCHMARK,
-            f"the benchmark has no {first_and_more([quoted(name) for name in unknown_names])}",
+            "the commitment names regimes or tasks that the benchmark does not have: "
+            f"{first_and_more([quoted(name) for name in unknown_names])}",
             "make a new commitment, and audit again",
         )
 

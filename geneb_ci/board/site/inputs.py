@@ -275,30 +275,31 @@ class Site:
         row = self._task_rows[regime].get(model)
         if row is None:
             return None
-        scores, (position_by_model, limits) = row[self._task_key].numbers, self._limits[regime]
+        scores = row[self._task_key].numbers
+        position_by_model, numbers_by_task = self._task_numbers[regime]
         if not position_by_model:
             return (scores,)
         index = TASK_NUMBERS * position_by_model[model]
-        return scores, [limit[index] for limit in limits], [limit[index + 1] for limit in limits]
+        lower_limits = [numbers[index] for numbers in numbers_by_task]
+        return scores, lower_limits, [numbers[index + 1] for numbers in numbers_by_task]
 
     def scores_in_task(
         self, task: str, models: Iterable[str], regime: str
     ) -> tuple[list[str], TaskColumns]:
         """Return those of `models` that are ranked in a regime, and their scores in a task."""
-        rows, (position_by_model, limits) = self._task_rows[regime], self._limits[regime]
+        rows = self._task_rows[regime]
+        position_by_model, numbers_by_task = self._task_numbers[regime]
         number, score_key = self.benchmark.task_ids.index(task), self._task_key
         ranked_models = [model for model in models if model in rows]
         scores = [rows[model][score_key].numbers[number] for model in ranked_models]
         if not position_by_model:
             return ranked_models, (scores,)
-        task_limits, starts = (
-            limits[number],
-            [TASK_NUMBERS * position_by_model[model] for model in ranked_models],
-        )
+        numbers = numbers_by_task[number]
+        starts = [TASK_NUMBERS * position_by_model[model] for model in ranked_models]
         return ranked_models, (
             scores,
-            [task_limits[index] for index in starts],
-            [task_limits[index + 1] for index in starts],
+            [numbers[index] for index in starts],
+            [numbers[index + 1] for index in starts],
         )
 
     @functools.cached_property
@@ -306,17 +307,20 @@ class Site:
         return f"task_{self.benchmark.primary_metric}"
 
     @functools.cached_property
-    def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
-        """By regime: the models' indices, and per task TASK_NUMBERS numbers for each model."""
-        limits_by_regime: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
+    def _task_numbers(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
+        """By regime: the models' indices, and per task four numbers for each model.
+
+        The first two are both ends of its score's interval: `diagnostics.document.Ranks.tasks`.
+        """
+        numbers_by_regime: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
         for regime in self.benchmark.regimes:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
             columns = [packed[task] for task in self.benchmark.task_ids] if packed else []
-            limits_by_regime[regime] = (
+            numbers_by_regime[regime] = (
                 columns[0].positions if columns else {},
                 [column.numbers for column in columns],
             )
-        return limits_by_regime
+        return numbers_by_regime
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:

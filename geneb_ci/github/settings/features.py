@@ -77,7 +77,10 @@ class JobSettings(NamedTuple):
 
 
 def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:
-    """Return the settings that each job of a workflow file reads, also by the head of the file."""
+    """Return the settings that each job of a workflow file reads.
+
+    What the file reads above `jobs:` counts for every job.
+    """
     head, _, body = workflow_text.partition("\njobs:\n")
     shared_names = set(_READ_SETTING.findall(head))
     starts = [*_JOB.finditer(body)]
@@ -190,9 +193,10 @@ def _verdicts(board: _Board) -> str:
         reason = f"the variable {VERDICT_APP} names an App, but its key {VERDICT_KEY} is not stored"
         raise _FeatureFault(reason, f"gh variable delete {VERDICT_APP}; geneb-ci init --apply")
     if not board.variable(VERDICT_BOT):
-        reason = f"the variable {VERDICT_BOT} does not say which account the App {app} has"
         raise _FeatureFault(
-            reason, f"gh variable set {VERDICT_BOT} --body $(gh api users/SLUG[bot] -q .id)"
+            f"the variable {VERDICT_BOT} is not set, expected the account id of the App {app}",
+            f"with SLUG from the App's page github.com/apps/SLUG: gh variable set {VERDICT_BOT} "
+            "--body \"$(gh api 'users/SLUG[bot]' -q .id)\"",
         )
     return f"only the App {app} can set the status"
 
