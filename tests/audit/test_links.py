@@ -164,7 +164,7 @@ def test_a_time_before_what_the_commitment_comes_after_is_refused(tmp_path):
     dated = recorded(root, outcome_of(other, AGAIN))
     state, message = step(verified(root, dated))
     assert state is StepState.DIFFERS
-    assert message.endswith(f"whose beacon round is later: {moment_of(time_of_round(SECOND))}")
+    assert message.endswith(f"which was drawn after {moment_of(time_of_round(SECOND))}")
     assert step(verified(root, first))[0] is StepState.HOLDS
 
 
