@@ -59,9 +59,9 @@ class WeightsSource(StrictModel):
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
     """Folder in the archive that contains the files."""
-    files: dict[FileName, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
+    files: dict[FileName, Hex64] = Field(default_factory=dict)
     """SHA-256 by file name, of weights, configuration, tokenizer and remote code."""
-    ids: dict[FileName, FileId] = {}  # noqa: RUF012 (pydantic copies it)
+    ids: dict[FileName, FileId] = Field(default_factory=dict)
     """Id of the file on Drive, or its number on Dataverse, by file name."""
 
     @model_validator(mode="after")
@@ -153,7 +153,7 @@ class RunOptions(StrictModel):
 
     extractor: Name | None = None
     """`builtin:NAME`, or `PATH:CLASS` of a module in submissions/extractors."""
-    options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
+    options: dict[Name, str] = Field(default_factory=dict)
     """Keyword arguments of the extractor, as text."""
     dtype: Dtype = "float32"
     """Number format in which the model computes."""
@@ -190,11 +190,11 @@ class Loading(StrictModel):
     remote_code: bool | None = None
     """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False
-    packages: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+    packages: list[Text] = Field(default_factory=list)
     """Packages beyond torch and transformers."""
-    quirks: list[Name] = []  # noqa: RUF012 (pydantic copies it)
+    quirks: list[Name] = Field(default_factory=list)
     """Peculiarities, by the words of the table in docs/maintainer/models.md."""
-    loaded_with: list[Name] = []  # noqa: RUF012 (pydantic copies it)
+    loaded_with: list[Name] = Field(default_factory=list)
     """Versions with which an independent reimplementation loaded these files and compared every
     key."""
 
@@ -216,7 +216,7 @@ class Sources(StrictModel):
     """The source of the licence; for an unknown licence, the sources that were searched."""
     params: Text | None = None
     """The reason why the published number of weights differs from the number in the files."""
-    loading: list[Text] = []  # noqa: RUF012 (pydantic copies it)
+    loading: list[Text] = Field(default_factory=list)
 
 
 UNKNOWN_LICENCE = "unknown"
@@ -228,7 +228,7 @@ class Candidate(StrictModel):
 
     what: Text
     """The change in words."""
-    options: dict[Name, str] = {}  # noqa: RUF012 (pydantic copies it)
+    options: dict[Name, str] = Field(default_factory=dict)
     """The changes to `[run.options]`; empty if an extractor must be written."""
 
 
@@ -261,11 +261,11 @@ class ModelEntry(StrictModel):
     published: PublishedRun | None = None
     weights: WeightsSource | None = None
     code: Code | None = None
-    papers: list[Paper] = []  # noqa: RUF012 (pydantic copies it)
+    papers: list[Paper] = Field(default_factory=list)
     run_unknown: Text | None = None
     """The reason why this description may not be that of the run that made the row. A rerun that
     differs is then not recorded, and the candidates are tried first."""
-    candidates: list[Candidate] = []  # noqa: RUF012 (pydantic copies it)
+    candidates: list[Candidate] = Field(default_factory=list)
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+from unittest import mock
 
 PACKAGE = "geneb_ci"
 _names: dict[CodeType, str | None] = {}
@@ -75,16 +76,17 @@ def main(out: str, arguments: list[str]) -> int:
     from geneb_ci.cli.main import main as command  # before anything is traced
     from geneb_ci.harness.process import HarnessProcess
 
-    HarnessProcess.call = untraced(HarnessProcess.call)  # type: ignore[method-assign]
-    inside = vars(runner)
-    inside["run_in_sandbox"] = untraced(inside["run_in_sandbox"])
     sys.addaudithook(on_event)
-    sys.setprofile(on_call)
-    try:
-        return command(arguments)
-    finally:
-        sys.setprofile(None)
-        Path(out).write_text(json.dumps({"opened": _opened, "calls": _calls}), "utf-8")
+    with (
+        mock.patch.object(HarnessProcess, "call", untraced(HarnessProcess.call)),
+        mock.patch.object(runner, "run_in_sandbox", untraced(vars(runner)["run_in_sandbox"])),
+    ):
+        sys.setprofile(on_call)
+        try:
+            return command(arguments)
+        finally:
+            sys.setprofile(None)
+            Path(out).write_text(json.dumps({"opened": _opened, "calls": _calls}), "utf-8")
 
 
 if __name__ == "__main__":

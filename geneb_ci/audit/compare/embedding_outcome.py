@@ -292,7 +292,7 @@ class EmbeddingOutcome(StrictModel):
     reasons: list[str]
     """The reasons why the audit differs, one sentence each; empty if it agrees."""
     not_proved: list[str]
-    """What the audit does not prove, one sentence each."""
+    """A sentence on each claim that the audit does not prove."""
     rerun_sha256: Hex64
     """Digest of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts

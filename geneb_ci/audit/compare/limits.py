@@ -66,7 +66,7 @@ def limits_digest() -> str:
 
 @functools.cache
 def _digest_of(limits: str) -> str:
-    """Return the digest of the limits in a JSON text, of which each verification needs the same."""
+    """Return the digest of limits that are given as JSON text; computed once for each text."""
     return digest(json.loads(limits))
 
 
