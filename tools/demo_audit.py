@@ -44,16 +44,24 @@ def print_and_run(
     print(f"(exit code {code})", flush=True)
 
 
+def copy_toolkit(folder: Path) -> Path:
+    """Copy the toolkit into a folder, and return the folder for PYTHONPATH."""
+    for folder_name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
+        shutil.copytree(ROOT / folder_name, folder / folder_name)
+    return folder
+
+
 class MiniRepository:
     """A repository of submissions to GENEB-mini, with an installed copy of the toolkit."""
 
-    def __init__(self, folder: Path, drawn: int = DRAWN) -> None:
+    def __init__(self, folder: Path, drawn: int = DRAWN, site: Path | None = None) -> None:
         """Create the repository and the copy, as an audit rejects a checkout with changes.
 
-        `drawn` is the number of tasks that an audit draws.
+        `drawn` is the number of tasks that an audit draws; `site` is a folder that has a copy.
         """
         self.root = folder / "repository"
-        self.environment = os.environ | {"PYTHONPATH": str(self._copy_site(folder / "site"))}
+        site = site or copy_toolkit(folder / "site")
+        self.environment = os.environ | {"PYTHONPATH": str(site)}
         (self.root / "submissions").mkdir(parents=True)
         (self.root / "schemas").mkdir()
         shutil.copy(ROOT / "schemas/benchmark-mini.json", self.root / "schemas/benchmark.json")
@@ -66,12 +74,6 @@ class MiniRepository:
         self._write("round.json", ROUND)
         self._make_key()
         self._git("init", "--quiet", "--initial-branch", "main")
-
-    def _copy_site(self, folder: Path) -> Path:
-        """Copy the toolkit into a folder, and return the folder for PYTHONPATH."""
-        for folder_name in ("geneb_ci", "reference_harness", "schemas", "leaderboard"):
-            shutil.copytree(ROOT / folder_name, folder / folder_name)
-        return folder
 
     def _write(self, file_name: str, content: object) -> None:
         (self.root / file_name).write_text(json.dumps(content) + "\n", encoding="utf-8")

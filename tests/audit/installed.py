@@ -32,10 +32,7 @@ class Installed(MiniRepository):
     def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
         """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
         self.boxed = boxed
-        super().__init__(folder, drawn)
-
-    def _site(self, folder: Path) -> Path:  # noqa: ARG002 (one for all)
-        return forked.installation()
+        super().__init__(folder, drawn, forked.installation())
 
     @contextlib.contextmanager
     def in_sandbox(self, *, harness_alone: bool = True) -> Iterator[None]:

@@ -10,6 +10,7 @@ import pytest
 from geneb_ci.common.config import cache_folder
 from reference_harness.cache import default_cache
 from tests import forked
+from tests.audit.installed import Installed
 from tests.paths import PUBLIC, ROOT
 
 
@@ -31,6 +32,16 @@ for _ in sys.stdin:
     print(forked.run("asked", cwd=folder).stdout, end="", flush=True)
 forked.stop()
 """
+
+
+def test_a_command_of_an_installation_is_a_fork_that_has_its_modules(tmp_path):
+    """Otherwise each command would load the product anew, for a third of a second."""
+    repository = Installed(tmp_path, boxed=False)
+    (repository.root / "asked.py").write_text(
+        "import sys; print(sys.modules['geneb_ci.cli.audit'].__file__)"
+    )
+    module_file = forked.installation() / "geneb_ci/cli/audit.py"
+    assert repository.run("asked").stdout == f"{module_file}\n"
 
 
 def test_workers_share_a_server_which_ends_with_the_last_of_them(tmp_path):
