@@ -236,7 +236,7 @@ def checked_rows(
         if isinstance(result, NothingChecked):
             report.unreadable.append(result)
         else:
-            report.take(result)
+            report.add_findings(result)
             checked.append(CheckedFile(path, result.sha256))
             findings.append(result.findings)
     report.benchmarks = checker.benchmarks

@@ -71,7 +71,7 @@ class Rival:
 
     number: int
     kind: RivalKind
-    what: str
+    subject: str
     """By kind: the file or the name that both claim, or the model that has the same scores."""
 
 

@@ -171,7 +171,9 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
             archives.setdefault(address, {})[member] = name
         else:
             say(f"fetching {name} from {urlsplit(address).netloc}")
-            download.download(address, folder / name, weights.files[name], fetching.WEIGHTS_PURPOSE)
+            download.download(
+                address, folder / name, weights.files[name], fetching.WEIGHTS_DOWNLOAD
+            )
     for address, members in archives.items():
         say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
         fetching.download_members(
