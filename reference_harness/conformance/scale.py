@@ -1,8 +1,8 @@
 """The full check: the run's own batches, with thousands of sequences of every length.
 
 Some errors occur only in the batches of a run: with padding beyond the lengths of the quick check,
-statistics over a call, the 17th sequence of a batch, the last sequences where the batch size is no
-divisor, or a state that grows.
+statistics over a call, the second half of a batch of 32 (from its 17th sequence), a last batch that
+is smaller than the others, or a state that grows.
 """
 
 import itertools
