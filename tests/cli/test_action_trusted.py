@@ -212,7 +212,7 @@ printf '%s\\0' "$@" > {arguments}
 
 
 @pytest.fixture(scope="module")
-def arguments(board, tmp_path_factory) -> list[str]:
+def arguments(board: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return those of the command that the step starts, whatever the pull request has."""
     runner = tmp_path_factory.mktemp("recorded")
     (runner / "geneb-ci/bin").mkdir(parents=True)
