@@ -179,12 +179,14 @@ class ImpossibleMetric(NamedTuple):
 
 
 class _PossibleMean(NamedTuple):
-    """A mean accuracy and macro-F1 that tables can have, with half-widths."""
+    """An accuracy and a macro-F1 that a mean over confusion matrices can have."""
 
     acc: float
     f1: float
     acc_width: float
+    """Half the range around `acc` that contains the unrounded accuracy."""
     f1_width: float
+    """Half the range around `f1` that contains the unrounded macro-F1."""
 
 
 class _Corner(NamedTuple):
