@@ -623,7 +623,8 @@ class EmbeddedVariants(NamedTuple):
     """The embedded variants of one split, in the order of the receipt's tasks."""
 
     rows: Sequence[Sequence[int]]
-    """For each task, the varied rows of the split; empty for a task without variants."""
+    """For each task, the positions in its split of the sequences that were varied; empty for a task
+    without variants."""
     values: Sequence["np.ndarray"]
     """For each task, the (v, d) embeddings of its variants."""
 
