@@ -227,7 +227,7 @@ def _check_files(
             if isinstance(file_result, NothingChecked):
                 report.unreadable.append(file_result)
             else:
-                report.take(file_result)
+                report.add_findings(file_result)
     except BadConfiguration as error:
         if not report.files:
             raise

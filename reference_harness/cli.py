@@ -300,7 +300,7 @@ def main() -> None:
     except HarnessError as error:
         echo(f"error: {error}", err=True)
         has_finished_work = (
-            isinstance(error, FailedTasksError | FailedRunsError) and error.finished > 0
+            isinstance(error, FailedTasksError | FailedRunsError) and error.has_finished_work
         )
         sys.exit(
             ERRORS if has_finished_work else USAGE if isinstance(error, OptionError) else NOTHING

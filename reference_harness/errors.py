@@ -99,7 +99,7 @@ class FailedTasksError(HarnessError):
 
     def __init__(self, failed: dict[str, str], finished: int, folder: str) -> None:
         """Make the message; `failed` has messages by task id, `folder` the finished tasks."""
-        self.finished = finished
+        self.has_finished_work = finished > 0
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
         lines += [f"  {task_id}: {message}" for task_id, message in failed.items()]
@@ -119,7 +119,7 @@ class FailedRunsError(HarnessError):
 
         `has_partial_runs` is whether a failed run has finished tasks, so that `--resume` helps.
         """
-        self.finished = finished + has_partial_runs
+        self.has_finished_work = finished > 0 or has_partial_runs
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]
         lines += [f"  {output}: {message}" for output, message in failed.items()]

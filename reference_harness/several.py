@@ -111,7 +111,9 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
         str(run["output"]): str(e) for run, e in zip(runs, run_errors, strict=True) if e
     }
     if message_by_output:
-        has_finished_tasks = any(isinstance(e, FailedTasksError) and e.finished for e in run_errors)
+        has_finished_tasks = any(
+            isinstance(e, FailedTasksError) and e.has_finished_work for e in run_errors
+        )
         raise FailedRunsError(
             message_by_output,
             len(runs) - len(message_by_output),

@@ -134,7 +134,7 @@ class TableDisplay(NamedTuple):
 
     sort: str
     """Name of the column in the page's address, as in `sort=size`."""
-    said: str
+    sort_label: str
     """The name of the column in "sorted by ..."."""
     title: str
     """The tooltip of the column's heading."""

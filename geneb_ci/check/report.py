@@ -190,9 +190,9 @@ class Report:
 
     def add(self, result: FileResult) -> None:
         """Add the result of one file, keeping only its findings and their excerpts."""
-        self.take(file_findings(result))
+        self.add_findings(file_findings(result))
 
-    def take(self, file: FileFindings) -> None:
+    def add_findings(self, file: FileFindings) -> None:
         """Add the findings of one file."""
         self.files.append(file.name)
         self.findings.extend(file.findings)

@@ -109,12 +109,12 @@ def reconcile_command(
             sweep_result = sweep(github, layout, pull)
         else:
             sweep_result = sweep(github, layout)
-    if is_single and sweep_result.problems and not sweep_result.verdict.pulls:
+    if is_single and sweep_result.problems and not sweep_result.verdicts.pulls:
         raise sweep_result.problems[0]
-    line = encode(sweep_result.verdict)
+    line = encode(sweep_result.verdicts)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if not sweep_result.verdict.is_empty:
+    if not sweep_result.verdicts.is_empty:
         set_output("verdict", line)
     _print_result(sweep_result, is_single=is_single)
     sweep_result.progress.require_done()
@@ -125,9 +125,9 @@ def _print_result(sweep_result: SweepResult, *, is_single: bool) -> None:
     """Print which pull requests were checked, which wait, and which problems occurred."""
     for problem in sweep_result.problems:
         say(f"geneb-ci: {visible(problem.message)}")
-    for trouble in sweep_result.verdict.troubles:
+    for trouble in sweep_result.verdicts.troubles:
         say(f"pull request {trouble.number} waits: {visible(trouble.reason)}")
-    for group in sweep_result.verdict.groups:
+    for group in sweep_result.verdicts.groups:
         say(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
     for progress_line in sweep_result.progress.lines[: 1 if is_single else None]:
         say(progress_line)

@@ -107,7 +107,7 @@ def report_options(function: Any) -> Any:
         metavar="FILE",
         help="File for the report of the --format before it.",
     )
-    descriptions = "; ".join(f"{name}: {format_.what}" for name, format_ in FORMATS.items())
+    descriptions = "; ".join(f"{name}: {format_.description}" for name, format_ in FORMATS.items())
     return click.option(
         "--format",
         "formats",

@@ -30,7 +30,7 @@ Refusal = Callable[[str, str], GenebError]
 """A function that returns the error for a message and its fix."""
 
 
-class Purpose(NamedTuple):
+class DownloadKind(NamedTuple):
     """A kind of download: the errors that it raises, their advice, and the allowed servers."""
 
     not_served: Refusal
@@ -46,38 +46,38 @@ class Purpose(NamedTuple):
 
 
 def download(
-    address: str, path: Path, sha256: str, purpose: Purpose, bytes_max: int = BYTES_MAX
+    address: str, path: Path, sha256: str, kind: DownloadKind, bytes_max: int = BYTES_MAX
 ) -> None:
     """Download one file to `path`, continuing an earlier download of it.
 
-    Raises `purpose.not_served` if the server does not deliver it, and `purpose.wrong_content` if
+    Raises `kind.not_served` if the server does not deliver it, and `kind.wrong_content` if
     it has another digest or more than `bytes_max` bytes; the file is then deleted.
     """
-    unfinished = partial_path(path, purpose)
-    with _only_writer(unfinished, path, purpose):
+    unfinished = partial_path(path, kind)
+    with _only_writer(unfinished, path, kind):
         size = unfinished.stat().st_size
         # The unfinished bytes may be those of another file, or the server may send other bytes.
         if not (
             0 < size <= bytes_max
-            and _continue_download(address, unfinished, size, purpose, sha256, bytes_max)
+            and _continue_download(address, unfinished, size, kind, sha256, bytes_max)
         ):
             try:
-                _receive(address, unfinished, 0, purpose, bytes_max)
+                _receive(address, unfinished, 0, kind, bytes_max)
             except _TooLong as error:
-                raise purpose.wrong_content(
+                raise kind.wrong_content(
                     f"{address}: the file is at least {error.args[0]:,} bytes longer than expected",
                     "check the address of the file",
                 ) from error
-        finish_download(unfinished, path, sha256, address, purpose)
+        finish_download(unfinished, path, sha256, address, kind)
 
 
 @contextlib.contextmanager
-def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+def _only_writer(partial_file: Path, path: Path, kind: DownloadKind) -> Iterator[None]:
     """Create the unfinished file and lock it, so that no other process writes it.
 
-    Raises `purpose.not_served` if another process has the lock.
+    Raises `kind.not_served` if another process has the lock.
     """
-    with named_write_errors(path, purpose):
+    with named_write_errors(path, kind):
         stream = partial_file.open("ab")
     with stream:
         try:
@@ -89,7 +89,7 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
         except BlockingIOError:
             is_ours = False
         if not is_ours:  # locked, or renamed by a process that finished it meanwhile
-            raise purpose.not_served(
+            raise kind.not_served(
                 f"{path}: another process is downloading this file",
                 "wait until it has ended, then run the command again",
             )
@@ -101,11 +101,11 @@ def _only_writer(partial_file: Path, path: Path, purpose: Purpose) -> Iterator[N
 
 
 def _continue_download(
-    address: str, partial_file: Path, size: int, purpose: Purpose, sha256: str, bytes_max: int
+    address: str, partial_file: Path, size: int, kind: DownloadKind, sha256: str, bytes_max: int
 ) -> bool:
     """Continue a download, and return whether the complete file has the digest."""
     try:
-        _receive(address, partial_file, size, purpose, bytes_max)
+        _receive(address, partial_file, size, kind, bytes_max)
     except _TooLong:
         return False
     return file_sha256(partial_file) == sha256
@@ -115,27 +115,29 @@ class _TooLong(Exception):  # noqa: N818 (no error of this program)
     """The file exceeds its expected size by at least `args[0]` bytes."""
 
 
-def _receive(address: str, partial_file: Path, size: int, purpose: Purpose, bytes_max: int) -> None:
+def _receive(
+    address: str, partial_file: Path, size: int, kind: DownloadKind, bytes_max: int
+) -> None:
     """Append the bytes of an address after the first `size` ones to `partial_file`.
 
-    Raises `purpose.not_served`, and _TooLong if the file would exceed `bytes_max`.
+    Raises `kind.not_served`, and _TooLong if the file would exceed `bytes_max`.
     """
-    with contextlib.suppress(_NothingLeft), open_address(address, size, purpose) as response:
+    with contextlib.suppress(_NothingLeft), open_address(address, size, kind) as response:
         if size and response.status != HTTPStatus.PARTIAL_CONTENT:
             size = 0  # the server sends it from the beginning
         with (
-            named_write_errors(partial_file, purpose),
+            named_write_errors(partial_file, kind),
             partial_file.open("ab" if size else "wb") as stream,
         ):
-            _copy(response, stream, bytes_max - size, address, purpose)
+            _copy(response, stream, bytes_max - size, address, kind)
 
 
-def served_length(address: str, purpose: Purpose) -> int:
+def served_length(address: str, kind: DownloadKind) -> int:
     """Return the size in bytes of the file at an address; 0 if the server does not state it.
 
-    Only the first byte is requested. Raises `purpose.not_served`.
+    Only the first byte is requested. Raises `kind.not_served`.
     """
-    with open_address(address, 0, purpose, byte_range="bytes=0-0") as response:
+    with open_address(address, 0, kind, byte_range="bytes=0-0") as response:
         _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
         length = total if slash else str(response.headers.get("Content-Length", ""))
     return int(length) if length.isdigit() else 0
@@ -146,15 +148,17 @@ class _NothingLeft(Exception):  # noqa: N818 (no error)
 
 
 @contextlib.contextmanager
-def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "") -> Iterator[Any]:
+def open_address(
+    address: str, start: int, kind: DownloadKind, byte_range: str = ""
+) -> Iterator[Any]:
     """Open an address from byte `start` on, or with another `byte_range`; yield the response.
 
-    Raises `purpose.not_served`, and _NothingLeft if the file ends at `start`.
+    Raises `kind.not_served`, and _NothingLeft if the file ends at `start`.
     """
     byte_range = byte_range or (f"bytes={start}-" if start else "")
-    allowed_servers = AllowedServers(is_user_named=purpose.is_user_named)
+    allowed_servers = AllowedServers(is_user_named=kind.is_user_named)
     if not allowed_servers.allows(address):
-        raise purpose.not_served(
+        raise kind.not_served(
             f"{address} is not an https address of a public server with a host name",
             "publish the files on such a server",
         )
@@ -167,34 +171,38 @@ def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _NothingLeft from error
-        raise purpose.not_served(
+        raise kind.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
             "check that the file is public; if it is, download it by hand into "
-            f"{purpose.folder_option}",
+            f"{kind.folder_option}",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise delivery_error(address, error, purpose) from error
+        raise delivery_error(address, error, kind) from error
     with response:
         if response.headers.get_content_type() == "text/html":
-            raise purpose.not_served(
+            raise kind.not_served(
                 f"{address}: the server sent a web page instead of the file; it may limit "
                 "downloads or require a login",
                 "run the command again tomorrow, or download the file by hand into "
-                f"{purpose.folder_option}",
+                f"{kind.folder_option}",
             )
         yield response
 
 
 def _copy(
-    response: http.client.HTTPResponse, file: IO[bytes], limit: int, address: str, purpose: Purpose
+    response: http.client.HTTPResponse,
+    file: IO[bytes],
+    limit: int,
+    address: str,
+    kind: DownloadKind,
 ) -> None:
     """Copy the body of a response to a file.
 
-    Raises `purpose.not_served` if the body ends early, _TooLong if it exceeds `limit` bytes.
+    Raises `kind.not_served` if the body ends early, _TooLong if it exceeds `limit` bytes.
     """
     # In some versions of Python read1 does not count `length` down, so it is read once.
     expected, copied = response.length or 0, 0
-    while chunk := _read(response, expected - copied, address, purpose):
+    while chunk := _read(response, expected - copied, address, kind):
         copied += len(chunk)
         if copied > limit:
             file.truncate(0)  # so that the next call does not continue it
@@ -202,35 +210,35 @@ def _copy(
         file.write(chunk)
 
 
-def _read(reply: http.client.HTTPResponse, missing: int, address: str, purpose: Purpose) -> bytes:
+def _read(reply: http.client.HTTPResponse, missing: int, address: str, kind: DownloadKind) -> bytes:
     """Return the next bytes as they arrive, none at the end of the file.
 
-    Raises `purpose.not_served` if the stream ends while `missing` bytes are still expected.
+    Raises `kind.not_served` if the stream ends while `missing` bytes are still expected.
     """
     try:
         chunk = reply.read1(CHUNK_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        raise delivery_error(address, error, purpose) from error
+        raise delivery_error(address, error, kind) from error
     if not chunk and missing > 0:
-        raise delivery_error(address, EOFError(f"{missing:,} bytes are missing"), purpose)
+        raise delivery_error(address, EOFError(f"{missing:,} bytes are missing"), kind)
     return chunk
 
 
-def partial_path(path: Path, purpose: Purpose) -> Path:
+def partial_path(path: Path, kind: DownloadKind) -> Path:
     """Return the path of the unfinished download of `path`, after creating its folder."""
-    with named_write_errors(path, purpose):
+    with named_write_errors(path, kind):
         path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
 @contextlib.contextmanager
-def named_write_errors(path: Path, purpose: Purpose) -> Iterator[None]:
+def named_write_errors(path: Path, kind: DownloadKind) -> Iterator[None]:
     """Raise UsageProblem or MachineFault, which name the file, for an OSError in the block."""
     try:
         yield
     except OSError as error:
         raise unwritable(
-            str(path), error, f"free the disk, or name another folder: {purpose.folder_option}"
+            str(path), error, f"free the disk, or name another folder: {kind.folder_option}"
         ) from error
 
 
@@ -248,26 +256,24 @@ def require_whole(response: object) -> None:
 
 
 def finish_download(
-    partial_file: Path, path: Path, sha256: str, address: str, purpose: Purpose
+    partial_file: Path, path: Path, sha256: str, address: str, kind: DownloadKind
 ) -> None:
-    """Rename a finished download to `path`, or delete it and raise `purpose.wrong_content`.
+    """Rename a finished download to `path`, or delete it and raise `kind.wrong_content`.
 
     It is deleted if its digest is not `sha256`.
     """
     digest = file_sha256(partial_file)
     if digest != sha256:
         partial_file.unlink()
-        raise purpose.wrong_content(
-            f"{address}: sha256 {digest}, expected {sha256}", purpose.changed_fix
-        )
-    with named_write_errors(path, purpose):
+        raise kind.wrong_content(f"{address}: sha256 {digest}, expected {sha256}", kind.changed_fix)
+    with named_write_errors(path, kind):
         partial_file.replace(path)
 
 
-def delivery_error(address: str, error: Exception, purpose: Purpose) -> GenebError:
-    """Return the error `purpose.not_served` for a download that failed at any time."""
+def delivery_error(address: str, error: Exception, kind: DownloadKind) -> GenebError:
+    """Return the error `kind.not_served` for a download that failed at any time."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-    return purpose.not_served(
+    return kind.not_served(
         f"{address} cannot be fetched: {reason}",
         "run the command again: it continues the download",
     )

@@ -112,7 +112,7 @@ class Queue:
     """Pull requests whose data in GitHub's answer are invalid."""
 
     @property
-    def clock(self) -> str:
+    def summary(self) -> str:
         """One line with the numbers of waiting pull requests and the longest waiting times."""
         if not self.rows and not self.unreadable:
             return "no pull request is open"

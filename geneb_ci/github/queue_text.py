@@ -123,7 +123,7 @@ def as_json(queue: Queue, limit: int) -> str:
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
         "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unreadable],
-        "clock": queue.clock,
+        "clock": queue.summary,
     }
     return json.dumps(document, indent=2).replace("##[", "\\u0023#[") + "\n"
 
@@ -134,7 +134,7 @@ def _summary_lines(queue: Queue, limit: int) -> list[str]:
     if unlisted:
         lines.append(f"not shown: {len(unlisted)} (longest waiting: {largest_age(unlisted)})")
     lines += [f"#{pull.number} cannot be read: {escape(pull.reason)}" for pull in queue.unreadable]
-    lines.append(queue.clock)
+    lines.append(queue.summary)
     return lines
 
 

@@ -88,7 +88,7 @@ _EARLIEST = dt.datetime.min.replace(tzinfo=dt.UTC)
 class SweepResult:
     """The verdicts, the errors, and the progress of a sweep."""
 
-    verdict: Verdicts
+    verdicts: Verdicts
     problems: list[GenebError] = field(default_factory=list)
     progress: SweepProgress = field(default_factory=lambda: SweepProgress(is_group=True))
 
@@ -346,17 +346,17 @@ def _sweep_result(
         troubles=open_pulls.troubles,
         settled=sorted(set(open_pulls.settled)),
     )
-    verdict = shortened_verdicts(sweep_result.verdict)
+    shown_verdicts = shortened_verdicts(sweep_result.verdicts)
     progress = open_pulls.progress
-    progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
+    progress.judged = {pull.number: pull.outcome.value for pull in shown_verdicts.pulls}
     progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)
-    return SweepResult(verdict, open_pulls.problems, progress)
+    return SweepResult(shown_verdicts, open_pulls.problems, progress)
 
 
 def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
     """Return the result with verdicts that were computed for this state of main."""
     defaults: dict[str, Any] = {"pulls": [], "waiting": 0}
-    verdict = Verdicts(
+    verdicts = Verdicts(
         format_version="1.0",
         repository=github.wire.repository,
         tool_version=__version__,
@@ -364,7 +364,7 @@ def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fiel
         main_digest=main.digest,
         **defaults | fields,
     )
-    return SweepResult(verdict)
+    return SweepResult(verdicts)
 
 
 def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:

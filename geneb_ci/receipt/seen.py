@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
-from geneb_ci.receipt.source import download_purpose, published_folder
+from geneb_ci.receipt.source import download_kind, published_folder
 from reference_harness.formats.base import Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
@@ -117,7 +117,7 @@ def missing_file_reason(receipt: EmbeddingReceipt) -> str:
         origin = published_folder(receipt.location)
         for task, expected in receipt.tasks.items():
             address = origin.address(task)
-            length = served_length(address, download_purpose(origin))
+            length = served_length(address, download_kind(origin))
             if length != expected.bytes:
                 return f"{address} has {length} bytes; expected {expected.bytes}, as in the receipt"
     except GenebError as error:

@@ -28,7 +28,7 @@ from reference_harness.formats.submission_terms import EMBEDDINGS_SUFFIX, receip
 from reference_harness.formats.text import Say, quoted, silent
 
 if TYPE_CHECKING:
-    from geneb_ci.common.download import Purpose
+    from geneb_ci.common.download import DownloadKind
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -38,11 +38,11 @@ HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 """Kind of location: a data set on the Hugging Face Hub."""
 
 
-def download_purpose(origin: "ServerFolder") -> "Purpose":
+def download_kind(origin: "ServerFolder") -> "DownloadKind":
     """Return what errors and fixes a failed download of a receipt's file has."""
-    from geneb_ci.common.download import Purpose  # 20 ms (http.client), unused by a board
+    from geneb_ci.common.download import DownloadKind  # 20 ms (http.client), unused by a board
 
-    return Purpose(
+    return DownloadKind(
         not_served=NothingChecked,
         wrong_content=lambda message, fix: EmbeddingsRefused(FILES, message, fix),
         folder_option="--receipt DIR",
@@ -70,7 +70,7 @@ class ServerFolder(NamedTuple):
         """Download a file of this folder to `path`; raise what `common.download` raises."""
         from geneb_ci.common.download import download  # as above
 
-        download(address, path, sha256, download_purpose(self), size)
+        download(address, path, sha256, download_kind(self), size)
 
 
 def hub_folder(repo: str, revision: str) -> ServerFolder:

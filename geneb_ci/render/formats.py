@@ -213,7 +213,7 @@ class Format(NamedTuple):
     """The module in geneb_ci.render; its function `render` is a Renderer."""
     suffix: str
     """File name extension of the format, without the dot."""
-    what: str
+    description: str
     """Purpose of the format, as in the help of the command."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.rerun.fetching import WEIGHTS_PURPOSE
+from geneb_ci.audit.rerun.fetching import WEIGHTS_DOWNLOAD
 from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
 from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
@@ -146,7 +146,7 @@ def test_every_answer_is_checked(names: BoardAnswers, listening: int) -> None:
 
 def message_of(address: str) -> str:
     with pytest.raises(WeightsRefused) as caught:
-        served_length(address, WEIGHTS_PURPOSE)
+        served_length(address, WEIGHTS_DOWNLOAD)
     return caught.value.message
 
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.rerun.fetching import WEIGHTS_PURPOSE
+from geneb_ci.audit.rerun.fetching import WEIGHTS_DOWNLOAD
 from geneb_ci.audit.rerun.sources import registered_weights
 from geneb_ci.audit.rerun.weights import provide_weights
 from geneb_ci.common.download import download
@@ -88,10 +88,10 @@ def test_a_download_that_broke_off_is_continued(tmp_path):
     with loopback(shelf.handler()) as server:
         address = f"{server}/models/small/model.safetensors"
         with pytest.raises(WeightsRefused, match=r"cannot be fetched: .* bytes are missing"):
-            download(address, path, DIGESTS[path.name], WEIGHTS_PURPOSE)
+            download(address, path, DIGESTS[path.name], WEIGHTS_DOWNLOAD)
         assert not path.exists()
         assert path.with_name("model.safetensors.part").stat().st_size == 100_000
-        download(address, path, DIGESTS[path.name], WEIGHTS_PURPOSE)
+        download(address, path, DIGESTS[path.name], WEIGHTS_DOWNLOAD)
     assert path.read_bytes() == SOUND
     assert [expected for _, expected in shelf.requests] == [None, "bytes=100000-"]
 
@@ -100,7 +100,7 @@ def test_a_download_that_was_killed_before_its_last_step_is_finished(tmp_path):
     path = tmp_path / "model.safetensors"
     path.with_name("model.safetensors.part").write_bytes(SOUND)
     with loopback(Shelf(dict(PLACES["url"])).handler()) as server:
-        download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name], WEIGHTS_PURPOSE)
+        download(f"{server}/models/small/{path.name}", path, DIGESTS[path.name], WEIGHTS_DOWNLOAD)
     assert path.read_bytes() == SOUND
 
 
@@ -217,4 +217,4 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_an_address_without_https_is_refused(tmp_path):
     with pytest.raises(WeightsRefused, match="is not an https address of a public"):
-        download("http://example.org/x", Path(tmp_path / "x"), "0" * 64, WEIGHTS_PURPOSE)
+        download("http://example.org/x", Path(tmp_path / "x"), "0" * 64, WEIGHTS_DOWNLOAD)

@@ -1,4 +1,4 @@
-"""A whole audit by receipt: from `run --receipt` to the label, in a sandbox, as a user calls it."""
+"""A whole audit by receipt: from `run --receipt` to the label, by the commands of a user."""
 
 import functools
 import hashlib
@@ -121,12 +121,9 @@ def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Audit honest embeddings in a sandbox, and return the record."""
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
-    with kmers.in_sandbox(harness_alone=False):
-        done = audited(kmers, "words", str(ROWS), "--work", "work")
+def honest(kmers: Installed) -> Iterator[Path]:
+    """Audit honest embeddings, and return the record."""
+    done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     record = record_of(kmers, "words")
@@ -170,6 +167,19 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
         assert (row["audit"]["cells"], row["audit"]["verdict"]) == ("39/39", "agrees")
         assert "unaudited" not in row["audit"]
         assert row["attested"][0]["by"] == "recomputed from published embeddings (39 of 39 cells)"
+
+
+@pytest.mark.nightly  # in the gate without a sandbox: above; in one, drawn tasks: test_rerun.py
+def test_in_a_sandbox_the_comparison_is_the_same(kmers, honest, tmp_path):
+    for _ in sandbox_of(2, tmp_path / "trial"):
+        pass  # fails or skips where there is none
+    with kmers.without_audits(), kmers.in_sandbox():
+        done = audited(kmers, "words", str(ROWS), "--work", "boxed")
+        assert done.returncode == 0, done.stdout + done.stderr
+        outcome = outcome_in(record_of(kmers, "words"))
+        assert level(kmers, "words")["level"] == "verified"
+    assert outcome["tasks"] == outcome_in(honest)["tasks"]
+    assert all(escape["detail"] != "not attempted" for escape in outcome["sandbox"]["escapes"])
 
 
 def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
@@ -478,7 +488,7 @@ def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_t
     (kmers.root / copied.name).rename(copied)
 
 
-@pytest.mark.nightly  # in the gate, words as above, and a transformer in test_from_hub.py
+@pytest.mark.nightly  # in the gate, words as above
 def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_factory):
     installation = installed(tmp_path_factory, **hub_settings)
     installation.torch = True

@@ -14,6 +14,9 @@ from tests.publish.hub import Hub
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
+# In the gate: the audit of extractors without torch in test_rerun.py, the download of a committed
+# revision in test_weights.py, and the extractor in tests/harness/extractors/test_huggingface.py.
+pytestmark = pytest.mark.nightly
 REPOSITORY = "geneb/tiny"
 TASK = "mini_splice"
 BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
@@ -57,9 +60,8 @@ def test_the_run_names_repository_and_commit(installed, hub):
     ("folder", "boxed"),
     [
         pytest.param(False, False, id="from the Hub"),
-        # In the gate, extractors without torch, in test_rerun.py.
-        pytest.param(False, True, id="in a sandbox", marks=pytest.mark.nightly),
-        pytest.param(True, False, id="from a folder", marks=pytest.mark.nightly),
+        pytest.param(False, True, id="in a sandbox"),
+        pytest.param(True, False, id="from a folder"),
     ],
 )
 def test_it_becomes_verified(installed, hub, folder, boxed):

@@ -1,9 +1,9 @@
 """Audits without sandbox and without processes, for tests of what follows from a rerun.
 
 `install` lets the extractor and the harness run in this process, in the place of what
-`geneb_ci.audit.rerun.runner` opens. Where `SCORES` names a folder, the scores of a matrix are
-computed once and kept there: an audit with the same embeddings and task data gets those, and its
-own seed and harness.
+`geneb_ci.audit.rerun.runner` opens. Where `SCORES` names a folder, the scores of a matrix or of a
+receipt are computed once and kept there: an audit with the same embeddings, claims and task data
+gets those, and its own seed and harness.
 So an extractor that is honest on published rows alone needs the real sandbox or no `SCORES`: its
 decisions on variants would be those of an honest one. No escape is attempted, and all count as
 refused. tests/forked.py runs this file before a command, so it imports
@@ -15,6 +15,7 @@ import functools
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -96,18 +97,20 @@ def called(
 ) -> process.ResourceUse:
     """Do what a process of the harness does with these words."""
     del task, limits
-    queue_of_jobs = _kept(words)
-    if queue_of_jobs is None or not queue_of_jobs.exists():
+    earlier = _earlier_scores(words)
+    if earlier is None or not earlier.exists():
         _score(words)
-        if queue_of_jobs is not None:
-            whole = queue_of_jobs.with_suffix(f".{os.getpid()}")
-            whole.write_bytes(_file(words, "--output").read_bytes())
-            whole.rename(queue_of_jobs)
-    elif words[0] == "rescore":
-        document = json.loads(queue_of_jobs.read_bytes())
-        document["noise"]["seed"] = int(_word(words, "--seed"))
-        document["harness"] = _harness()
-        _file(words, "--output").write_text(json.dumps(document), encoding="utf-8")
+        if earlier is not None:
+            _keep(words, earlier)
+    else:
+        for number, file in enumerate(_outputs(words)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(earlier / str(number), file)
+        if words[0] == "rescore":
+            document = json.loads(_file(words, "--output").read_bytes())
+            document["noise"]["seed"] = int(_word(words, "--seed"))
+            document["harness"] = _harness()
+            _file(words, "--output").write_text(json.dumps(document), encoding="utf-8")
     return process.ResourceUse(0.0, 0)
 
 
@@ -139,25 +142,68 @@ def _file(words: Sequence[str], option: str) -> Path:
     return Path(_word(words, option))
 
 
-def _kept(words: Sequence[str]) -> Path | None:
-    """Return where the scores that these words ask for are kept; None where they are not."""
+def _keep(words: Sequence[str], folder: Path) -> None:
+    """Copy what a command wrote into a new folder; one that another process made is as good."""
+    whole = Path(tempfile.mkdtemp(dir=folder.parent))
+    for number, file in enumerate(_outputs(words)):
+        shutil.copyfile(file, whole / str(number))
+    try:
+        whole.rename(folder)
+    except OSError:
+        shutil.rmtree(whole)
+
+
+OF_A_TASK = {"--digests": (".digests",), "--strata": (".npz", ".txt"), "--labels": (".npz",)}
+"""Options that name a folder for files of each task, and the ends of their names."""
+
+
+def _outputs(words: Sequence[str]) -> list[Path]:
+    """Return the files that a command of the harness writes."""
+    return [
+        _file(words, "--output"),
+        *(
+            _file(words, option) / f"{_word(words, '--tasks')}{suffix}"
+            for option, suffixes in OF_A_TASK.items()
+            if option in words
+            for suffix in suffixes
+        ),
+    ]
+
+
+def _earlier_scores(words: Sequence[str]) -> Path | None:
+    """Return the folder of the scores that these words ask for; None where none are kept."""
     folder = os.environ.get(SCORES)
-    if folder is None or words[0] != "rescore":
+    if folder is None or words[0] not in {"rescore", "receipt-cells"}:
         return None
-    same = [_word(words, name) for name in ("--tasks", "--regimes", "--noise", "--copies")]
+    if words[0] == "receipt-cells":
+        receipt = _file(words, "--receipt") / f"{_word(words, '--tasks')}.f16"
+        files = [_file(words, "--submission"), receipt]  # an audit has a copy, in one line
+        names: tuple[str, ...] = ("--tasks", "--other-draws", *OF_A_TASK)
+    else:
+        files = [_file(words, option) for option in ("--embeddings", "--sequences")]
+        names = ("--tasks", "--regimes", "--noise", "--copies")
+    # Of a folder it matters alone whether there is one.
+    same = {name: name in OF_A_TASK or _word(words, name) for name in names if name in words}
     beside: list[str] = []
     if "--further" in words:  # the variants are drawn anew for each audit
         rows = json.loads(_file(words, "--further").read_bytes())["rows"]
         beside = sorted({f"{row['split']} {row['kind']}" for row in rows})
-    files = [_file(words, option) for option in ("--embeddings", "--sequences")]
     if "--benchmark" in words:
         files.append(_file(words, "--benchmark"))
     if "--data" in words:  # labels may be other ones
         folder_of_data = _file(words, "--data")
         files += sorted(path for path in folder_of_data.rglob("*") if path.is_file())
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    key = json.dumps([same, "--unrounded" in words, beside, digests])
-    return Path(folder, f"{hashlib.sha256(key.encode()).hexdigest()}.json")
+    if not all(path.is_file() for path in files):
+        return None  # the harness names it
+    digests = [hashlib.sha256(_content(path)).hexdigest() for path in files]
+    key = json.dumps([words[0], same, "--unrounded" in words, beside, digests])
+    return Path(folder, hashlib.sha256(key.encode()).hexdigest())
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file, of a document without spaces."""
+    raw = path.read_bytes()
+    return json.dumps(json.loads(raw)).encode() if path.suffix == ".json" else raw
 
 
 @functools.cache

@@ -82,7 +82,9 @@ def shown(results: Any, rules: int) -> str:
             if isinstance(result, NothingChecked):
                 report.unreadable.append(result)
             else:
-                report.take(file_findings(result) if isinstance(result, FileResult) else result)
+                report.add_findings(
+                    file_findings(result) if isinstance(result, FileResult) else result
+                )
     except BadConfiguration as error:
         fault = f"{error.message} {error.fix}"
     frames = sorted((finding.sort_key(), frame) for finding, frame in report.frames.items())

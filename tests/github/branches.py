@@ -111,6 +111,6 @@ def remote(world: World, case: Case) -> PullVerdict:
     sweep_result = sweep(world.github(), world.layout)
     assert not sweep_result.problems
     (verdict,) = decode(
-        encode(sweep_result.verdict), REPOSITORY
+        encode(sweep_result.verdicts), REPOSITORY
     ).pulls  # the job that writes takes it
     return verdict

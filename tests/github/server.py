@@ -34,8 +34,15 @@ WRITE = READ | {"pull_requests:write", "statuses:read", "statuses:write"}
 WRITE |= {"issues:read", "issues:write"}
 
 
+Request = tuple[str, str, str, bytes]
+"""Verb, target, token and body."""
+
+
 class GitHubServer(History):
     """The state of one repository, and what was asked of it."""
+
+    prepared: tuple[Request, Answer] | None = None
+    """A request that was answered before it arrives over HTTP, and its answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,6 +145,15 @@ class GitHubServer(History):
         ]
 
     # What it answers.
+
+    def answer_once(self, request: Request) -> Answer:
+        """Return what was prepared for a request, or answer it."""
+        if self.prepared is None:
+            return self.answer(*request)
+        (announced, answer), self.prepared = self.prepared, None
+        if announced != request:
+            self.faults_of_form.append(f"over HTTP {announced} arrived as {request}")
+        return answer
 
     def answer(self, verb: str, target: str, token: str, raw: bytes) -> Answer:
         target = target.replace(f"{NUMBERED}/", f"/repos/{REPOSITORY}/")

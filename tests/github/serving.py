@@ -1,6 +1,11 @@
-"""The state of a repository behind HTTP, with the headers that GitHub's answers have."""
+"""The state of a repository behind HTTP, with the headers that GitHub's answers have.
+
+A client in this process has most answers without HTTP, which takes ten times as long; whatever it
+may retry, wait for or be redirected by is sent over loopback all the same.
+"""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -8,8 +13,35 @@ from http.server import BaseHTTPRequestHandler
 from time import time
 from typing import Any
 
+import pytest
+from github.Requester import Requester
+
+from tests.github.refusals import Answer
 from tests.github.server import GitHubServer
 from tests.loopback import loopback
+
+PLAIN_STATUSES = frozenset({200, 201, 204, 404, 422})
+"""Those that a client of HTTP hands over as they are."""
+
+
+def _headers(state: GitHubServer, answer: Answer) -> dict[str, str]:
+    """Return the headers that GitHub's answers have, with those of this answer."""
+    now = time() + state.skew
+    return {
+        "Date": formatdate(now, usegmt=True),
+        "Content-Type": "application/json; charset=utf-8",
+        "X-RateLimit-Limit": str(state.limit),
+        "X-RateLimit-Remaining": str(max(0, state.limit - state.charged)),
+        "X-RateLimit-Reset": str(int(now) + 1800),
+    } | answer.headers
+
+
+def _token(authorisation: str) -> str:
+    return authorisation.removeprefix("token ").removeprefix("Bearer ")
+
+
+def _body(answer: Answer) -> str:
+    return "" if answer.status == 204 else json.dumps(answer.body)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -20,23 +52,16 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
         raw = self.rfile.read(size) if size else b""
-        token = self.headers.get("Authorization", "").removeprefix("token ").removeprefix("Bearer ")
+        token = _token(self.headers.get("Authorization", ""))
         with self.github.lock:
-            answer = self.github.answer(self.command, self.path, token, raw)
-            left = max(0, self.github.limit - self.github.charged)
-            now = formatdate(time() + self.github.skew, usegmt=True)
-            reset = str(int(time() + self.github.skew) + 1800)
+            answer = self.github.answer_once((self.command, self.path, token, raw))
+            headers = _headers(self.github, answer)
         if answer.status == 0:
             self.close_connection = True
             return
-        body = b"" if answer.status == 204 else json.dumps(answer.body).encode()
+        body = _body(answer).encode()
         self.send_response_only(answer.status)
-        self.send_header("Date", now)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-RateLimit-Limit", str(self.github.limit))
-        self.send_header("X-RateLimit-Remaining", str(left))
-        for name, value in ({"X-RateLimit-Reset": reset} | answer.headers).items():
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -48,6 +73,38 @@ class _Handler(BaseHTTPRequestHandler):
         """Stay silent: the state keeps its own list."""
 
 
+def _answer_here(state: GitHubServer, patch: pytest.MonkeyPatch) -> None:
+    """Let PyGithub ask the state itself; where the answer is not plain, get it over HTTP."""
+    over_http, process = Requester.requestJson, os.getpid()
+
+    def answered(
+        requester: Requester,
+        verb: str,
+        url: str,
+        parameters: dict[str, Any],
+        headers: dict[str, Any],
+        document: Any = None,
+    ) -> tuple[int, dict[str, Any], str]:
+        if requester.base_url != state.address or os.getpid() != process:
+            return over_http(requester, verb, url, parameters, headers, document)
+        sent: dict[str, str] = {}
+        if requester.auth is not None:
+            requester.auth.authentication(sent)
+        target = Requester.add_parameters_to_url(url.removeprefix(state.address), parameters)
+        raw = b"" if document is None else json.dumps(document).encode()
+        request = (verb, target, _token(sent.get("Authorization", "")), raw)
+        with state.lock:
+            answer = state.answer(*request)
+            if answer.status in PLAIN_STATUSES:
+                named = _headers(state, answer)
+                values_by_name = {name.lower(): value for name, value in named.items()}
+                return answer.status, values_by_name, _body(answer)
+            state.prepared = (request, answer)
+        return over_http(requester, verb, url, parameters, headers, document)
+
+    patch.setattr(Requester, "requestJson", answered)
+
+
 @contextmanager
 def serving(git_hub_server: GitHubServer | None = None) -> Iterator[GitHubServer]:
     """Serve a repository, by default an empty one, on a free port of loopback.
@@ -56,6 +113,7 @@ def serving(git_hub_server: GitHubServer | None = None) -> Iterator[GitHubServer
     """
     state = git_hub_server or GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
-    with loopback(handler) as state.address:
+    with loopback(handler) as state.address, pytest.MonkeyPatch.context() as patch:
+        _answer_here(state, patch)
         yield state
     assert state.excused or not state.faults_of_form, "\n".join(sorted({*state.faults_of_form}))

@@ -65,7 +65,7 @@ def test_every_outcome_has_a_label_of_its_own_and_the_settings_create_it():
     table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
     assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in PullOutcome]
     (setting,) = (setting for setting in SETTINGS if setting.id == "labels-of-verdicts")
-    assert setting.hand == f"Issues > Labels: {', '.join((*LABELS.values(), *AUDIT_STATES))}"
+    assert setting.by_hand == f"Issues > Labels: {', '.join((*LABELS.values(), *AUDIT_STATES))}"
 
 
 @pytest.mark.parametrize("by_hand", [["geneb: passed"], ["geneb: passed", "geneb: warnings"]])

@@ -27,7 +27,7 @@ def world(tmp_path) -> World:
 
 
 def written_of(world: World, sweep_result: SweepResult) -> list[report.WriteResult]:
-    return list(report.write(world.github(), sweep_result.verdict))
+    return list(report.write(world.github(), sweep_result.verdicts))
 
 
 def copied(name: str, of: str) -> Files:
@@ -336,7 +336,7 @@ def test_a_missing_label_stops_nothing_and_is_named(world):
     number = world.open(sound())
     world.server.known_labels = set()
     sweep_result = sweep(world.github(), world.layout)
-    (result,) = report.write(world.github(), sweep_result.verdict)
+    (result,) = report.write(world.github(), sweep_result.verdicts)
     assert world.state(number) == "success"
     assert result.problem is not None
     assert result.problem.message == "the repository has no label 'geneb: passed'"
@@ -388,7 +388,7 @@ def test_a_group_with_a_file_of_no_model_is_refused(world):
 def test_the_job_that_reads_writes_nothing(world):
     world.open(sound())
     world.server.permissions = READ
-    assert len(sweep(world.github(), world.layout).verdict.pulls) == 1
+    assert len(sweep(world.github(), world.layout).verdicts.pulls) == 1
     assert world.server.writes() == []
 
 

@@ -234,7 +234,7 @@ def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
     assert (result.outcome, result.rivals) == ("changes-needed", [first])
     for number in (first, second):
         only = board.github().pull(number)
-        (verdict,) = sweep(board.github(), board.layout, only).verdict.pulls
+        (verdict,) = sweep(board.github(), board.layout, only).verdicts.pulls
         assert verdict == judge_pull(number, None).verdict
 
 
@@ -251,7 +251,7 @@ def test_what_a_maintainer_disputes_does_not_pass_here_either(board, monkeypatch
         ("/recheck", 0, "success: 1 note"),
     ):
         board.server.add_comment(number, MAINTAINER, body)
-        (verdict,) = sweep(board.github(), board.layout, board.github().pull(number)).verdict.pulls
+        (verdict,) = sweep(board.github(), board.layout, board.github().pull(number)).verdicts.pulls
         assert verdict == judge_pull(number, None).verdict
         assert main(["check", "--pr", str(number)]) == code
         assert f"status {status}" in " ".join(capsys.readouterr().out.split())

@@ -188,11 +188,11 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
     assert sound.writes() == []
     if setting.id == "trusted-publisher":
         assert (code, named) == (3, {setting.id: "unseen"})
-        assert f"fix: {setting.hand}; then: gh workflow run publish.yml" in text
+        assert f"fix: {setting.by_hand}; then: gh workflow run publish.yml" in text
     else:
         assert (code, named) == (11, dict.fromkeys(IMPLIED.get(setting.id, {setting.id}), "wrong"))
         assert f"wrong: {setting.id}: {setting.expected}" in text
-        assert f"fix: {setting.hand}" in text
+        assert f"fix: {setting.by_hand}" in text
     seen.space = SPACE
     apply.set_wrong_settings(seen, diagnoses)
     assert bool(sound.writes()) == bool(setting.apply)

@@ -125,7 +125,7 @@ def test_the_order_is_whose_turn_it_is_then_age():
         "wait for the next sweep",
         "wait for new commits",
     ]
-    assert QUEUE.clock == (
+    assert QUEUE.summary == (
         "waiting: 10 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
         "1 for the contributor (longest: 4 d); 2 overdue (over 7 d)"
     )

@@ -138,7 +138,7 @@ class World:
         return sweep_result
 
     def write(self, sweep_result: SweepResult) -> None:
-        verdict = decode(encode(sweep_result.verdict), REPOSITORY)
+        verdict = decode(encode(sweep_result.verdicts), REPOSITORY)
         for _ in report.write(self.github(), verdict, tuple(further_folders(self.layout))):
             pass
 

@@ -73,7 +73,7 @@ ALLOWED_NAMES = {
     # tools and tests
     "pytest_*": "pytest calls them",
     "pytestmark": "pytest reads it",
-    "said": "the page reads it of a column",
+    "sort_label": "the page reads it of a column",
     "do_*": "http.server calls them",
     "log_message": "http.server calls it",
     "protocol_version": "http.server reads it",

@@ -67,7 +67,7 @@ def test_a_column_sorts(tab, key):
     for direction in (column.table.first, {"up": "down", "down": "up"}[column.table.first]):
         head.click()
         text = "lowest first" if direction == "up" else "highest first"
-        assert page.inner_text("#status").endswith(f", by {column.table.said}, {text}")
+        assert page.inner_text("#status").endswith(f", by {column.table.sort_label}, {text}")
         assert f"sort={column.table.sort}" in tab.address()
         rows = {row["disp"]: row for row in FULL if column.key in row}
         shown = [name for name in tab.names() if name in rows]

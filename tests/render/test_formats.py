@@ -86,4 +86,6 @@ def test_what_a_format_escapes_is_tested_on_hostile_reports(name):
 def test_the_help_of_check_says_what_each_format_is_for():
     [option] = [parameter for parameter in check_command.params if parameter.name == "formats"]
     assert isinstance(option, click.Option)
-    assert all(f"{name}: {member.what}" in str(option.help) for name, member in FORMATS.items())
+    assert all(
+        f"{name}: {member.description}" in str(option.help) for name, member in FORMATS.items()
+    )

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
-    Purpose,
+    DownloadKind,
     delivery_error,
     finish_download,
     named_write_errors,
@@ -236,7 +236,7 @@ ARCHIVE_FIX = (
 )
 ARCHIVE_MAX = 1 << 36
 """Largest size of an unpacked archive, in bytes, since a few bytes can unpack to any number."""
-WEIGHTS_PURPOSE = Purpose(
+WEIGHTS_DOWNLOAD = DownloadKind(
     not_served=WeightsRefused,
     wrong_content=WeightsRefused,
     folder_option="--weights DIR",
@@ -254,7 +254,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
     an archive that the server does not deliver.
     """
     missing_members = dict(members)
-    with open_address(address, 0, WEIGHTS_PURPOSE) as response:
+    with open_address(address, 0, WEIGHTS_DOWNLOAD) as response:
         try:
             for member in tar_members(response, ARCHIVE_MAX):
                 if member.name not in missing_members:
@@ -265,9 +265,9 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                         "correct the entry of the model registry",
                     )
                 path = missing_members.pop(member.name)
-                partial_file = partial_path(path, WEIGHTS_PURPOSE)
+                partial_file = partial_path(path, WEIGHTS_DOWNLOAD)
                 with (
-                    named_write_errors(partial_file, WEIGHTS_PURPOSE),
+                    named_write_errors(partial_file, WEIGHTS_DOWNLOAD),
                     partial_file.open("wb") as stream,
                 ):
                     for chunk in member.chunks():
@@ -277,7 +277,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                     path,
                     sha256[member.name],
                     f"{address}#{member.name}",
-                    WEIGHTS_PURPOSE,
+                    WEIGHTS_DOWNLOAD,
                 )
                 if not missing_members:
                     return
@@ -285,9 +285,9 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
         except NotTarError as error:
             raise WeightsRefused(f"{address}: {error}", ARCHIVE_FIX) from error
         except BrokenArchiveError as error:
-            raise delivery_error(address, error, WEIGHTS_PURPOSE) from error
+            raise delivery_error(address, error, WEIGHTS_DOWNLOAD) from error
         except (OSError, EOFError, http.client.HTTPException) as error:
-            raise delivery_error(address, error, WEIGHTS_PURPOSE) from error
+            raise delivery_error(address, error, WEIGHTS_DOWNLOAD) from error
     raise WeightsRefused(
         f"{address}: the archive does not contain {min(missing_members)}",
         "correct `archive` or `folder` of the entry in the model registry",

@@ -98,13 +98,13 @@ def open_collision(change: Change) -> Iterator[ChangeFault]:
     """Report each passing open pull request that changes the same file or uses the same name."""
     for rival in change.rivals:
         if rival.kind in _CLAIMS:
-            message = f"pull request {rival.number} {_CLAIMS[rival.kind]}: {quoted(rival.what)}"
+            message = f"pull request {rival.number} {_CLAIMS[rival.kind]}: {quoted(rival.subject)}"
             row_path = change.row.path if change.row is not None else ""
             yield ChangeFault(
                 OPEN_COLLISION.id,
                 row_path,
                 message,
-                quoted(rival.what),
+                quoted(rival.subject),
                 "a file and a name that no other open pull request has",
             )
 
@@ -127,7 +127,7 @@ def open_copy(change: Change) -> Iterator[ChangeFault]:
     for rival in change.rivals:
         if rival.kind is RivalKind.COPY:
             message = (
-                f"the scores are the same as those of {quoted(rival.what)} in pull request "
+                f"the scores are the same as those of {quoted(rival.subject)} in pull request "
                 f"{rival.number}"
             )
             file = change.row.path if change.row is not None else ""

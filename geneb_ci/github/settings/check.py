@@ -278,6 +278,6 @@ def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
             "cannot tell whether the trusted publisher is set: the Hub shows it to no program, and "
             "no run of publish.yml has succeeded; without it every run fails, including the one "
             "that the first push starts",
-            f"{setting.hand}; then: gh workflow run publish.yml",
+            f"{setting.by_hand}; then: gh workflow run publish.yml",
         )
     return None

@@ -81,7 +81,7 @@ def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
         return Diagnosis(setting, SettingState.UNSEEN, visible(error.message), error.fix)
     if problem is None:
         return Diagnosis(setting, SettingState.FINE)
-    return Diagnosis(setting, SettingState.WRONG, visible(problem), setting.hand)
+    return Diagnosis(setting, SettingState.WRONG, visible(problem), setting.by_hand)
 
 
 def exit_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) -> Exit:
@@ -110,7 +110,7 @@ def as_text(
         [
             f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
             f"  found: {diagnosis.actual}",
-            f"  without it: {diagnosis.setting.against}",
+            f"  without it: {diagnosis.setting.consequence}",
             f"  fix: {diagnosis.fix}",
         ]
         for diagnosis in unfulfilled
@@ -152,7 +152,7 @@ def as_json(
             "id": diagnosis.setting.id,
             "state": diagnosis.state.value,
             "expected": diagnosis.setting.expected,
-            "against": diagnosis.setting.against,
+            "against": diagnosis.setting.consequence,
             "found": diagnosis.actual,
             "fix": diagnosis.fix,
             "read": diagnosis.setting.read,

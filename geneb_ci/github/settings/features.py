@@ -215,7 +215,7 @@ def _publishing(board: _Board) -> str:
     (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
     if not has_published(board.client, publisher):
         reason = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
-        fix = f"{publisher.hand}; then: gh workflow run publish.yml"
+        fix = f"{publisher.by_hand}; then: gh workflow run publish.yml"
         raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
     return ""
 
@@ -241,7 +241,7 @@ def _audits(board: _Board) -> str:
     board.require_secrets(jobs, frozenset(optional))
     (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
     if problem := audit_key(board.client, setting):
-        raise _FeatureFault(problem, setting.hand)
+        raise _FeatureFault(problem, setting.by_hand)
     if flavor and not board.variable(PROBED):
         raise _FeatureFault(
             f"audits run in a Job of the Hub, because {FLAVOR} is set, but it is unknown whether "

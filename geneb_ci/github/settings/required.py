@@ -19,9 +19,9 @@ class Setting:
 
     id: str
     expected: str
-    against: str
-    """The attack or mistake that the setting prevents."""
-    hand: str
+    consequence: str
+    """The attack or mistake that becomes possible without the setting."""
+    by_hand: str
     """Instructions to make the setting by hand."""
     read: str
     """Requests that read the setting."""
@@ -63,8 +63,8 @@ def _setting(setting_id: str, facts: dict[str, Any], group: str) -> Setting:
         *_, path = facts["required"]
         facts |= {"read": f"GET {path}", "written": f"PUT {path}"}
     labels = facts.get("required", {}).get("labels", ())
-    hand = facts["hand"].format(expected=facts["expected"], labels=", ".join(labels))
-    return Setting(**facts | {"id": setting_id, "group": group, "hand": hand})
+    by_hand = facts["by_hand"].format(expected=facts["expected"], labels=", ".join(labels))
+    return Setting(**facts | {"id": setting_id, "group": group, "by_hand": by_hand})
 
 
 SETTINGS = tuple(_settings())

@@ -59,7 +59,7 @@ function saveJson({ regime, metric }, rows) {
 
 function tell({ regime, metric, order }, { indexes, ranking, sortedFact }) {
   const of = `${indexes.length.toLocaleString("en")} of ${counted(models.length, "model")}`;
-  const by = sortedFact ? sortedFact.table.said : ranking.label;
+  const by = sortedFact ? sortedFact.table.sort_label : ranking.label;
   const direction = order === "up" ? "lowest first" : "highest first";
   say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
 }
