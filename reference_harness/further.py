@@ -1,4 +1,7 @@
-"""Read and write the file of further sequences of a rescoring, and read their embeddings."""
+"""Read and write the file of further sequences of a rescoring, and read their embeddings.
+
+Further sequences are variants of a task's sequences, and fresh ones that no data set has.
+"""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -59,8 +59,10 @@ class EmbeddingCounts(StrictModel):
     training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
     """Number of training embeddings of each task."""
     support: DrawCount
-    """Number of embeddings of few-shot training sequences, in all tasks together: of each few-shot
-    regime but the smallest, whose embeddings are all drawn."""
+    """Number of few-shot training embeddings drawn for each few-shot regime, over all tasks.
+
+    It does not apply to the smallest regime: all of its embeddings are drawn.
+    """
     whole: bool
     """Whether all embeddings of few-shot training sequences, and all training embeddings of the
     smaller tasks, are drawn."""

@@ -264,7 +264,8 @@ RIDGE = 3.0
 CLIP = 5.0
 """Robust standard deviations at which a mean is clipped, so that no row dominates the fit."""
 SCALE_FLOOR = 0.005
-"""Lower bound of a scale, as for cells in `reference`."""
+"""Lower bound of the robust standard deviation of a category's means, and of its residuals, in
+units of the score; as `SCALE_FLOOR` of `reference` for a cell."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
 """A scale is the 80 % quantile of absolute residuals over that of N(0, 1): one row in five cannot
 raise it."""
@@ -299,8 +300,11 @@ class _CategoryMeans:
     means: list[list[float]]
     """One list of category means per row."""
     medians: list[float]
+    """Median of each category's means over the rows."""
     spread: list[float]
+    """Robust standard deviation of each category's means over the rows."""
     standardised: list[list[float]]
+    """As `means`, minus the category's median and divided by its spread."""
     precision: list[list[float]]
     """Inverse of the Gram matrix of the categories."""
 

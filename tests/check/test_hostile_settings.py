@@ -1,13 +1,18 @@
 """Settings, and files that they name, may be anything: it ends at once, and says file and key."""
 
+import contextlib
+import io
 import os
+import signal
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
+from geneb_ci.cli.main import main
 from tests import forked
 from tests.check.test_layouts import repository
 from tests.gate import gated
@@ -85,17 +90,50 @@ NAMED: dict[str, str | Callable[[Path], None]] = {
 }
 
 
-def checked(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return forked.run(
-        "geneb_ci", "check", *options, cwd=root, timeout=HANG, cpu_seconds=CPU_SECONDS
+class TooLongError(BaseException):
+    """The command computes or waits for longer than it may; the product catches no such thing."""
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Raise TooLongError where the block computes for longer than allowed, or waits for ever."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise TooLongError
+
+    limits = (
+        (signal.SIGPROF, signal.ITIMER_PROF, CPU_SECONDS),
+        (signal.SIGALRM, signal.ITIMER_REAL, HANG),
     )
+    handlers = [signal.signal(number, end) for number, _, _ in limits]
+    try:
+        for _, timer, seconds in limits:
+            signal.setitimer(timer, seconds)
+        yield
+    finally:
+        for (number, timer, _), handler in zip(limits, handlers, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
+
+
+def checked(root: Path, *options: str, apart: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run the command; in a process `apart` where it would fill the memory without an end."""
+    if apart:
+        return forked.run(
+            "geneb_ci", "check", *options, cwd=root, timeout=HANG, cpu_seconds=CPU_SECONDS
+        )
+    out, err = io.StringIO(), io.StringIO()
+    streams = (contextlib.redirect_stdout(out), contextlib.redirect_stderr(err))
+    with contextlib.chdir(root), limited(), streams[0], streams[1]:
+        code = main(["check", *options])
+    return subprocess.CompletedProcess(options, code, out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_that_are_none(tmp_path, name):
     root = repository(tmp_path)
     SETTINGS[name](root / "pyproject.toml")
-    done = checked(root)
+    done = checked(root, apart=name == "an endless device")
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert first.startswith(f"geneb-ci: {root}/pyproject.toml: ")
@@ -116,7 +154,7 @@ def test_what_a_setting_names(tmp_path, name, key):
         made(root / "named")
     value = "named" if callable(made) else made
     (root / "pyproject.toml").write_text(f'{TABLE}{key} = "{value}"\n', encoding="utf-8")
-    done = checked(root)
+    done = checked(root, apart=name == "/dev/zero")
     first, second = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert f"(set by [tool.geneb-ci] {key} in {root}/pyproject.toml)" in first

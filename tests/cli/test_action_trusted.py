@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_action import interpreter, run
+from geneb_ci.cli.main import main
+from tests.cli.test_action import interpreter, run, script
 from tests.git import git
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -203,15 +204,58 @@ ELSEWHERE: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize(("first", "second"), [*zip_longest(SETTINGS, ELSEWHERE)])
+RECORDER = """\
+#!/bin/sh
+# A Python that only writes down how the step starts it.
+printf '%s\\0' "$@" > {arguments}
+"""
+
+
+@pytest.fixture(scope="module")
+def arguments(board: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return those of the command that the step starts, whatever the pull request has."""
+    runner = tmp_path_factory.mktemp("recorded")
+    (runner / "geneb-ci/bin").mkdir(parents=True)
+    script(runner / "geneb-ci/bin/python", RECORDER, arguments=runner / "arguments")
+    (runner / "workspace").mkdir()
+    assert run(runner / "workspace", runner, board)[0] == 0
+    isolated, module, name, *words = (runner / "arguments").read_text().split("\0")[:-1]
+    assert (isolated, module, name) == ("-I", "-m", "geneb_ci")
+    return words
+
+
+def command_result(root: Path, arguments: list[str], capsys: Any) -> tuple[Any, ...]:
+    """Return what `action_result` does, of the step's command in this process."""
+    summary = Path(arguments[arguments.index("--output") + 1])
+    summary.write_text("", encoding="utf-8")
+    capsys.readouterr()
+    code = int(main(arguments))
+    texts = ["".join(capsys.readouterr()), summary.read_text(encoding="utf-8")]
+    for here in (str(root.parent), str(summary.parent)):
+        texts = [text.replace(here, "HERE") for text in texts]
+    return code, *texts, {}
+
+
+PAIRS = [*zip_longest(SETTINGS, ELSEWHERE)]
+OF_THE_PROCESS = {"code", "a folder of git"}
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_no_byte_of_a_pull_request_changes_the_rules_or_the_findings(
-    board, pull, interpreter, expected, tmp_path, first, second
+    board, pull, interpreter, arguments, expected, tmp_path, monkeypatch, capsys, first, second
 ):
-    """Two changes at a time, of different files: what either one changed would be seen."""
+    """Two changes at a time, of different files: what either one changed would be seen.
+
+    The whole step where a change may alter how Python or git starts, else its command alone.
+    """
     assert expected[0] == 11
     for name in filter(None, (first, second)):
         (SETTINGS | ELSEWHERE)[name](pull)
-    assert action_result(pull, interpreter, board) == expected
+    if (first, second) == PAIRS[0] or second in OF_THE_PROCESS:
+        assert action_result(pull, interpreter, board) == expected
+    else:
+        monkeypatch.chdir(pull)
+        assert command_result(pull, arguments, capsys) == expected
     assert not list(tmp_path.rglob("ran"))
 
 

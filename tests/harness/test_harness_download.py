@@ -16,6 +16,7 @@ from reference_harness import benchmark, data, download, mini, storage
 from reference_harness.errors import DataError, OptionError
 from reference_harness.manifest import NAME, Manifest
 from tests.harness.support import write_remote
+from tests.loopback import POLL_S
 from tests.publish.hub_repo import git_name
 
 MINI = benchmark.mini()
@@ -86,7 +87,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         write_remote(mini.load(task_id), path)
     files = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*.csv")}
     served = Hub(files | {"README.md": b"not asked for"})
-    thread = threading.Thread(target=served.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=served.server.serve_forever, args=(POLL_S,), daemon=True)
     thread.start()
     yield served
     served.server.shutdown()

@@ -211,6 +211,7 @@ def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     process = mine.start(*THREE, "--jobs", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
+    (mine.folder / "slow").unlink()
     _, message = process.communicate(timeout=ENDS_SECONDS)
     assert process.returncode == 0, message
     assert "a worker process was killed, probably out of memory" in message

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LIST_ONLY = ("-n", "0", "--collect-only", "-q", "-p", "no:cacheprovider")
+DEFINED = re.compile(r"\bdef\s+(test_\w*)")
 SPREADS = {"-n", "--dist"}
 """Options that choose no tests; each takes a value."""
 FOLDER = "$(AREA:%=tests/%)"
@@ -66,6 +67,15 @@ def collected(root: Path) -> list[str]:
 
 
 def missing(root: Path, files: Iterable[Path], ids: Iterable[str]) -> list[str]:
-    """Return the tests that stand in test files of a checkout and are not among collected ids."""
+    """Return the tests that stand in test files of a checkout and are not among collected ids.
+
+    Only files with a line of a test that was not collected are parsed, for it may be quoted.
+    """
     bare = (name.partition("[")[0].split("::") for name in ids)  # file, perhaps classes, function
-    return sorted(written(root, files) - {f"{file}::{path[-1]}" for file, *path in bare})
+    names_collected = {f"{file}::{path[-1]}" for file, *path in bare}
+    doubtful_files = []
+    for path in files:
+        names = DEFINED.findall((root / path).read_text(encoding="utf-8"))
+        if not names or not {f"{path.as_posix()}::{name}" for name in names} <= names_collected:
+            doubtful_files.append(path)
+    return sorted(written(root, doubtful_files) - names_collected)

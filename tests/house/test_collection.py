@@ -54,6 +54,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly  # in the gate: this checkout, and one with a hidden test
 def test_nothing_is_missing_from_a_sound_checkout(small: Path):
     assert missing(small, SMALL_FILES, collected(small)) == []
 

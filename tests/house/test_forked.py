@@ -22,7 +22,7 @@ def test_the_server_has_one_thread_so_no_fork_lacks_any(tmp_path):
 
 
 SHARING = """
-import os, pathlib, sys
+import os, pathlib, sys, wave
 from tests import forked
 forked.LIBRARIES, forked.modules = (), tuple
 folder = pathlib.Path(__file__).parent
@@ -45,7 +45,10 @@ def test_a_command_of_an_installation_is_a_fork_that_has_its_modules(tmp_path):
 
 
 def test_workers_share_a_server_which_ends_with_the_last_of_them(tmp_path):
-    (tmp_path / "asked.py").write_text("import os; print(os.getppid(), *os.sched_getaffinity(0))")
+    """No fork runs the main module of the tests, which alone imports `wave`."""
+    (tmp_path / "asked.py").write_text(
+        "import os, sys; print(os.getppid(), *os.sched_getaffinity(0), 'wave' in sys.modules)"
+    )
     (tmp_path / "started.py").write_text(SHARING)
     processors = sorted(os.sched_getaffinity(0))
     numbers = [processors[0], processors[-1]]
@@ -69,8 +72,9 @@ def test_workers_share_a_server_which_ends_with_the_last_of_them(tmp_path):
     messages.append(workers[1].communicate("\n", timeout=forked.HANG_SECONDS)[0].split())
     with workers[0]:
         assert [workers[0].wait(forked.HANG_SECONDS), workers[1].returncode] == [0, 0]
-    assert [int(number) for _, number in messages] == [*numbers, numbers[1]]
-    (server,) = {number for number, _ in messages}
+    assert [int(number) for _, number, _ in messages] == [*numbers, numbers[1]]
+    assert {has_main for *_, has_main in messages} == {"False"}
+    (server,) = {number for number, *_ in messages}
     assert not Path(f"/proc/{server}").exists()
 
 
@@ -102,23 +106,6 @@ def test_the_installation_has_a_server_that_loaded_its_product_and_the_checkout_
         done = forked.run("asked", cwd=tmp_path, env={"PYTHONPATH": str(home)})
         assert done.stdout == f"{home / 'geneb_ci/audit/record/statement.py'} {home}\n"
     assert [*site.rglob("*.json")] != []
-
-
-def test_a_fork_does_not_run_the_main_module_of_the_tests(tmp_path):
-    (tmp_path / "asked.py").write_text("import sys; print('pytest' in sys.modules)")
-    script = tmp_path / "started.py"
-    script.write_text(
-        "import pathlib, pytest\n"
-        "from tests import forked\n"
-        "forked.LIBRARIES, forked.modules = (), tuple\n"  # no matter here, and a second each
-        "print(forked.run('asked', cwd=pathlib.Path(__file__).parent).stdout)\n"
-        "forked.stop()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "False"
 
 
 def test_nothing_that_reads_the_environment_is_loaded_before_it_is_set(tmp_path):

@@ -52,7 +52,18 @@ def test_python_is_started_by_one_function_or_by_a_safe_path() -> None:
     assert unsafe == []
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+IN_THE_GATE = ("run", "check")
+"""Commands of both programs; the rest start what these start, or what the test above reads."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=() if words[0] in IN_THE_GATE else pytest.mark.nightly)
+        for words in COMMANDS
+    ],
+    ids=lambda words: words[0],
+)
 def test_files_of_the_folder_are_not_run(tmp_path: Path, words: tuple[str, ...]) -> None:
     for name in PLANTED:
         file = tmp_path / name

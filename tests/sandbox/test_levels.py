@@ -110,9 +110,13 @@ def test_a_level_that_needs_a_declaration(tmp_path, level, message):
 
 
 def test_the_declaration_makes_level_two_level_four(tmp_path, bubblewrap_sandbox):
+    """The scratch folder goes with the audit."""
     assert bubblewrap_sandbox.level == 2
     with open_sandbox(throw_away_machine=True, folder=tmp_path / "scratch") as sandbox:
         assert (sandbox.level, sandbox.kind) == (4, "bubblewrap")
+        run_escape_suite(sandbox)
+        assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
+    assert not (tmp_path / "scratch").exists()
 
 
 def refusing_bwrap(folder: Path) -> None:
@@ -257,14 +261,6 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
                     os.kill(process_found.pid, 9)
             process.kill()
     assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
-
-
-@pytest.mark.usefixtures("bubblewrap_sandbox")
-def test_the_scratch_folder_goes_with_the_audit(tmp_path):
-    with open_sandbox(2, folder=tmp_path / "scratch") as sandbox:
-        run_escape_suite(sandbox)
-        assert sandbox.scratch.stat().st_mode & 0o777 == 0o700
-    assert not (tmp_path / "scratch").exists()
 
 
 @pytest.mark.parametrize("sequences", [[], ["ACGT\nACGT"], ["ACGé"], ["AC\0GT"]])

@@ -229,10 +229,12 @@ class _EmbeddingRun:
                 task.strata.labels,
                 task.probe_sets,
                 task.receipt_task.scale_log2,
-                varied_rows,
-                matrix,
+                varied_indices,
+                variant_embeddings,
             )
-            for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
+            for task, varied_indices, variant_embeddings in zip(
+                drawn_tasks, test.rows, test.values, strict=True
+            )
         }
         variants = receipt_variant_result(
             changes,
@@ -430,25 +432,25 @@ class _EmbeddingRun:
                 ]
             )
             rescued_before = rescued_count
-            for (*_, task_index, embedding_index), embedding in zip(batch, embeddings, strict=True):
+            for (*_, task_index, embedding_index), repeat in zip(batch, embeddings, strict=True):
                 task, rerun = drawn_tasks[task_index], reruns[task_index]
                 scale = task.receipt_task.scale_log2
                 tolerance = task.tolerances(rerun)[embedding_index]
-                repeat = judge_again(
+                comparison = judge_again(
                     task.committed[embedding_index],
                     rerun[embedding_index],
-                    embedding,
+                    repeat,
                     tolerance,
                     scale,
                 )
                 facts = EmbeddingRepeat(
                     dtype=dtype,
-                    deviation=repeat.deviation,
-                    mismatch=repeat.mismatch,
-                    distance=repeat.distance or None,
+                    deviation=comparison.deviation,
+                    mismatch=comparison.mismatch,
+                    distance=comparison.distance or None,
                 )
                 repeats.setdefault(task.task, {})[task.rows[embedding_index]] = RepeatedEmbedding(
-                    facts, embedding
+                    facts, repeat
                 )
                 rescued_count += is_rescued(facts, width)
             if rescued_count < rescued_before + len(batch) or rescued_count > rescued_max:

@@ -92,8 +92,11 @@ class Ranks(StrictModel):
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
     tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
-    """By task and model: four numbers, both ends of the score's interval, its standard error, and
-    the square of its variance divided by the degrees of freedom (0 if these are infinite)."""
+    """By task and model: (low, high, standard error, v * v / f).
+
+    `low` and `high` are the ends of the score's interval, v is the variance of the score, and f are
+    the degrees of freedom of v; the last number is 0 if f is infinite.
+    """
     is_drawn: bool
     """Whether the regime draws training examples."""
     draw_variance: NotNegative

@@ -23,8 +23,6 @@ PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read
 """Properties that change or watch the process they run in."""
 FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
-BY_DAY = ("bert",)
-"""An encoder; embeddings of both kinds are computed by hand in test_huggingface.py."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
 
 
@@ -81,13 +79,35 @@ def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expec
             "layer-and-pooling",
             "its embeddings are the mean over the tokens ('mean') of layer '2' of 3",
         ),
-        ("OtherNumber", "layer-and-pooling", "of layer '1' of 3"),
-        ("OtherLayerScaled", "layer-and-pooling", "('mean') of layer '2' of 3"),
+        pytest.param(
+            "OtherNumber", "layer-and-pooling", "of layer '1' of 3", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            "OtherLayerScaled",
+            "layer-and-pooling",
+            "('mean') of layer '2' of 3",
+            marks=pytest.mark.nightly,
+        ),
         ("EndsAsMean", "layer-and-pooling", "are 0.50 x cls of model.encoder.layer.2"),
-        ("FirstInMean", "layer-and-pooling", "are 0.30 x cls of model.encoder.layer.2"),
-        ("TwoLayers", "layer-and-pooling", "0.50 x mean of model.encoder.layer.2"),
+        pytest.param(
+            "FirstInMean",
+            "layer-and-pooling",
+            "are 0.30 x cls of model.encoder.layer.2",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            "TwoLayers",
+            "layer-and-pooling",
+            "0.50 x mean of model.encoder.layer.2",
+            marks=pytest.mark.nightly,
+        ),
         ("HalfAsFloat", "computed-dtype", "most layers compute in bfloat16"),
-        ("AutocastAsFloat", "computed-dtype", "most layers compute in bfloat16"),
+        pytest.param(
+            "AutocastAsFloat",
+            "computed-dtype",
+            "most layers compute in bfloat16",
+            marks=pytest.mark.nightly,
+        ),
         ("FloatAsHalf", "computed-dtype", "most layers compute in float32"),
         ("RoundedRows", "computed-dtype", "are bfloat16 values"),
     ],
@@ -174,7 +194,7 @@ def test_the_sentence_names_the_cause(class_name, slug, sentence):
         pytest.param("legitimate", "Autocast", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "FirstToken", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "Scaled", set(), marks=pytest.mark.nightly),
-        ("legitimate", "Normalised", set()),
+        pytest.param("legitimate", "Normalised", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "Windows", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "BothStrands", set(), marks=pytest.mark.nightly),
         pytest.param("legitimate", "OneHot", set(), marks=pytest.mark.nightly),
@@ -188,10 +208,8 @@ def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypat
     assert set(failures) == alarms, failures
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(n, marks=() if n in BY_DAY else pytest.mark.nightly) for n in KINDS],
-)
+@pytest.mark.nightly  # in the gate: a lookalike, in test_lookalikes.py, and the template
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_transformer_passes_the_full_check(saved, kind, monkeypatch):
     with_fewer_rows(monkeypatch)
     tried_subject = Subject(spec="huggingface", name_model=str(saved(kind)), device="cpu")

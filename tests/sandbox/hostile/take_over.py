@@ -18,7 +18,7 @@ class ForkBomb(BaseEmbeddingExtractor):
         while True:
             with contextlib.suppress(OSError):
                 os.fork()
-            time.sleep(0.002)
+            time.sleep(0.02)  # so that most cores are left to whoever watches
 
 
 class ThreadBomb(BaseEmbeddingExtractor):
@@ -79,27 +79,35 @@ class Deaf(BaseEmbeddingExtractor):
     """Ignores every signal that can be ignored, in a session of its own."""
 
     def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
-        for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_IGN)
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() != 0:
-                os._exit(0)
+        ignore_signals()
         time.sleep(60)
         raise AssertionError
+
+
+def ignore_signals() -> None:
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() != 0:
+            os._exit(0)
 
 
 class StopsPidOne(BaseEmbeddingExtractor):
     """Stops the sandbox's own pid 1, so that nothing inside ends anything."""
 
     def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
-        libc = ctypes.CDLL(None, use_errno=True)
-        attached = libc.ptrace(16, 1, None, None)
-        with contextlib.suppress(OSError):
-            os.kill(1, signal.SIGSTOP)
-        print("attached" if attached == 0 else "refused", flush=True)  # noqa: T201
+        stop_pid_one()
         time.sleep(60)
         raise AssertionError
+
+
+def stop_pid_one() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    attached = libc.ptrace(16, 1, None, None)
+    with contextlib.suppress(OSError):
+        os.kill(1, signal.SIGSTOP)
+    print("attached" if attached == 0 else "refused", flush=True)  # noqa: T201
 
 
 class Flood(BaseEmbeddingExtractor):
@@ -113,6 +121,17 @@ class ClosesEverything(BaseEmbeddingExtractor):
     """Lets go of both pipes and stays."""
 
     def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
+        os.closerange(0, 64)
+        time.sleep(60)
+        raise AssertionError
+
+
+class Stays(BaseEmbeddingExtractor):
+    """Does all that the last three do."""
+
+    def extract_embeddings(self, sequences: list[str], batch_size: int = 1) -> np.ndarray:
+        stop_pid_one()
+        ignore_signals()
         os.closerange(0, 64)
         time.sleep(60)
         raise AssertionError
