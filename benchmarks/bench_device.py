@@ -41,7 +41,7 @@ from reference_harness import benchmark, embed, environment
 from reference_harness.batching import EXACT_ROWS
 from reference_harness.data import MiniSource
 from reference_harness.embed import Batching
-from reference_harness.exact import with_limits
+from reference_harness.exact import with_exact_limits
 from reference_harness.loading import LoadedExtractor, load
 from reference_harness.memory import MemoryLimit, memory_of, peak_memory
 from tests.harness.extractors.models import tokenizer
@@ -299,7 +299,7 @@ def embedding_table(
                     if batching.mode == "exact":
                         environment.set_exact()
                     model.batching = batching.mode
-                    limited_batching = with_limits(loaded, batching, device)
+                    limited_batching = with_exact_limits(loaded, batching, device)
                     embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
                     previous_result = result = measured_way(
                         loaded, limited_batching, sequences, device, seconds

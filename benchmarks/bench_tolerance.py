@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tolerance_noise import measured_noise, single_flips
-from benchmarks.tolerance_sets import GROUPS, Group, GroupFolder
+from benchmarks.tolerance_sets import GROUPS, Claims, Group, GroupFolder
 from geneb_ci.audit.compare.joint import Difference, joint_test
 from geneb_ci.audit.compare.outcome import AuditedTask, cells_by_joint_test, difference, mean_biases
 from geneb_ci.audit.compare.tasks import audited_claims, compare
@@ -30,7 +30,6 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
 from reference_harness.job import ScoredRegime
 from reference_harness.metrics import Confusion, scores
-from reference_harness.rescore_job import BaseResult
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/research/tolerance.md"
@@ -62,7 +61,7 @@ class Audits(NamedTuple):
 def gathered_audits(work: GroupFolder) -> Audits:
     """Return all audits, computing embeddings and scores that the folder does not have yet."""
     claimed, rescored, matrices = {}, {}, {}
-    with Pool[BaseResult](2) as pool:
+    with Pool[Claims](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
             claimed[name] = work.claims(path, pool)
             matrices[name] = path

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.submission_terms import Dtype
-from reference_harness.job import ScoredRegime
+from reference_harness.job import ScoredRegime, score_regime
 from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct_sequences, load_task, rescore
 from reference_harness.rescore_input import read_embedding_files, task_part_of
-from reference_harness.rescore_job import BaseJob, BaseResult
+from reference_harness.rescore_job import TaskPart
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
 
@@ -82,6 +83,30 @@ GROUPS = (
     Group("BERT float32, real tasks", SMALL, "float32", tuple(BATCHES), 2, 12),
     Group("BERT bfloat16, real tasks", SMALL, "bfloat16", tuple(BATCHES), 2, 12),
 )
+
+
+class Claims(NamedTuple):
+    """The scores of one task that a contributor claims."""
+
+    task_id: str
+    regimes: dict[str, ScoredRegime]
+
+
+@dataclass(frozen=True)
+class ClaimJob:
+    """Scores one task, without what a rescoring adds."""
+
+    part: TaskPart
+
+    @property
+    def task_id(self) -> str:
+        return self.part.task_id
+
+    def execute(self) -> Claims:
+        embeddings = self.part.matrix()
+        problem = self.part.problem(embeddings, self.part.scale(embeddings))
+        regimes = {name: score_regime(problem, name, self.part) for name in self.part.regimes}
+        return Claims(self.task_id, regimes)
 
 
 class GroupFolder:
@@ -155,7 +180,7 @@ class GroupFolder:
             write_json(output, rescored.model_dump())
         return output
 
-    def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, ScoredRegime]]:
+    def claims(self, path: Path, pool: Pool[Claims]) -> dict[str, dict[str, ScoredRegime]]:
         """Return the scores, by task and regime, that a contributor with these embeddings
         claims."""
         embeddings = read_embedding_files(self.lines, path, len(self.sequences))
@@ -163,7 +188,7 @@ class GroupFolder:
             task_part = task_part_of(
                 load_task(self.benchmark, self.source, task_id), self.benchmark, embeddings
             )
-            pool.submit(BaseJob(task_part, task_part.regimes))
+            pool.submit(ClaimJob(task_part))
         regimes_by_task: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:
             for result in pool.results(block=True):

@@ -12,7 +12,7 @@ from . import environment
 from .cache import Cache, ShardWriter
 from .embed import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
 from .errors import EmbeddingError, HarnessError, OptionError
-from .exact import with_limits
+from .exact import with_exact_limits
 from .extractors.base import ExtractorError, UnknownOptionError
 from .facts import ExtractorFacts, facts_of
 from .file_watch import WATCH
@@ -129,7 +129,7 @@ class EmbedderSpec:
             encode_in_processes = getattr(loaded.extractor, "encode_in_processes", None)
             if encode_in_processes is not None and self.device != "cpu":
                 encode_in_processes()
-            batching = with_limits(loaded, self.batching, self.device)
+            batching = with_exact_limits(loaded, self.batching, self.device)
             if batching is not self.batching:
                 facts = replace(facts, exact_limits=batching.exact_limits)
             describe_model = without_unused if loaded.path.startswith("builtin:") else loaded_model

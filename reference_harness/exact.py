@@ -36,8 +36,10 @@ MEASURING_SECONDS = 3.0
 """Time after which no further length is tried: longer ones get the limit of the last."""
 
 
-def with_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Batching:
-    """Return the batching; in mode "exact", with the limits measured with this extractor.
+def with_exact_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Batching:
+    """Return the batching; in mode "exact", with its limits measured with this extractor.
+
+    They are the largest batches, by length of sequence, in which no bit of an embedding changes.
 
     The limits are also set on a built-in that makes its own batches. Return `batching` unchanged if
     nothing can be measured.

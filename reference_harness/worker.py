@@ -31,7 +31,7 @@ import numpy as np
 from .embed import current_budget, embed_sequences
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
-from .exact import with_limits
+from .exact import with_exact_limits
 from .keywords import is_compiled, keywords
 from .loading import load
 from .memory import MemoryLimit, memory_of
@@ -134,7 +134,7 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
         set_tf32(allowed=False)
     if options.batching == "exact" and options.device.startswith("cuda"):
         set_exact()
-    plan = with_limits(loaded, options.plan, options.device)
+    plan = with_exact_limits(loaded, options.plan, options.device)
     bytes_allowed = None if options.memory_mib is None else options.memory_mib << 20
     memory_limit = MemoryLimit(
         memory_of(options.device, bytes_allowed) if options.measure else None

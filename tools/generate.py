@@ -1,11 +1,11 @@
 """Writes every generated file, such as schemas and RULES.md; --check only compares them."""
 
 import ast
+import functools
 import inspect
 import itertools
 import json
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -70,15 +70,23 @@ def own_classes(model: type[Any]) -> dict[str, type[Any]]:
     return classes
 
 
+@functools.cache
+def class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of each class of a module by its qualified name."""
+    bodies: dict[str, list[ast.stmt]] = {}
+    pending = [("", node) for node in ast.parse(inspect.getsource(sys.modules[module])).body]
+    while pending:
+        outer, node = pending.pop()
+        if isinstance(node, ast.ClassDef):
+            bodies[outer + node.name] = node.body
+            pending += ((f"{outer}{node.name}.", inner) for inner in node.body)
+    return bodies
+
+
 def attribute_docs(class_: type[Any]) -> dict[str, str]:
     """Return docstrings by attribute. Pydantic could read them, but at every start."""
-    try:
-        source = inspect.getsource(class_)
-    except OSError:  # made by pydantic, with the descriptions in its fields
-        return {}
-    nodes = ast.walk(ast.parse(textwrap.dedent(source)))
-    body = next(node.body for node in nodes if isinstance(node, ast.ClassDef))
-    return {
+    body = class_bodies(class_.__module__).get(class_.__qualname__, [])
+    return {  # of a class made by pydantic nothing: it has the descriptions in its fields
         attribute.target.id: inspect.cleandoc(str(docstring.value.value))
         for attribute, docstring in itertools.pairwise(body)
         if isinstance(attribute, ast.AnnAssign)

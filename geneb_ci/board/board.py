@@ -375,14 +375,14 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    makers: dict[str, TextSource] = {
+    sources: dict[str, TextSource] = {
         name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
     }
-    makers[VALUES_CSV] = functools.partial(csv_text, table)
-    makers[VALUES_PARQUET] = functools.partial(parquet_text, table)
-    makers[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
+    sources[VALUES_CSV] = functools.partial(csv_text, table)
+    sources[VALUES_PARQUET] = functools.partial(parquet_text, table)
+    sources[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
     return Board(
-        files=Texts(makers),
+        files=Texts(sources),
         scripts=functools.cache(
             functools.partial(page_scripts, parsed_files, rows, benchmark, events, first_advice)
         ),
@@ -418,8 +418,8 @@ def write_board(
     from geneb_ci.board.site.render import write_site  # Jinja2
 
     scripts = board.scripts()
-    makers = board.files.makers | scripts.makers
-    write_files(folder, makers, jobs or jobs_for(len(rows)))
+    sources = board.files.sources | scripts.sources
+    write_files(folder, sources, jobs or jobs_for(len(rows)))
     site, page = _site_and_page(rows, board, layout)
     write_page(folder, page)
     delete_former_scripts(folder, scripts)

@@ -44,30 +44,30 @@ def script_part(file_name: str) -> str | None:
 class Texts(Mapping[str, bytes]):
     """The contents of files by name; a content is made when it is first read.
 
-    `write_files` writes the chunks of `makers` instead, so that no file is in memory as a whole.
+    `write_files` writes the chunks of `sources` instead, so that no file is in memory as a whole.
     """
 
-    def __init__(self, makers: Mapping[str, TextSource]) -> None:
-        self.makers = dict(makers)
+    def __init__(self, sources: Mapping[str, TextSource]) -> None:
+        self.sources = dict(sources)
         self._whole: dict[str, bytes] = {}
 
     def __getitem__(self, file_name: str) -> bytes:
         if file_name not in self._whole:
-            self._whole[file_name] = b"".join(self.makers[file_name]())
+            self._whole[file_name] = b"".join(self.sources[file_name]())
         return self._whole[file_name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.makers
+        return name in self.sources
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.makers)
+        return iter(self.sources)
 
     def __len__(self) -> int:
-        return len(self.makers)
+        return len(self.sources)
 
     def with_files(self, others: Mapping[str, bytes]) -> "Texts":
         """Return these files together with `others`, the contents of files by name."""
-        return Texts(self.makers | {name: [content].copy for name, content in others.items()})
+        return Texts(self.sources | {name: [content].copy for name, content in others.items()})
 
     def __or__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:
         return {**self, **others}

@@ -170,7 +170,10 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
 
 
 def spread_of(scores: ScoreColumn) -> Floats:
-    """Return the square of each variance divided by its degrees of freedom."""
+    """Return variance² / degrees of freedom of each score, Satterthwaite's term of its variance.
+
+    The sum of these terms gives the degrees of freedom of a sum of scores.
+    """
     return np.asarray(scores.variance * scores.variance / scores.freedom)
 
 

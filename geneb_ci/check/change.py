@@ -146,11 +146,14 @@ class Change:
 
     @functools.cached_property
     def records(self) -> tuple[FileChange, ...]:
-        """The model's audit records and the files signed with them."""
+        """Added or changed audit records of the model, with the files that their signatures cover.
+
+        Empty unless the change concerns one model.
+        """
         return self.records_of(self.model) if self.model else ()
 
     def records_of(self, model: str) -> tuple[FileChange, ...]:
-        """Return the audit records of a model and the files signed with them."""
+        """Return added or changed audit records of a model, and the files that they cover."""
         return tuple(
             file
             for file in self.files

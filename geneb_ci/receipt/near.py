@@ -145,8 +145,8 @@ def nearness_of(a: ReceiptSample, b: ReceiptSample) -> Nearness:
     pairs = [(index, index_in_b[key]) for index, key in enumerate(a.positions) if key in index_in_b]
     if len(pairs) < EMBEDDINGS_MIN:
         raise NothingChecked(
-            f"the receipts have {len(pairs)} of the compared embeddings in common, expected at "
-            f"least {EMBEDDINGS_MIN}",
+            f"both receipts have {len(pairs)} of the embeddings to compare, expected at least "
+            f"{EMBEDDINGS_MIN}",
             "compare receipts of runs over the same tasks",
         )
     rows_of_a, rows_of_b = np.array(pairs).T

@@ -179,12 +179,14 @@ class ImpossibleMetric(NamedTuple):
 
 
 class _PossibleMean(NamedTuple):
-    """A mean accuracy and macro-F1 that tables can have, with half-widths."""
+    """An accuracy and a macro-F1 that a mean over confusion matrices can have."""
 
     acc: float
     f1: float
     acc_width: float
+    """Half the range around `acc` that contains the unrounded accuracy."""
     f1_width: float
+    """Half the range around `f1` that contains the unrounded macro-F1."""
 
 
 class _Corner(NamedTuple):
@@ -233,9 +235,10 @@ def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric 
 
 
 def _is_known_possible(hull: Hull, mean: "_PossibleMean | Triple", sign: int, level: float) -> bool:
-    """Whether tables of an earlier search have this mean accuracy and F1, and sign * MCC >= level.
+    """Whether a weighted mean of three tables of an earlier search contradicts an upper bound.
 
-    A new search could then not prove that all means are below `level`.
+    It has the accuracy and F1 of `mean`, and a sign * MCC of at least `level`: then no search can
+    prove that all means are below `level`, and none is needed.
     """
     for number, tables in enumerate(hull.earlier_results[sign]):
         first, second, third = _shares(tables, mean.acc, mean.f1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
 from reference_harness.embed import FILE_BATCH, plan, sizes_of, with_measured_budget
-from reference_harness.exact import with_limits
+from reference_harness.exact import with_exact_limits
 from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, memory_of
 from reference_harness.reach import relative_distance
@@ -72,7 +72,7 @@ class FullCheck:
         subject = self.subject
         limit = MemoryLimit(memory_of(subject.device) if subject.measures_budget else None)
         sizes = sizes_of(subject.loaded, self.sequences)
-        batching = with_limits(subject.loaded, subject.batching, subject.device)
+        batching = with_exact_limits(subject.loaded, subject.batching, subject.device)
         batching = with_measured_budget(subject.loaded, batching, self.sequences, sizes, limit)
         return plan(subject.loaded, batching, self.sequences, sizes)
 

@@ -209,7 +209,7 @@ class Options:
 
 
 def parse(declared: Mapping[str, Any]) -> Options:
-    """Return checked options; JSON may be a text or already parsed.
+    """Return checked options. The value of an option for a JSON object may be its text.
 
     Raise UnknownOptionError for an unknown option, ExtractorError for an invalid value and for
     options that exclude each other.

@@ -65,11 +65,11 @@ def write_strata(
     folder: Path,
     task_data: TaskData,
     regimes: Mapping[str, FittedRegime],
-    record: Mapping[str, Sequence[Fit]],
+    fits_of_record: Mapping[str, Sequence[Fit]],
 ) -> None:
     """Write both files of a task; create the folder if necessary.
 
-    `record` has the fits of record of each regime.
+    Both mappings have the fits of each regime, `fits_of_record` those of record.
     """
     arrays = _labels(task_data)
     for regime, fitted in regimes.items():
@@ -84,7 +84,7 @@ def write_strata(
             arrays["weights"] = fitted.solved[0].weights
             arrays["intercepts"] = fitted.solved[0].intercepts
             arrays["classes"] = fitted.solved[0].classes
-    for regime, fits in record.items():
+    for regime, fits in fits_of_record.items():
         arrays[f"record_predicted_{regime}"] = np.stack([fit.predictions for fit in fits])
         arrays[f"record_weights_{regime}"] = np.stack([fit.weights for fit in fits])
         arrays[f"record_intercepts_{regime}"] = np.stack([fit.intercepts for fit in fits])

@@ -112,7 +112,7 @@ def test_what_names_nothing_and_is_not_in_the_log_does_not_count(tmp_path):
     root = old_board(tmp_path)
     path = put(root, outcome_of(plan_for(RAW, policy=POLICY), RAW, 0.01))
     state, message = step(read(root).verification(path))
-    assert (state, "is not in the log, so it does not count" in message) == (
+    assert (state, "nothing shows when it was made" in message) == (
         StepState.UNKNOWN,
         True,
     )

@@ -34,7 +34,7 @@ def states(folder: Path) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("harm", ["cut", "longer", "changed", "a link", "private"])
 def test_a_text_is_whole_whatever_lay_there(tmp_path, harm):
     out, path = tmp_path / "out", tmp_path / "out" / NAME
-    write_files(out, texts_of(["a", "b"]).makers, 1)
+    write_files(out, texts_of(["a", "b"]).sources, 1)
     content = path.read_bytes()
     if harm == "a link":
         path.rename(tmp_path / "elsewhere")
@@ -45,7 +45,7 @@ def test_a_text_is_whole_whatever_lay_there(tmp_path, harm):
         path.write_bytes(
             {"cut": content[:-1], "longer": content + b"#", "changed": b"#" + content[1:]}[harm]
         )
-    write_files(out, texts_of(["a", "b"]).makers, 1)
+    write_files(out, texts_of(["a", "b"]).sources, 1)
     status = path.lstat()
     assert (stat.S_ISREG(status.st_mode), stat.S_IMODE(status.st_mode)) == (True, 0o644)
     assert path.read_bytes() == content
@@ -55,7 +55,7 @@ def test_a_text_is_whole_whatever_lay_there(tmp_path, harm):
 def test_everybody_may_read_what_is_written(tmp_path):
     former = os.umask(0o077)
     try:
-        write_files(tmp_path / "out", texts_of(["a"]).makers, 1)
+        write_files(tmp_path / "out", texts_of(["a"]).sources, 1)
     finally:
         os.umask(former)
     assert stat.S_IMODE((tmp_path / "out" / NAME).stat().st_mode) == 0o644
@@ -64,9 +64,9 @@ def test_everybody_may_read_what_is_written(tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_file_with_the_same_bytes_is_left(tmp_path, jobs):
     texts = texts_of(["a", "b"]).with_files({"plain.js": b"plain"})
-    write_files(tmp_path / "out", texts.makers, 1)
+    write_files(tmp_path / "out", texts.sources, 1)
     before = states(tmp_path / "out")
-    write_files(tmp_path / "out", texts.makers, jobs)
+    write_files(tmp_path / "out", texts.sources, jobs)
     assert states(tmp_path / "out") == before
 
 
@@ -84,38 +84,38 @@ def test_processes_write_what_one_writes(tmp_path):
             os._exit(1)
         yield b"]"
 
-    write_files(tmp_path / "out", texts.makers, jobs=2)
+    write_files(tmp_path / "out", texts.sources, jobs=2)
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert written == dict(texts)
-    write_files(tmp_path / "out", {**texts.makers, "killed.js": killed}, jobs=2)
+    write_files(tmp_path / "out", {**texts.sources, "killed.js": killed}, jobs=2)
     assert (tmp_path / "out/killed.js").read_bytes() == b"[]"
     assert not list((tmp_path / "out").glob(".*"))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_all_are_written_or_none(tmp_path, jobs):
-    write_files(tmp_path / "out", texts_of(["a"]).makers, 1)
+    write_files(tmp_path / "out", texts_of(["a"]).sources, 1)
     before = states(tmp_path / "out")
 
     def broken() -> list[bytes]:
         raise ZeroDivisionError
 
-    texts = Texts({**texts_of(["b"]).makers, "other.js": broken})
+    texts = Texts({**texts_of(["b"]).sources, "other.js": broken})
     with pytest.raises(ZeroDivisionError):
-        write_files(tmp_path / "out", texts.makers, jobs)
+        write_files(tmp_path / "out", texts.sources, jobs)
     assert states(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_full_disk_is_said_and_changes_nothing(tmp_path, jobs):
-    write_files(tmp_path / "out", texts_of(["a"]).makers, 1)
+    write_files(tmp_path / "out", texts_of(["a"]).sources, 1)
     before = states(tmp_path / "out")
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
         try:
-            write_files(tmp_path / "out", texts_of(["b" * 100]).makers, jobs)
+            write_files(tmp_path / "out", texts_of(["b" * 100]).sources, jobs)
         except (MachineFault, UsageProblem):
             os._exit(0)
         except BaseException:  # noqa: BLE001 (a child must not go on)
@@ -129,7 +129,7 @@ def test_what_cannot_be_a_folder_is_said(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     for folder in (tmp_path / "file", tmp_path / "file/inner", tmp_path / ("n" * 300)):
         with pytest.raises(UsageProblem, match="cannot be written"):
-            write_files(folder, texts_of(["a"]).makers, 1)
+            write_files(folder, texts_of(["a"]).sources, 1)
 
 
 def test_names_of_files_make_none_of_them():

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Error
 
-from tests.page.boards import crowd, public
+from geneb_ci.board.rows import encode
+from geneb_ci.common.files import write_files
+from tests.page.boards import crowd, values
 from tests.page.site import write_site
 from tests.page.tab import Tab, opened, serving
 from tests.paths import ROOT
@@ -34,18 +36,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def board(tmp_path_factory) -> Path:
-    """Write the board of the public rows."""
-    folder: Path = tmp_path_factory.mktemp("board")
-    public(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
     """Write the board of the public rows with all its pages, as a publish does."""
     made: Path = tmp_path_factory.mktemp("site")
     write_site(made)
+    write_files(made, {name: encode(name, value) for name, value in values().items()})
+    return made
+
+
+@pytest.fixture(scope="session")
+def board(folder) -> Path:
+    """Return the same: a tab that is open on the board stays there for the next test."""
+    made: Path = folder
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.board.page import page_files
 from tests.gate import gated
-from tests.page.axe import DARK, DESK, LOOKS, PHONE, violations
+from tests.page.axe import LOOKS, violations
 from tests.page.tab import WIDTHS, opened
 
 VIEWS = [
@@ -44,14 +44,11 @@ A4_WIDE = int((297 - 2 * 10) / 25.4 * 96)  # pixels between the margins of print
 TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 
 
-@pytest.mark.parametrize(
-    ("view_address", "looks"),
-    [(CONTENTS[0], LOOKS), (CONTENTS[1], (DESK, DARK)), ("#/model/space", (PHONE, DESK))],
-)
-def test_axe_finds_nothing(tab, view_address, looks):
-    page = tab.go(view_address)
+def test_axe_finds_nothing(tab):
+    """In the table, which has most kinds of elements; by night, in every view at any width."""
+    page = tab.go(CONTENTS[0])
     page.evaluate(OPENED)
-    assert violations(page, looks) == []
+    assert violations(page) == []
 
 
 @pytest.mark.nightly
@@ -69,7 +66,8 @@ BROKEN = (
 )
 
 
-@pytest.mark.parametrize(("rule", "broken"), gated(BROKEN, BROKEN[0]))
+@pytest.mark.nightly  # a test of the one above
+@pytest.mark.parametrize(("rule", "broken"), BROKEN)
 def test_axe_sees_what_is_wrong(tab, rule, broken):
     page = tab.load("#/model/nobody")
     page.locator("main").evaluate(broken)
@@ -96,7 +94,8 @@ CONTROLS = """
 """
 
 
-@pytest.mark.parametrize("view_address", gated([*VIEWS, *MORE], CONTENTS[0]))
+@pytest.mark.nightly  # in the gate, the keyboard alone is enough for the table
+@pytest.mark.parametrize("view_address", [*VIEWS, *MORE])
 def test_the_tab_key_reaches_every_control(tab, view_address):
     few = view_address.replace("#/table?", "#/table?size=25000000&").replace("#/findings", FIGURE)
     page = tab.load(few.replace("&m=DNABERT-S", ""))
@@ -218,10 +217,13 @@ def test_a_screen_reader_is_told_what_changed(tab):
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_nothing_is_wider_than_a_phone(browser, board):
+@pytest.mark.parametrize(
+    "views", [VIEWS, pytest.param(MORE, marks=pytest.mark.nightly)], ids=("usual", "chosen")
+)
+def test_nothing_is_wider_than_a_phone(browser, board, views):
     size = {"width": 360, "height": 740}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
-        for view_address in (*VIEWS, *MORE):
+        for view_address in views:
             page = tab.go(view_address)
             width = page.evaluate("document.documentElement.scrollWidth")
             assert (view_address, width) == (view_address, 360)

@@ -4,8 +4,7 @@ import gzip
 
 import pytest
 
-from tests.gate import gated
-from tests.page.boards import name_of
+from tests.page.boards import crowd, name_of
 from tests.page.tab import opened
 
 MODELS = 1025
@@ -18,7 +17,27 @@ def tab(browser, crowded):
         yield opened_tab
 
 
-def test_the_table_comes_in_pages(tab):
+def test_the_table_comes_in_pages(browser, tmp_path):
+    """By night, of a thousand models."""
+    assert crowd(tmp_path, 2) == 82
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        page = tab.go("#/table")
+        first = tab.names()
+        assert len(first) == 50
+        assert page.inner_text(".pager span") == "1 to 50 of 82"
+        page.get_by_role("button", name="Next").click()
+        assert not set(first) & set(tab.names())
+        assert page.inner_text(".pager span") == "51 to 82 of 82"
+        assert page.get_by_role("button", name="Next").is_disabled()
+        assert "page=2" in tab.address()
+        page.fill("#search", "no. 1")
+        assert page.locator(".pager").count() == 0
+        assert all("no. 1" in name for name in tab.names())
+        assert len(tab.names()) == 41
+
+
+@pytest.mark.nightly
+def test_a_thousand_models_come_in_pages(tab):
     page = tab.go("#/table")
     first = tab.names()
     assert len(first) == 50
@@ -62,7 +81,8 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("view_address", gated(PLACES, "overview", "plots"))
+@pytest.mark.nightly  # in the gate, a board of the usual size
+@pytest.mark.parametrize("view_address", PLACES)
 def test_every_other_view_draws(tab, view_address):
     page = tab.go(f"#/{view_address}")
     assert page.locator(".fault").count() == 0
@@ -73,6 +93,7 @@ def test_every_other_view_draws(tab, view_address):
         assert page.locator("#chart-size circle").count() == MODELS
 
 
+@pytest.mark.nightly  # in the gate, all of the page of 41 models: test_data.py
 def test_the_first_load_is_small(crowded, record_property):
     """What a reader loads before the first view is drawn, compressed as a server does."""
     data = name_of("data", crowded)

@@ -268,7 +268,8 @@ def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied,
             put(copied / name, sound)
 
 
-@pytest.mark.parametrize("fault", gated(CONTENTS, "broken"))
+@pytest.mark.nightly  # in the gate: a page without its data, in test_views.py
+@pytest.mark.parametrize("fault", CONTENTS)
 def test_data_that_cannot_be_read_are_reported_with_what_to_do(browser, copied, fault):
     name = name_of("data", copied)
     put(copied / name, CONTENTS[fault])

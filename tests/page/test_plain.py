@@ -89,6 +89,7 @@ UNREADABLE = (
 )
 
 
+@pytest.mark.nightly  # a test of the one above
 def test_a_plain_table_that_cannot_be_read_is_seen(browser, folder):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()

@@ -16,7 +16,6 @@ from playwright.sync_api import FrameLocator
 
 from geneb_ci.common.types import Evidence
 from tests.board.board import entries
-from tests.gate import gated
 from tests.page.boards import advice, table_files
 from tests.page.rows import PROMOTER, display
 from tests.page.site import ADDRESS, COMMIT, REPOSITORY, write_site
@@ -170,7 +169,8 @@ def folder(tmp_path_factory) -> Path:
     return root / "site"
 
 
-@pytest.mark.parametrize("reads", gated(READERS, plant_biologist))
+@pytest.mark.nightly  # in the gate, what readers ask: test_questions.py
+@pytest.mark.parametrize("reads", READERS)
 def test_a_reader_reaches_the_goal_in_four_actions(outer, reads: Callable[[Reader], None]):  # noqa: F811
     reader = Reader(inside(outer))
     reads(reader)

@@ -99,25 +99,32 @@ def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
     return entry_, note, defect
 
 
-@pytest.mark.parametrize("text", MARKUP, ids=ascii)
-def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch):
-    def files(answer: str) -> dict[str, bytes]:
-        # These files are UTF-8, which has no halves of surrogate pairs.
-        known, note, defect = registered(answer.encode("utf-8", "replace").decode())
-        monkeypatch.setattr(Site, "model_entry", lambda *_: known)
-        papers = {"p": Paper.model_construct(title=answer, address=answer)}
-        notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
-        monkeypatch.setattr("geneb_ci.board.site.inputs.task_notes", lambda _: notes)
-        marked = dataclasses.replace(
-            hostile(answer), marks=Marks((("implausible-cell", 1),), (defect,))
-        )
-        return site_files(small_site([marked]))
+def registered_files(text: str) -> dict[str, bytes]:
+    """Return the files of a site of one row whose texts in the registry are all this one."""
+    # These files are UTF-8, which has no halves of surrogate pairs.
+    known, note, defect = registered(text.encode("utf-8", "replace").decode())
+    papers = {"p": Paper.model_construct(title=text, address=text)}
+    notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
+    marks = Marks((("implausible-cell", 1),), (defect,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Site, "model_entry", lambda *_: known)
+        patch.setattr("geneb_ci.board.site.inputs.task_notes", lambda _: notes)
+        return site_files(small_site([dataclasses.replace(hostile(text), marks=marks)]))
 
-    result, usual = files(text), files("calm")
-    for name, content in result.items():
+
+@pytest.fixture(scope="module")
+def usual_registry() -> dict[str, bytes]:
+    return registered_files("calm")
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, usual_registry):
+    for name, content in registered_files(text).items():
         if not name.endswith(".html"):
             continue
         tags = tags_of(content.decode())
         shape = [(tag, sorted(attrs)) for tag, attrs in tags.found]
-        assert shape == [(t, sorted(a)) for t, a in tags_of(usual[name].decode()).found], name
+        assert shape == [(t, sorted(a)) for t, a in tags_of(usual_registry[name].decode()).found], (
+            name
+        )
         assert not [a for a in tags.values("a", "href") if not LINK.match(a)], name

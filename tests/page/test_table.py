@@ -90,9 +90,7 @@ def test_a_species_leaves_its_tasks_and_means_of_them(tab):
 COLUMNS_OF = tuple(product(("full", "10shot", "1shot"), ("MCC", "Acc", "F1")))
 
 
-@pytest.mark.parametrize(
-    ("regime", "metric"), gated(COLUMNS_OF, ("10shot", "Acc"), ("1shot", "MCC"))
-)
+@pytest.mark.parametrize(("regime", "metric"), gated(COLUMNS_OF, ("10shot", "Acc")))
 def test_regime_and_metric(tab, regime, metric):
     tab.go("#/table?intervals=sorted")
     tab.choose("regime", regime)

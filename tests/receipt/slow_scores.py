@@ -1,4 +1,4 @@
-"""Slows the harness by 0.6 seconds for each task that it scores, so that a test can kill it there.
+"""Slows the harness by 0.6 seconds for one task that it scores, so that a test can kill it there.
 
 tests/forked.py calls `install` in the command, of which the harness is a fork.
 """
@@ -8,14 +8,17 @@ import time
 from reference_harness.receipt import scoring
 
 SECONDS = 0.6
+TASK = "third"
+"""Task that takes so long: the last one of a receipt of tests/receipt/written.py."""
 
 
 def install() -> None:
-    """Put a wait before the scores of a task."""
+    """Put a wait before the scores of the task."""
     execute = scoring.CellsJob.execute
 
     def slow(self: scoring.CellsJob) -> scoring.CellsResult:
-        time.sleep(SECONDS)
+        if self.task_id == TASK:
+            time.sleep(SECONDS)
         return execute(self)
 
     scoring.CellsJob.execute = slow  # type: ignore[method-assign]

@@ -81,6 +81,9 @@ def test_the_predictions_of_record_are_those_of_every_python_and_machine(of_mini
     assert scores_by_task == OF_RECORD
 
 
+# In the gate, one probe under such settings: tests/harness/test_harness_scorer.py; and the digests
+# of predictions above.
+@pytest.mark.nightly
 def test_settings_from_outside_change_no_bit_of_a_record(of_mini: Written, tmp_path: Path) -> None:
     """By the command in interpreters of their own, whose workers load NumPy themselves."""
     settings = {

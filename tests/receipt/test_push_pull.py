@@ -209,7 +209,7 @@ def test_a_server_that_trickles_before_the_file_is_left(
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""
 
-    monkeypatch.setattr(connection, "PACE_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "PACE_SECONDS", 0.15)
     with loopback(Trickle) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with (

@@ -155,6 +155,7 @@ A file that is there is not fetched again, so that line comes first."""
 def test_a_verification_that_is_killed_goes_on(
     of_small: Written, tmp_path: Path, moments: list[str]
 ) -> None:
+    assert ORDER[-1] == slow_scores.TASK
     right = files_of(of_small.receipt)
     path, scratch = tmp_path / "cache", tmp_path / "scratch"
     scratch.mkdir()  # what is killed leaves a folder

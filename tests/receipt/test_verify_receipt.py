@@ -138,7 +138,7 @@ def test_a_scale_that_does_not_follow_from_the_values_is_refused(
     rows = (written.rows(TASK).astype(np.float64) * times).astype(np.float16)
     written.sealed(TASK, rows, scale)
     step, refusal_text = written.refused()
-    message = f"{TASK}.f16 has the scale 2^{scale} for values up to "
+    message = f"{TASK}.f16 has the scale 2^{scale} and the largest stored value "
     assert (step, refusal_text[: len(message)]) == ("values", message)
 
 

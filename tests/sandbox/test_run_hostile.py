@@ -103,16 +103,20 @@ def test_a_full_tmp_is_the_extractors_own_problem(sandbox: Sandbox):
     assert "No space left on device" in caught.value.message
 
 
-@LEVELS
+NO_MATRIX = (
+    ("ReturnsObjects", "returned object, expected a NumPy or torch array"),
+    ("ReturnsNan", "has NaN or infinity"),
+    ("ReturnsTooFew", "an array of shape (2, 2), expected (3, d)"),
+    ("ReturnsNoWidth", "an array of shape (3, 0), expected (3, d)"),
+    ("ReturnsOneDimension", "an array of shape (3,), expected (3, d)"),
+)
+"""In the gate, all but the first are refused without a sandbox: test_harness_embed.py."""
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("ReturnsObjects", "returned object, expected a NumPy or torch array"),
-        ("ReturnsNan", "has NaN or infinity"),
-        ("ReturnsTooFew", "an array of shape (2, 2), expected (3, d)"),
-        ("ReturnsNoWidth", "an array of shape (3, 0), expected (3, d)"),
-        ("ReturnsOneDimension", "an array of shape (3,), expected (3, d)"),
-    ],
+    ("sandbox", "name", "message"),
+    gated([(level, *case) for case in NO_MATRIX for level in (2, 1)], (2, *NO_MATRIX[0])),
+    indirect=["sandbox"],
 )
 def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, message):
     with pytest.raises(ExtractorFailed) as caught:
@@ -121,14 +125,18 @@ def test_the_worker_refuses_what_is_no_matrix(sandbox: Sandbox, name, message):
     assert message in caught.value.message
 
 
-@LEVELS
+NO_RESULT = (
+    ("WritesNothing", "the result ended after 0 of 32 bytes"),
+    ("WritesTooLittle", "the result ended after 55 of 56 bytes"),
+    ("WritesForEver", "the result has more than the 56 bytes that its header announces"),
+)
+"""In the gate, those that end are refused without a sandbox: test_receiver.py."""
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("WritesNothing", "the result ended after 0 of 32 bytes"),
-        ("WritesTooLittle", "the result ended after 55 of 56 bytes"),
-        ("WritesForEver", "the result has more than the 56 bytes that its header announces"),
-    ],
+    ("sandbox", "name", "message"),
+    gated([(level, *case) for case in NO_RESULT for level in (2, 1)], (2, *NO_RESULT[2])),
+    indirect=["sandbox"],
 )
 def test_the_reader_outside_refuses_what_is_no_matrix(sandbox: Sandbox, name, message):
     with pytest.raises(ResultRefused) as caught:

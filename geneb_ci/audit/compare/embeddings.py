@@ -517,11 +517,14 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
 
 
 def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
-    """Return the effect of deviating training and test embeddings, over all tasks."""
-    by_task = list(tasks)
+    """Return the effect of deviating training and test embeddings, over all tasks.
+
+    `tasks` has, for each task, its influence by part (`TRAINING`, `TEST`).
+    """
+    influences = list(tasks)
 
     def part_effect(part: str) -> PartEffect:
-        statistic = part_statistic(by_part[part] for by_part in by_task)
+        statistic = part_statistic(influence[part] for influence in influences)
         return PartEffect(rows=statistic.rows, statistic=statistic.statistic)
 
     return Effect(training=part_effect(TRAINING), test=part_effect(TEST))
@@ -620,7 +623,8 @@ class EmbeddedVariants(NamedTuple):
     """The embedded variants of one split, in the order of the receipt's tasks."""
 
     rows: Sequence[Sequence[int]]
-    """For each task, the varied rows of the split; empty for a task without variants."""
+    """For each task, the positions in its split of the sequences that were varied; empty for a task
+    without variants."""
     values: Sequence["np.ndarray"]
     """For each task, the (v, d) embeddings of its variants."""
 

@@ -271,7 +271,10 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
 def cells_by_joint_test(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
-    """Return the cells of each joint test, by regime and kind: "" (of record) or "canonical "."""
+    """Return the cells of each joint test, by regime and prefix of the score's name.
+
+    The prefix is "" for scores of record, and "canonical " (with the space) for canonical scores.
+    """
     cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():

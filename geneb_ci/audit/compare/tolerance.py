@@ -161,12 +161,16 @@ def _flip_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> flo
 
 
 def _flips_grow(cell: CellWithCopies) -> bool:
-    """Whether most plain copies flip predictions, and stressed copies flip far more."""
-    plain_flips, stressed_flips = (
+    """Whether most plain copies flip predictions, and stressed copies flip far more on average.
+
+    Plain copies have the noise of an honest rerun, stressed ones `STRESS` times as much. Flips are
+    summed over the seeds of a copy.
+    """
+    mean_plain_flips, mean_stressed_flips = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
         for copies in (cell.plain, cell.stressed)
     )
-    return most_copies_change(cell.plain) and stressed_flips >= SATURATED * plain_flips
+    return most_copies_change(cell.plain) and mean_stressed_flips >= SATURATED * mean_plain_flips
 
 
 def _largest_deviation(cell: CellWithCopies, metric: str, seeds: Sequence[int]) -> float:

@@ -101,9 +101,9 @@ class History:
         return signer is not None and (signer.revoked_at is None or self.is_covered(signer, name))
 
     def is_covered(self, signer: Signer, name: str) -> bool:
-        """Whether a statement precedes the heads up to which a revoked key still counts."""
-        last_heads = signer.revoked_after
-        return bool(last_heads) and name in self._names_up_to(tuple(last_heads))
+        """Whether a statement is a head from when a revoked key was safe, or precedes one."""
+        safe_heads = signer.revoked_after
+        return bool(safe_heads) and name in self._names_up_to(tuple(safe_heads))
 
     def _names_up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
         """Return the names of the statements with these digests, and of all their predecessors."""
@@ -436,7 +436,8 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     if record_entry is None:
         raise MissingInput(
             LINKS,
-            "the record names no earlier statement and is not in the log, so it does not count",
+            "the record does not count, because nothing shows when it was made: it names no "
+            "earlier statement, and the old log does not list it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
         )
     start_entries = log.indices_of(_START.value, plan.commitment_sha256)

@@ -138,7 +138,10 @@ class AuditRepository:
         return History(files, other_facts, log, fault, self.keys)
 
     def _signed_file(self, path: Path) -> SignedFile | None:
-        """Return a file of the audits with the statements that it names; None if unreadable."""
+        """Return the digests, the signer, the heads, and the plan or event of a signed file.
+
+        If its statement is invalid, the parts that can be read; None if the file cannot be read.
+        """
         try:
             raw = self.read(path)
         except StepMismatch:

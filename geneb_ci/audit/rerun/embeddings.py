@@ -229,10 +229,12 @@ class _EmbeddingRun:
                 task.strata.labels,
                 task.probe_sets,
                 task.receipt_task.scale_log2,
-                varied_rows,
-                matrix,
+                varied_indices,
+                variant_embeddings,
             )
-            for task, varied_rows, matrix in zip(drawn_tasks, test.rows, test.values, strict=True)
+            for task, varied_indices, variant_embeddings in zip(
+                drawn_tasks, test.rows, test.values, strict=True
+            )
         }
         variants = receipt_variant_result(
             changes,

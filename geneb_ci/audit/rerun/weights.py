@@ -296,7 +296,10 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
         limit = JSON_MAX if name.endswith(JSON_SUFFIX) else download.BYTES_MAX
         if size > limit:
             raise WeightsRefused(
-                f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
+                f"{name} has {size:,} bytes, expected at most {limit:,}",
+                "ask the contributor for smaller files"
+                if name in weights.files
+                else "ask for a repository, or name a folder, without this file",
             )
     other_sizes = {name: size for name, size in sizes.items() if name not in weights.files}
     if (total := sum(other_sizes.values())) > OTHER_BYTES_MAX:
