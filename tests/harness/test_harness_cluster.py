@@ -163,6 +163,6 @@ def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness:
 
 def test_without_ray_one_line_names_the_cure(harness: Harness) -> None:
     code = "import sys; sys.modules['ray'] = None; from reference_harness.cli import main; main()"
-    done = harness("run", "--output", "r.json", "--engine", "ray", code=code)
+    process = harness.start("run", "--output", "r.json", "--engine", "ray", code=code)
     message = "error: the package ray is missing: pip install 'geneb-ci[ray]'\n"
-    assert (done.returncode, done.stderr) == (2, message)
+    assert (process.communicate(SECONDS)[1], process.returncode) == (message, 2)

@@ -50,7 +50,13 @@ def repository_folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize(("words", "code"), gated(CASES, *CASES[::2]))
+LONG = ("build --output built", "export --format eval-results --output results")
+"""Commands of most of a second, of which tests/house/test_terminal.py has others by day."""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), gated(CASES, *(case for case in CASES[::2] if case[0] not in LONG))
+)
 def test_output_of_real_rows_fits_the_terminal(repository_folder, words, code, monkeypatch, capfd):
     monkeypatch.chdir(repository_folder)
     monkeypatch.setattr(sys, "argv", sys.argv)

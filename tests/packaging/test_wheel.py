@@ -65,6 +65,7 @@ def test_it_checks_a_lone_file_away_from_the_checkout(installed, tmp_path):
     assert json.loads(done.stdout)["findings"] == []
 
 
+@pytest.mark.nightly  # in the gate: a lone file is checked, and all that a board copies is there
 def test_it_writes_the_same_board_as_a_checkout(installed, tmp_path):
     code = (
         f"import sys; sys.path.insert(0, {str(installed)!r}); import hashlib, json;"
