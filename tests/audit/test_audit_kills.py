@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.files import file_sha256
+from tests import forked
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.recorded import commitment, submission_bytes
 from tests.audit.test_weights import SOUND, committed, folder_of, hub, more
@@ -262,11 +261,13 @@ with open_work_folder(Path(sys.argv[1])) as work:
 def test_a_download_that_was_stopped_continues(hub: str, tmp_path: Path) -> None:
     pinned = committed({"model.safetensors": SOUND})
     folder_of(tmp_path / "work" / "weights", {"config.json": b"{}"})
-    done = subprocess.run(
-        [sys.executable, "-c", DOWNLOAD, str(tmp_path / "work"), pinned.model_dump_json()],
-        env=os.environ | {"HF_ENDPOINT": hub}, capture_output=True, text=True, check=True,
+    done = forked.start(
+        *("download", str(tmp_path / "work"), pinned.model_dump_json()),
+        cwd=tmp_path, env=os.environ | {"HF_ENDPOINT": hub}, code=DOWNLOAD,
     )  # fmt: skip
-    assert done.stdout.splitlines() == [
+    output, errors = done.communicate()
+    assert done.returncode == 0, errors
+    assert output.splitlines() == [
         "fetching the weights: org/model",  # once: a complete download is not fetched again
         pinned.files["model.safetensors"],
     ]
