@@ -276,7 +276,7 @@ def test_verify_tells_which_generation_is_live(run, hub, repo, clone):
     assert verify()[0] == 0
 
 
-HINDRANCES = {
+HINDRANCES: dict[str, tuple[dict[str, object], str]] = {
     "paused": ({"stage": "PAUSED"}, "the Space is not running, but PAUSED: restart it in its"),
     "failed": ({"stage": "RUNTIME_ERROR"}, "the Space is not running, but RUNTIME_ERROR: restart"),
     "private": ({"is_private": True}, "the Space is private: make it public in its settings"),
