@@ -293,6 +293,13 @@ def _blank_main() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def served_processes() -> Iterator[None]:
+    """Let the checkout's server start the processes that this block starts by `forkserver`."""
+    with _blank_main(), _serving((ROOT, None)):
+        yield
+
+
+@contextlib.contextmanager
 def _serving(loaded: Loaded) -> Iterator[None]:
     """Let the server that has loaded this start the processes of this block."""
     before = forkserver.connect_to_new_process

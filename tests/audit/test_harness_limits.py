@@ -30,8 +30,8 @@ from tests.audit.recorded import key, outcome_of, plan_for, repository, submissi
 
 TASK = "tiny"
 REGIMES = ("full", "10shot", "1shot")
-SECONDS = 3
-"""Limit of one matrix: an honest one takes half of it with the start of a worker."""
+SECONDS = 2
+"""Limit of one matrix: an honest one takes less, with the start of a worker."""
 PATIENCE = 10.0
 """Seconds in which a killed process is gone, also on a busy machine."""
 SLACK = 3.0

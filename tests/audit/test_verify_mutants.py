@@ -224,7 +224,7 @@ ODD: tuple[Any, ...] = (
 @pytest.mark.parametrize(
     "values",
     [
-        pytest.param((None, -1, 10**30, 1e308, "٣", {}), id="some"),
+        pytest.param((None, 10**30, "٣"), id="some"),
         pytest.param(ODD, id="all", marks=pytest.mark.nightly),
     ],
 )

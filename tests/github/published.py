@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -46,6 +46,7 @@ class Operation:
         return answer.get("content", {}).get("application/json", {}).get("schema")
 
 
+@lru_cache(maxsize=4096)  # tests ask for the same paths again and again
 def find(verb: str, path: str) -> Operation | None:
     """Return the operation that a request asks for; None where GitHub publishes none."""
     for template, pattern, methods in _templates():

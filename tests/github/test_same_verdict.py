@@ -19,11 +19,13 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github import open_pull
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
+from geneb_ci.github.main_branch import Clone as CloneReader
 from geneb_ci.github.open_pull import judge_pull
 from geneb_ci.github.reconcile import sweep
 from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.model import PullVerdict, listed_findings
 from geneb_ci.github.verdict.words import TITLES
+from geneb_ci.publish.git import GitRepository
 from tests.git import git
 from tests.github.branch_faults import KINDS, PUBLIC_ROW, faulty_branch, faulty_public_row
 from tests.github.branches import (
@@ -207,7 +209,8 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    verdict = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
+    clone = CloneReader(GitRepository(board.folder))
+    verdict = judge_branch(board.folder, f"main-{name}", ranks=True, clone=clone).verdict
     here = verdict.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there

@@ -1,6 +1,7 @@
 """Several embedders on one machine: the record of one, whatever dies on the way."""
 
 import json
+import multiprocessing
 import os
 import signal
 import time
@@ -18,6 +19,7 @@ from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.engine import ATTEMPTS, Notice
 from reference_harness.engine.devices import VISIBLE_VARIABLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
+from tests import forked
 from tests.harness.support import Harness, timeless
 
 
@@ -31,6 +33,20 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def restored_flush(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restore what the extractor changes, where the tests' own process imports it."""
     monkeypatch.setattr(cache, "FLUSH_SECONDS", cache.FLUSH_SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def forked_embedders(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fork the processes of devices by day: a new interpreter loads every library anew."""
+    if request.node.get_closest_marker("nightly"):
+        yield
+        return
+    context = multiprocessing.get_context("forkserver")
+    with forked.served_processes():
+        monkeypatch.setattr(multiprocessing, "get_context", lambda _=None: context)
+        yield
 
 
 MINE = """

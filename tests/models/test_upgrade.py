@@ -53,7 +53,8 @@ def test_a_public_row_is_upgraded_losslessly(path: Path) -> None:
     assert list(numbers[1])[:-1] == list(numbers[0])
     submission, faults = check_structure(new.value)
     assert (faults, type(submission)) == ([], SubmissionByEntry)
-    assert check_by_schema(new.value) == (submission, [])
+    if path in ROWS[::20]:  # an engine of schemas takes most of the time; every row, by night
+        assert check_by_schema(new.value) == (submission, [])
 
 
 @pytest.mark.nightly  # in the gate, each row is upgraded losslessly
@@ -61,6 +62,8 @@ def test_every_public_row_has_the_findings_that_it_had() -> None:
     checker = Checker(RULES)
     for path in ROWS:
         old, raw = by_entry(path)
+        value = parse_document(raw, path, path.name).value
+        assert check_by_schema(value) == check_structure(value)
         folder = checker._folder(path.parent)
         check_results = [
             checker.result(checker.context_in(parse_document(raw_text, path, path.name), folder))

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -71,12 +72,17 @@ def test_a_token_leaves_no_trace(hub, repo, clone, tmp_path, runner, way):
 
 
 @pytest.mark.usefixtures("trusted")
-def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tmp_path, runner):
+def test_an_exchange_that_fails_for_a_moment_is_tried_again(
+    hub, repo, clone, tmp_path, runner, monkeypatch
+):
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
     hub.faults = [Fault("exchange", 503)]
     env = environment(hub, tmp_path, **runner)
     code, output, errors = within("publish", cwd=clone.root, env=env)
     assert (code, errors) == (0, "try 1 of 6 failed: the Hub failed (503); next try in 2 s\n")
     assert "read back and verified" in output
+    assert waits == [2]
     assert hub.calls[:4] == ["identity", "exchange", "identity", "exchange"]
     assert_settled(repo, made(clone))
 
