@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ def encoded(document: Any) -> bytes:
 
 def sound(name: str = "model") -> Files:
     """Return the three files of a sound submission."""
+    return dict(_sound(name))
+
+
+@cache
+def _sound(name: str) -> Files:
     return {
         f"submissions/{name}.json": (REGULAR, encoded(small(name))),
         f"submissions/cards/{name}.md": (REGULAR, CARD.encode()),

@@ -4,11 +4,9 @@ Every program they call is one that writes down its arguments: what a shell woul
 leaves a file.
 """
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +42,9 @@ def ran(tmp_path: Path) -> Path:
     programs.mkdir()
     script = programs / "python3"
     script.write_text(
-        f"#!{sys.executable}\n"
-        "import json, os, sys\n"
-        "with open(os.environ['CALLS'], 'a') as calls:\n"
-        "    calls.write(json.dumps(sys.argv[1:]) + '\\n')\n"
-        "sys.exit(int(os.environ.get('EXIT', '0')))\n",
+        "#!/bin/sh\n"
+        "{ for argument do printf '%s\\0' \"$argument\"; done; printf '\\001\\0'; } >> \"$CALLS\"\n"
+        'exit "${EXIT:-0}"\n',
         encoding="utf-8",
     )
     script.chmod(0o755)
@@ -70,7 +66,8 @@ def run(folder: Path, script: str, **variables: str) -> tuple[int, list[list[str
         check=False,
     )
     assert not (folder / "ran").exists()
-    return done.returncode, [json.loads(line) for line in calls.read_text("utf-8").splitlines()]
+    words = [call.split("\0")[:-1] for call in calls.read_text("utf-8").split("\1\0")[:-1]]
+    return done.returncode, words
 
 
 RECONCILE = ["-I", "-m", "geneb_ci", "reconcile"]

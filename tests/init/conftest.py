@@ -101,11 +101,13 @@ def board(written, tmp_path, monkeypatch, identity) -> Board:
 
 def contents(root: Path) -> Mapping[str, tuple[int, bytes]]:
     """Return mode and bytes of each file of a folder, apart from those of git and of Python."""
-    return {
-        path.relative_to(root).as_posix(): (path.stat().st_mode, path.read_bytes())
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and not {".git", "__pycache__"}.intersection(path.relative_to(root).parts)
-    }
+    files = {}
+    for folder, folder_names, names in os.walk(root):
+        folder_names[:] = {*folder_names} - {".git", "__pycache__"}
+        for path in (Path(folder, name) for name in {*names} - {".git"}):
+            if path.is_file():
+                files[path.relative_to(root).as_posix()] = path.stat().st_mode, path.read_bytes()
+    return dict(sorted(files.items()))
 
 
 class Forge(SettingsServer):

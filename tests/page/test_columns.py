@@ -86,7 +86,8 @@ SHOWN = """(cells) => cells.filter((cell) => getComputedStyle(cell).display !== 
 LOOKS = ((1280, "screen"), (390, "screen"), (1280, "print"))
 
 
-@pytest.mark.parametrize(("width", "media"), gated(LOOKS, (390, "screen")))
+@pytest.mark.nightly  # in the gate, what a phone shows of each row: below, and in test_fits.py
+@pytest.mark.parametrize(("width", "media"), LOOKS)
 def test_every_row_of_the_table_is_as_wide_as_the_others(browser, board, width, media):
     """Also where columns are hidden: the names of categories stand above their tasks."""
     size = {"width": width, "height": 844}

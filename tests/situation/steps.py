@@ -31,11 +31,12 @@ def step(now: dt.datetime = NOW, **options: str) -> NextStep:
 
 def contents(root: Path) -> dict[str, tuple[int, int]]:
     """Return time and size of each file below a folder, git's own included."""
-    return {
-        path.relative_to(root).as_posix(): (path.lstat().st_mtime_ns, path.lstat().st_size)
-        for path in root.rglob("*")
-        if not path.is_dir()
+    stats = {
+        f"{folder}/{name}": Path(folder, name).lstat()
+        for folder, _, names in os.walk(root)
+        for name in names
     }
+    return {path: (stat.st_mtime_ns, stat.st_size) for path, stat in stats.items()}
 
 
 def carry_out(command: str, edit: str = "") -> list[int]:
