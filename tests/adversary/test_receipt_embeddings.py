@@ -35,7 +35,7 @@ from tests.receipt.test_attacks import data_of, labels_of
 from tests.receipt.test_attacks import honest as convolution
 
 Rows = np.ndarray
-TASKS = ("mini_promoter", "mini_tf")
+TASKS = ("mini_tf", "mini_splice")
 SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
 FEW = 4
 """Coordinates that may round otherwise in an embedding of 128."""

@@ -21,7 +21,7 @@ from tests.gate import gated
 from tests.receipt import attacks
 from tests.receipt.audited import Found, audit, scored
 
-TASKS = ("mini_promoter", "mini_tf")
+TASKS = ("mini_tf", "mini_splice")
 SAMPLE = EmbeddingCounts(test=240, training=30, support=120, whole=False)
 ALL = EmbeddingCounts(test=100_000, training=3000, support=100_000, whole=False)
 """So many draws that every right test embedding is among them."""
