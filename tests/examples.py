@@ -17,6 +17,11 @@ def choose(*, derandomize: bool, gate: bool) -> None:
     settings.load_profile("geneb-ci")
 
 
+def gate_a_change() -> bool:
+    """Return whether these tests gate a change; by night, and outside of tests, they do not."""
+    return settings().max_examples < NIGHT
+
+
 def examples(by_night: int) -> int:
     """Return how many examples a property is to try, of a number that is right by night."""
     return max(1, by_night * settings().max_examples // NIGHT)

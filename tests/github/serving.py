@@ -1,7 +1,8 @@
 """The state of a repository behind HTTP, with the headers that GitHub's answers have.
 
-A client in this process has most answers without HTTP, which takes ten times as long; whatever it
-may retry, wait for or be redirected by is sent over loopback all the same.
+Where tests gate a change, a client in this process has most answers without HTTP, which takes ten
+times as long; whatever it may retry, wait for or be redirected by is sent over loopback all the
+same. By night, all is sent over loopback.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from github.Requester import Requester
 
+from tests.examples import gate_a_change
 from tests.github.refusals import Answer
 from tests.github.server import GitHubServer
 from tests.loopback import loopback
@@ -114,6 +116,7 @@ def serving(git_hub_server: GitHubServer | None = None) -> Iterator[GitHubServer
     state = git_hub_server or GitHubServer()
     handler = type("Handler", (_Handler,), {"github": state})
     with loopback(handler) as state.address, pytest.MonkeyPatch.context() as patch:
-        _answer_here(state, patch)
+        if gate_a_change():
+            _answer_here(state, patch)
         yield state
     assert state.excused or not state.faults_of_form, "\n".join(sorted({*state.faults_of_form}))
