@@ -122,7 +122,10 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
 
 
 def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
-    """Return the lock of each extractor that exists; a run without its extractor fails later."""
+    """Return the package lock of each run's extractor, None for an extractor without one.
+
+    Runs whose extractor cannot be found are left out; they fail later.
+    """
     locks = []
     for run in runs:
         with suppress(ExtractorError):

@@ -291,7 +291,10 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
 def _moves(
     old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
 ) -> Iterable[RankMove]:
-    """Yield the moves of rows that passed another or were passed, if both boards have both."""
+    """Yield the move of each row that passed a rival or was passed by one.
+
+    Only rows of both boards are compared, in pairs with at least one of `changed_models`.
+    """
     common_models = [model for model in new_regime.scores if model in old_regime.scores]
     for model in common_models:
         # Two rows that did not change cannot have passed each other.

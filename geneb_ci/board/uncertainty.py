@@ -328,15 +328,15 @@ def row_scores(
 
 
 def _scores_of(
-    numbers: Mapping[int, RowStatistics | None],
+    statistics_by_id: Mapping[int, RowStatistics | None],
     submission: Submission,
     regime: str,
     benchmark: Benchmark,
 ) -> RowScores:
-    """Return the scores of a row, from its numbers if these already contain them."""
-    row_numbers = numbers[id(submission)]
-    if row_numbers is not None and regime in row_numbers.errors:
-        scores: RowScores = row_numbers.errors[regime]
+    """Return the scores of a row: those of its statistics if they have them, otherwise computed."""
+    statistics = statistics_by_id[id(submission)]
+    if statistics is not None and regime in statistics.errors:
+        scores: RowScores = statistics.errors[regime]
         return scores
     return row_scores(submission, regime, benchmark)
 

@@ -111,16 +111,16 @@ def _apply(folder: Path, answers: BoardAnswers, *, dry_run: bool) -> Exit:
     def say_error(line: str) -> None:
         echo(line, err=True)
 
-    open_settings, features = apply_settings(
+    diagnoses, features = apply_settings(
         folder, answers, echo, say_setting, say_error, dry_run=dry_run
     )
     if dry_run:
         return Exit.CLEAN
     write(
         Output("text", STDOUT),
-        diagnosis.as_text(answers.repository, open_settings, width(), features),
+        diagnosis.as_text(answers.repository, diagnoses, width(), features),
     )
-    if any(state.state is SettingState.WRONG for state in open_settings):
+    if any(setting.state is SettingState.WRONG for setting in diagnoses):
         return Exit.ERRORS
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", str(answers.space)])))
     return Exit.CLEAN

@@ -174,12 +174,12 @@ def row_width(path: str = STDOUT) -> int:
     return width(path, UNLIMITED, UNLIMITED)
 
 
-class Seconds(click.ParamType[int]):
-    """A time in seconds, or a number with the unit `s`, `m` or `h`."""
+class _NumberWithUnit(click.ParamType[int]):
+    """A whole number from 1 that may have one of some units."""
 
-    name = "TIME"
-    units: ClassVar[dict[str, int]] = {"": 1, "s": 1, "m": 60, "h": 3600}
-    example = "600, 90m or 2h"
+    units: ClassVar[dict[str, int]]
+    """Factor of each unit, in the smallest of them; "" for a number without a unit."""
+    example: str
 
     def convert(
         self,
@@ -196,8 +196,16 @@ class Seconds(click.ParamType[int]):
         return int(match[1]) * self.units[match[2].lower()]
 
 
-class Mebibytes(Seconds):
-    """A size in MiB, or a number with the unit `M` (MiB) or `G` (GiB)."""
+class Seconds(_NumberWithUnit):
+    """A time in seconds, given as their number or with the unit `s`, `m` or `h`."""
+
+    name = "TIME"
+    units: ClassVar[dict[str, int]] = {"": 1, "s": 1, "m": 60, "h": 3600}
+    example = "600, 90m or 2h"
+
+
+class Mebibytes(_NumberWithUnit):
+    """A size in MiB, given as their number or with the unit `M` (MiB) or `G` (GiB)."""
 
     name = "SIZE"
     units: ClassVar[dict[str, int]] = {"": 1, "m": 1, "g": 1024}
@@ -208,7 +216,7 @@ AUTO = "auto"
 """Value of --token-budget for a budget that is measured."""
 
 
-class TokenBudget(Seconds):
+class TokenBudget(_NumberWithUnit):
     """A token budget: a whole number from 1, or `auto` for a budget that is measured."""
 
     name = "token budget"

@@ -213,7 +213,7 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
 
 
 def write_refusal(github: GitHub, number: int, text: str) -> None:
-    """Write why an audit did not start into our comment on the audits; keep its draws.
+    """Write into our comment on the audits why one did not start; keep the draws that it lists.
 
     If that comment cannot be read, write a new one.
     """

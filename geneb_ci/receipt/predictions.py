@@ -180,21 +180,21 @@ def _task(
         f"the labels of {task_name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(set_names) * sum(fit_counts.values())
-    codes = _codes(reader, columns * rows, classes, task_name).reshape(columns, rows)
-    _refuse_other_classes(codes[0], task)
-    remaining_codes = iter(codes[1:])
+    truth, *predictions = _codes(reader, columns * rows, classes, task_name).reshape(columns, rows)
+    _refuse_other_classes(truth, task)
+    remaining_predictions = iter(predictions)
     by_set = {
         name_of_set: {
-            regime: np.stack([next(remaining_codes) for _ in range(count)])
+            regime: np.stack([next(remaining_predictions) for _ in range(count)])
             for regime, count in fit_counts.items()
         }
         for name_of_set in set_names
     }
-    return TaskPredictions(tuple(labels), codes[0], by_set)
+    return TaskPredictions(tuple(labels), truth, by_set)
 
 
 def _codes(reader: "_Reader", count: int, classes: int, task: str) -> Codes:
-    """Read `count` codes below `classes`, and the zero bits after them."""
+    """Read `count` indices of labels, each below `classes`, and the zero bits after them."""
     import numpy as np  # see Codes
 
     width = (classes - 1).bit_length()

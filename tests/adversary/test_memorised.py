@@ -24,7 +24,6 @@ from geneb_ci.audit.rerun.honesty import (
     TaskVariantDecisions,
     VariantResult,
     accuracy_loss,
-    alarm_quantile_of_one,
     difference_limit,
     fresh_power,
     fresh_result,
@@ -33,6 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     loses_accuracy,
     net_error_share,
     summed_decisions,
+    task_alarm_quantile,
     task_decisions,
     variant_contradiction,
     variant_result,
@@ -203,7 +203,7 @@ def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
     assert "; t0, cropped D +0.2597 of at most 0.1984" in variant_text(known)
     assert variant_contradiction(known, 308) == ""
     assert not of_all(counts(308, 50, 12)).memorised
-    assert [round(alarm_quantile_of_one(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
+    assert [round(task_alarm_quantile(tasks), 2) for tasks in (1, 13, 100)] == [4.0, 4.57, 4.98]
 
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():

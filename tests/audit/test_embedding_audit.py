@@ -475,7 +475,10 @@ def test_an_extractor_that_does_not_repeat_itself_ends_an_audit_and_differs_by_t
         (aborted,) = kmers.root.glob("leaderboard/audits/noisy/*.aborted.json")
         assert done.returncode == 3
         assert "the receipt is weak: in another batch the extractor gives the same " in done.stderr
-        message = "draw tasks: --sample tasks; this run is recorded as aborted: commit "
+        message = (
+            "draw whole tasks: `geneb-ci audit plan COMMITMENT --sample tasks`; this run is "
+            "recorded as aborted: commit "
+        )
         assert f"{message}{aborted.relative_to(kmers.root)} to the main branch" in done.stderr
 
         kmers.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "tasks.json")

@@ -23,7 +23,7 @@ from geneb_ci.audit.rerun.few_shot import (
     flagged_gains,
     gains,
 )
-from geneb_ci.audit.rerun.honesty import TASK_MARGIN, alarm_quantile_of_one
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, task_alarm_quantile
 from geneb_ci.statistics.student import student_quantile
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
@@ -100,7 +100,7 @@ def test_the_limits_follow_from_the_variances() -> None:
     assert mean.limit == pytest.approx(
         MARGIN + student_quantile(4, freedom) * math.sqrt(sum(own)) / 2
     )
-    quantile = student_quantile(alarm_quantile_of_one(2), freedom)
+    quantile = student_quantile(task_alarm_quantile(2), freedom)
     for gain, variance in zip(tasks, own, strict=True):
         largest = max(variance, sum(own) / 2)
         assert gain.limit == pytest.approx(MARGIN + TASK_MARGIN + quantile * math.sqrt(largest))

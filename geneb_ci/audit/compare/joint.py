@@ -29,9 +29,11 @@ FAR_SHARE = 0.02
 """Largest probability that an honest cell is far from its rerun. For normal differences it is
 0.003, but they are not normal if only few predictions are near the decision boundary."""
 UNSEEN_RATE = math.sqrt(2) / 144
-"""Expected number of largest steps in an honest claim that no copy showed: sqrt(2) units of noise
-per claim, divided by the 144 units of at least 16 plain copies with one unit and 16 stressed copies
-with eight."""
+"""Expected number of steps of the largest size that an honest claim has although no copy had one.
+
+A claim has sqrt(2) times the noise of a plain copy; the copies together have at least
+16 * 1 + 16 * 8 = 144 times that noise (16 plain ones, 16 stressed ones).
+"""
 U_RATIO = 2**-0.25
 """Ratio of successive values of u in the search for the minimum."""
 LARGEST_EXPONENT = 500.0

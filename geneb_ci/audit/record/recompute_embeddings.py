@@ -348,7 +348,10 @@ def _recomputed_variants(
 def _embedded_variants(
     embeddings: RerunEmbeddings, number: int
 ) -> "npt.NDArray[np.float32] | None":
-    """Return the recorded embeddings of variants that probes of one task are fitted on."""
+    """Return the recorded embeddings of the variants on which probes of task `number` are fitted.
+
+    Those of the refit come first, then those of support sequences. None if there are neither.
+    """
     import numpy as np  # slow to import, and only needed here
 
     embeddings_by_part = [

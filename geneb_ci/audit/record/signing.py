@@ -281,7 +281,9 @@ def refuse_unknown_run(rerun_result: RerunResult, layout: Layout) -> None:
         return
     candidates = "; ".join(candidate.what for candidate in read_entry.entry.candidates)
     raise AuditRefused(
-        f"{outcome.plan.commitment.model_id}: the scores differ, which is no evidence against the "
-        f"row: {read_entry.entry.run_unknown}",
-        f"describe another run in the entry and audit again; try first: {candidates}",
+        f"{outcome.plan.commitment.model_id}: the scores differ, but nothing is recorded against "
+        "the row, because the model registry does not know how it was run: "
+        f"{read_entry.entry.run_unknown}",
+        "describe another run in the model's entry of the registry and audit again; try first: "
+        f"{candidates}",
     )

@@ -205,7 +205,10 @@ class _EmbeddingRun:
             if noise := own_noise_clause(
                 drawn_tasks, reruns, comparisons, repeats_by_task, self.embedder.repeats
             ):
-                raise ResultRefused(f"the receipt is weak: {noise}", "draw tasks: --sample tasks")
+                raise ResultRefused(
+                    f"the receipt is weak: {noise}",
+                    "draw whole tasks: `geneb-ci audit plan COMMITMENT --sample tasks`",
+                )
             stage = "scoring"
             test = self._embedded_variants(all_variants.test, embedding_by_sequence)
             training = self._embedded_variants(all_variants.training, embedding_by_sequence)

@@ -40,7 +40,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, alarm_quantile_of_one
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, task_alarm_quantile
 from reference_harness.formats.base import Name, StrictModel
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
@@ -237,7 +237,7 @@ def _limited_gains(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]
     yield Gain(regime, other_fits, "", count, mean_gain, limit)
     if count == 1:
         return
-    task_quantile = float(student_quantile(alarm_quantile_of_one(count), freedom))
+    task_quantile = float(student_quantile(task_alarm_quantile(count), freedom))
     for task_gain in task_gains:
         spread = math.sqrt(max(task_gain.variance, mean_variance))
         limit = MARGIN + TASK_MARGIN + task_quantile * spread

@@ -274,13 +274,14 @@ def difference_limit(
     return margin + alarm_quantile * math.sqrt(changed_count) / max(1, decisions.rows)
 
 
-def alarm_quantile_of_one(tasks: int) -> float:
+def task_alarm_quantile(task_count: int) -> float:
     """Return the number of standard errors above the margin from which D of one task is flagged.
 
-    Chance exceeds it with the probability of `VARIANT_ALARM`, divided by the number of tasks.
+    Chance exceeds it with probability P(Z > `VARIANT_ALARM`) / `task_count` in each task, so that
+    the rate of false alarms over all tasks is that of `VARIANT_ALARM`.
     """
     normal = NormalDist()
-    return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / tasks)
+    return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / task_count)
 
 
 class JudgedDifference(NamedTuple):
@@ -331,7 +332,7 @@ def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDi
     """Yield D and its limit for each of several tasks; nothing for a single task."""
     if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
         return
-    alarm_quantile = alarm_quantile_of_one(len(tasks))
+    alarm_quantile = task_alarm_quantile(len(tasks))
     for task_id, task in tasks.items():
         for each in judged_differences(
             task.kinds, task.training, task.others, TASK_MARGIN, alarm_quantile
