@@ -49,7 +49,6 @@ def on_a_branch(root: Path, path: str, old: str, new: str) -> str:
     return made
 
 
-@pytest.mark.nightly  # in the gate, a rule that becomes an error
 def test_the_same_rules_fail_nothing_new(rows, monkeypatch, capsys):
     head = git(rows, "rev-parse", "HEAD")
     assert run(rows, monkeypatch, capsys, "--rules", "main") == (
