@@ -6,7 +6,7 @@ from geneb_ci.github.api import COMMENTS_PAGES_MAX
 from geneb_ci.github.reconcile import group_verdict
 from tests.audit.recorded import outcome_of
 from tests.github.audit_flow import committed, flow, founded
-from tests.github.conftest import sound
+from tests.github.conftest import REGULAR, sound
 from tests.github.server import BOT, STRANGER
 from tests.github.test_motion import copied
 from tests.github.world import World
@@ -90,6 +90,8 @@ def test_a_pull_request_that_cannot_be_read_stops_no_group(world):
 
 
 def test_a_group_may_contain_copies(world):
+    """Whatever an older pull request lacks."""
+    world.open(sound("older") | {"submissions/older.json": (REGULAR, b"{}")})
     first, two = world.open(sound("first")), world.open(copied("second", "first"))
     world.sweep()
     group = world.queue(two, world.queue(first))

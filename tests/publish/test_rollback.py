@@ -157,6 +157,14 @@ def test_generations_that_are_none(space, two, name, message):
         find_generation(space, name)
 
 
+def test_digits_of_two_generations_are_refused(space, two, monkeypatch):
+    assert two
+    monkeypatch.setattr("geneb_ci.publish.push.check_generation_name", lambda _: None)
+    with pytest.raises(UsageProblem, match="matches 2 generations") as refused:
+        find_generation(space, "")  # what two have in common is rarely seven digits
+    assert refused.value.fix == "pass more digits"
+
+
 def built_by_another(clone: Clone) -> Generation:
     """Return the board of HEAD as another version would have built it."""
     here = made(clone)
