@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 import pytest
 
@@ -13,10 +13,8 @@ POLL_S = 0.01  # how often it looks whether it is to end
 
 
 @contextlib.contextmanager
-def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve on a free port until the block ends; yield the address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+def answering(server: HTTPServer) -> Iterator[str]:
+    """Let a server answer in a thread until the block ends; yield its address."""
     thread = threading.Thread(target=server.serve_forever, args=(POLL_S,))
     thread.start()
     try:
@@ -25,6 +23,15 @@ def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextlib.contextmanager
+def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve on a free port until the block ends; yield the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    with answering(server) as address:
+        yield address
 
 
 @pytest.fixture

@@ -233,6 +233,6 @@ def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
         VALUES,
         f"{file} has the scale 2^{scale_log2} and the largest stored value {largest:g}, so its "
         f"largest feature is {largest_feature:g}; expected the scale 2^0 for a largest feature "
-        f"from {UNSCALED_MIN:g} to {FLOAT16_MAX:g}, otherwise a scale with which the largest "
-        f"stored value is {TOP:g} to {2 * TOP:g}",
+        f"of 0 or from {UNSCALED_MIN:g} to {FLOAT16_MAX:g}, otherwise a scale with which the "
+        f"largest stored value is {TOP:g} to {2 * TOP:g}",
     )

@@ -143,7 +143,7 @@ def _file(words: Sequence[str], option: str) -> Path:
 
 
 def _keep(words: Sequence[str], folder: Path) -> None:
-    """Copy what a command wrote into a new folder; one that another process made is as good."""
+    """Copy what a command wrote into a new folder, unless another process has made it meanwhile."""
     whole = Path(tempfile.mkdtemp(dir=folder.parent))
     for number, file in enumerate(_outputs(words)):
         shutil.copyfile(file, whole / str(number))
@@ -153,8 +153,8 @@ def _keep(words: Sequence[str], folder: Path) -> None:
         shutil.rmtree(whole)
 
 
-OF_A_TASK = {"--digests": (".digests",), "--strata": (".npz", ".txt"), "--labels": (".npz",)}
-"""Options that name a folder for files of each task, and the ends of their names."""
+FOLDER_OPTIONS = {"--digests": (".digests",), "--strata": (".npz", ".txt"), "--labels": (".npz",)}
+"""Options that name a folder for the files of each task, and the endings of these files."""
 
 
 def _outputs(words: Sequence[str]) -> list[Path]:
@@ -163,7 +163,7 @@ def _outputs(words: Sequence[str]) -> list[Path]:
         _file(words, "--output"),
         *(
             _file(words, option) / f"{_word(words, '--tasks')}{suffix}"
-            for option, suffixes in OF_A_TASK.items()
+            for option, suffixes in FOLDER_OPTIONS.items()
             if option in words
             for suffix in suffixes
         ),
@@ -178,12 +178,12 @@ def _earlier_scores(words: Sequence[str]) -> Path | None:
     if words[0] == "receipt-cells":
         receipt = _file(words, "--receipt") / f"{_word(words, '--tasks')}.f16"
         files = [_file(words, "--submission"), receipt]  # an audit has a copy, in one line
-        names: tuple[str, ...] = ("--tasks", "--other-draws", *OF_A_TASK)
+        names: tuple[str, ...] = ("--tasks", "--other-draws", *FOLDER_OPTIONS)
     else:
         files = [_file(words, option) for option in ("--embeddings", "--sequences")]
         names = ("--tasks", "--regimes", "--noise", "--copies")
-    # Of a folder it matters alone whether there is one.
-    same = {name: name in OF_A_TASK or _word(words, name) for name in names if name in words}
+    # The results depend on whether a folder is named, not on which.
+    same = {name: name in FOLDER_OPTIONS or _word(words, name) for name in names if name in words}
     beside: list[str] = []
     if "--further" in words:  # the variants are drawn anew for each audit
         rows = json.loads(_file(words, "--further").read_bytes())["rows"]
@@ -201,7 +201,7 @@ def _earlier_scores(words: Sequence[str]) -> Path | None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file, of a document without spaces."""
+    """Return the bytes of a file; of a JSON document, those without spaces and line ends."""
     raw = path.read_bytes()
     return json.dumps(json.loads(raw)).encode() if path.suffix == ".json" else raw
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +15,7 @@ from reference_harness import benchmark, data, download, mini, storage
 from reference_harness.errors import DataError, OptionError
 from reference_harness.manifest import NAME, Manifest
 from tests.harness.support import write_remote
-from tests.loopback import POLL_S
+from tests.loopback import answering
 from tests.publish.hub_repo import git_name
 
 MINI = benchmark.mini()
@@ -87,11 +86,8 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         write_remote(mini.load(task_id), path)
     files = {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*.csv")}
     served = Hub(files | {"README.md": b"not asked for"})
-    thread = threading.Thread(target=served.server.serve_forever, args=(POLL_S,), daemon=True)
-    thread.start()
-    yield served
-    served.server.shutdown()
-    served.server.server_close()
+    with answering(served.server):
+        yield served
 
 
 def test_pull_verifies_and_writes_a_manifest(hub: Hub, tmp_path: Path) -> None:

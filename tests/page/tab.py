@@ -1,15 +1,14 @@
 """A tab of a browser that remembers every complaint and every requested address."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page
 
 from geneb_ci.cli.board import server
+from tests.loopback import answering
 
 PATIENCE_MS = 60_000  # a view takes a tenth of a second; a busy machine may stand still
 WIDTHS = (390, 768, 1440, 1920, 2560)
@@ -170,17 +169,4 @@ def opened(
 def serving(folder: Path) -> Iterator[str]:
     """Serve a folder as `geneb-ci serve` does, and give its address."""
     with answering(server(folder, 0)) as address:
-        yield address
-
-
-@contextmanager
-def answering(running: HTTPServer) -> Iterator[str]:
-    """Let a server answer in a thread, and give its address."""
-    with running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{running.server_address[1]}/"
-        finally:
-            running.shutdown()
-            thread.join()
+        yield f"{address}/"

@@ -15,9 +15,10 @@ from geneb_ci.board.texts import script_part
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.gate import gated
+from tests.loopback import answering
 from tests.page.boards import EVENT, name_of, tables
 from tests.page.rows import FULL, shown
-from tests.page.tab import Tab, answering, opened, serving
+from tests.page.tab import Tab, opened, serving
 
 MACRO = {row["disp"]: shown(row["macro_MCC"]) for row in FULL}
 UPDATED = "The board was updated since this page was opened"
@@ -91,7 +92,7 @@ def caching(folder: Path) -> Iterator[str]:
 
     handler = partial(Caching, directory=folder)
     with answering(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as address:
-        yield address
+        yield f"{address}/"
 
 
 @pytest.mark.parametrize("where", gated(["disk", "server"], "server"))
