@@ -16,7 +16,6 @@ from geneb_ci.publish.space import Space
 from tests.publish.hub import WRITER
 from tests.publish.settled import Patience
 
-
 ANSWER = "outcome: "
 
 

@@ -37,7 +37,7 @@ class Racer:
         os.mkfifo(requests)
         self._requests = os.open(
             requests, os.O_RDWR
-        )  # as a writer alone it would wait for a reader
+        )  # a writer alone waits
         words = (hub.endpoint, str(file), str(requests))
         self._process = forked.start(racer.__name__, *words, cwd=ROOT, env=env)
         self._lines = self._process.lines()
