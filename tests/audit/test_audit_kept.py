@@ -14,7 +14,7 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fresh import FreshCommitment
 from geneb_ci.audit.rerun.workspace import WorkFolder
-from geneb_ci.audit.samples import sample_of
+from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_commitment
 from geneb_ci.audit.workflow import begin_audit, refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
@@ -267,14 +267,14 @@ def test_a_plan_of_another_commitment_or_time_is_refused_with_its_reason(tmp_pat
     plan = plan_for(raw, FIRST)
     (tmp_path / "plan.json").write_text(json_text_of(plan), encoding="utf-8")
     work = WorkFolder(tmp_path)
-    assert begin_audit(work, plan.commitment, None, sample_of(plan)) == plan
+    assert begin_audit(work, plan.commitment, None, TaskSample()) == plan
     with pytest.raises(AuditRefused) as refused:
-        begin_audit(work, plan.commitment, committed_at(SECOND), sample_of(plan))
+        begin_audit(work, plan.commitment, committed_at(SECOND), TaskSample())
     assert f"got --committed-at {committed_at(SECOND)}" in str(refused.value)
     assert refused.value.fix == "leave out --committed-at: a commitment has one draw"
     other = commitment(submission_bytes("other"))
     (tmp_path / "commitment.json").write_text(commitment_text(other), encoding="utf-8")
     with pytest.raises(AuditRefused) as refused:
-        begin_audit(work, other, plan.committed_at, sample_of(plan))
+        begin_audit(work, other, plan.committed_at, TaskSample())
     assert "expected the commitment of commitment.json beside it" in str(refused.value)
     assert "restore the plan of this audit" in refused.value.fix
