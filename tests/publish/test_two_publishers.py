@@ -35,9 +35,7 @@ class Racer:
 
     def __init__(self, hub: Hub, file: Path, requests: Path, env: dict[str, str]) -> None:
         os.mkfifo(requests)
-        self._requests = os.open(
-            requests, os.O_RDWR
-        )  # a writer alone waits
+        self._requests = os.open(requests, os.O_RDWR)  # a writer alone waits
         words = (hub.endpoint, str(file), str(requests))
         self._process = forked.start(racer.__name__, *words, cwd=ROOT, env=env)
         self._lines = self._process.lines()
