@@ -93,10 +93,10 @@ def _setting_error(path: Path, setting: str, value: object) -> BadConfiguration:
                 f"{path}: {TABLE} {setting} is {_value_text(value)}, expected {form}",
                 f"correct the value, {_ISOLATED_FIX}",
             )
-    names = ", ".join(itertools.chain(*_FORMS))
+    all_names = ", ".join(itertools.chain(*_FORMS))
     return BadConfiguration(
         f"{path}: {TABLE} has the unknown setting {_setting_name(setting)}",
-        f"name one of the settings {names}",
+        f"name one of the settings {all_names}",
     )
 
 
