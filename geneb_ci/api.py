@@ -179,9 +179,7 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
 
     if base is None:
         require_clone(Path.cwd())
-    from geneb_ci.github.verdict.branch import (
-        judge_branch,
-    )  # 0.3 s, which no other folder waits for
+    from geneb_ci.github.verdict.branch import judge_branch  # 0.3 s
 
     return _check_report(judge_branch(Path.cwd(), base, say).report)
 
