@@ -398,11 +398,18 @@ def begin_audit(
             f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
     check_any_plan(plan)
-    if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
+    plan_file = work.folder / PLAN
+    if plan.commitment != commitment:
         raise AuditRefused(
-            f"{work.folder / PLAN}: this plan was drawn for commitment "
-            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... of {plan.committed_at}, expected "
-            f"{commitment.sha256[:FOLDER_DIGITS]}... of {committed_at}",
+            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
+            f"expected the commitment of {COMMITMENT} beside it, "
+            f"{commitment.sha256[:FOLDER_DIGITS]}...",
+            "restore the plan of this audit, or begin another audit in another folder: --work DIR",
+        )
+    if committed_at not in {None, plan.committed_at}:
+        raise AuditRefused(
+            f"{plan_file}: drawn for the commitment of {plan.committed_at}, "
+            f"got --committed-at {committed_at}",
             "leave out --committed-at: a commitment has one draw",
         )
     return plan

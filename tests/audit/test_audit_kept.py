@@ -13,14 +13,23 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fresh import FreshCommitment
+from geneb_ci.audit.rerun.workspace import WorkFolder
+from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_commitment
-from geneb_ci.audit.workflow import refuse_time_of_other_commitment
+from geneb_ci.audit.workflow import begin_audit, refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
 from tests.audit.place import repository
-from tests.audit.recorded import commitment, submission_bytes
+from tests.audit.recorded import (
+    FIRST,
+    SECOND,
+    commitment,
+    committed_at,
+    plan_for,
+    submission_bytes,
+)
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -251,3 +260,21 @@ def test_a_run_that_has_to_be_declared_names_the_command_that_can(
         f" --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then run "
         f"`geneb-ci audit {file} --commitment C.json`"
     )
+
+
+def test_a_plan_of_another_commitment_or_time_is_refused_with_its_reason(tmp_path: Path) -> None:
+    raw = submission_bytes()
+    plan = plan_for(raw, FIRST)
+    (tmp_path / "plan.json").write_text(json_text_of(plan), encoding="utf-8")
+    work = WorkFolder(tmp_path)
+    assert begin_audit(work, plan.commitment, None, TaskSample()) == plan
+    with pytest.raises(AuditRefused) as refused:
+        begin_audit(work, plan.commitment, committed_at(SECOND), TaskSample())
+    assert f"got --committed-at {committed_at(SECOND)}" in str(refused.value)
+    assert refused.value.fix == "leave out --committed-at: a commitment has one draw"
+    other = commitment(submission_bytes("other"))
+    (tmp_path / "commitment.json").write_text(commitment_text(other), encoding="utf-8")
+    with pytest.raises(AuditRefused) as refused:
+        begin_audit(work, other, plan.committed_at, TaskSample())
+    assert "expected the commitment of commitment.json beside it" in str(refused.value)
+    assert "restore the plan of this audit" in refused.value.fix
