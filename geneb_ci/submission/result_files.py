@@ -261,11 +261,12 @@ def _mteb_scores(
     splits = result["scores"]
     subsets = splits.get(TEST) if isinstance(splits, dict) else None
     candidates = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
-    if len(candidates) > 1:
+    count = len(candidates)
+    if count > 1:
         candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
         if len(candidates) != 1:
             raise UnusableResultError(
-                f"scores.{TEST} has {plural(len(subsets), 'subset')}, of which {len(candidates)} "
+                f"scores.{TEST} has {count} subsets, of which {len(candidates)} "
                 f"have the name {DEFAULT_SUBSET!r}, expected 1"
             )
     if not candidates:
