@@ -161,8 +161,7 @@ def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsy
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert code == 1
     assert (
-        "ended with exit code 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']"
-        in err
+        "ended with exit code 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']" in err
     )
 
 
