@@ -7,6 +7,7 @@ of other packages, constants and the order of statements in a function do.
 """
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -378,6 +379,7 @@ class BuiltInExtractor(NamedTuple):
     """Digest of its source, as the harness writes it into submissions."""
 
 
+@functools.cache
 def built_in_extractor(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
