@@ -58,8 +58,7 @@ ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_RO
 MEASURING_MODULES = ("numpy", "scipy", "sklearn", "threadpoolctl")
 """Modules of the extra `mini`, which measuring the practice row needs."""
 NO_ROW_FIX = (
-    "run pip install 'geneb-ci[mini]', then this command again; or put your own row into "
-    "submissions/"
+    "pip install 'geneb-ci[mini]' and run this command again, or put your own row into submissions/"
 )
 HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
@@ -114,10 +113,7 @@ class NewBoard:
                 git(existing, "var", identity)
         missing_modules = [name for name in MEASURING_MODULES if find_spec(name) is None]
         if self.needs_row and missing_modules:
-            message = (
-                f"{missing_modules[0]} is not installed, which is needed to measure the board's "
-                f"first row, {PRACTICE_ROW}"
-            )
+            message = f"{missing_modules[0]} is not installed, but measuring the first row needs it"
             raise UsageProblem(message, NO_ROW_FIX)
 
     def write(self, *, force: bool) -> None:
@@ -324,4 +320,8 @@ def _measure(row: Path, record: Path) -> None:
     )
     if process.returncode:
         message = " ".join(process.stderr.split())
-        raise UsageProblem(f"the practice row was not measured: {message}", NO_ROW_FIX)
+        raise UsageProblem(
+            f"the harness ended with exit code {process.returncode} while it measured the first "
+            f"row (k-mers on the practice benchmark): {message}",
+            NO_ROW_FIX,
+        )

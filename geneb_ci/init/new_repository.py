@@ -114,7 +114,8 @@ def answers(
     repo = repository or earlier_values.get("repository", "")
     if not repo:
         raise UsageProblem(
-            "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
+            "the board's repository is not named",
+            "pass --repo OWNER/NAME, the repository on GitHub (no file need be in it yet)",
         )
     owners = " ".join(maintainers) or earlier_values.get("maintainers", "")
     is_alone = is_alone or (not maintainers and ALONE in earlier_values)

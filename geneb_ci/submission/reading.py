@@ -79,7 +79,11 @@ def _mode(path: Path, *, follow: bool) -> int | None:
 
 
 def _submission_files(path: Path) -> Iterator[Path]:
-    """Yield a file itself, or the submissions of a folder; nothing for a path without either."""
+    """Yield the path itself if it is a file, the submissions in it if it is a folder.
+
+    Yields nothing if it does not exist or cannot be accessed. Raises NothingChecked if a folder
+    cannot be listed.
+    """
     mode = _mode(path, follow=False)
     if mode is None:
         return
