@@ -303,7 +303,7 @@ def _deliver(
     with writer:
         number = _propose(writer, attached, audited.commit, row)
     audits.set_state_label(github, number, label)
-    _close(github, attached, is_open=pull is None or pull.state == "open")
+    _close(github, attached, is_pull_open=pull is None or pull.state == "open")
     next_step = (
         f"Merge #{number}, which has this row and its record, and replaces this pull request."
         if attached.is_whole
@@ -341,7 +341,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
         (path,) = (path for path in paths if path.stem == attached.record)
         _verify(audited.layout, path, audits.RETRY_FIX)
     pull_number = _propose(github, attached, audited.commit, row)
-    _close(github, attached, is_open=True)
+    _close(github, attached, is_pull_open=True)
     return attached, pull_number
 
 
@@ -388,10 +388,10 @@ def _propose(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[s
     return audits.propose(writer, attached.order, main, files, attached.record)
 
 
-def _close(github: GitHub, attached: AttachedRecord, *, is_open: bool) -> None:
+def _close(github: GitHub, attached: AttachedRecord, *, is_pull_open: bool) -> None:
     """Close the pull request or issue of an audit whose record was proposed."""
     order = attached.order
     if order.is_on_main:
         github.close(order.number, "issues")
-    elif attached.is_whole and is_open:
+    elif attached.is_whole and is_pull_open:
         github.close(order.number)

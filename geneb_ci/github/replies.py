@@ -85,7 +85,7 @@ Account = Annotated[User | None, BeforeValidator(_rest_account)]
 """An account on which a decision depends, from REST or GraphQL; None if it was deleted."""
 
 
-class BaseRepository(ReplyModel):
+class RepositoryOfBase(ReplyModel):
     """The repository of the base branch."""
 
     full_name: str
@@ -103,7 +103,7 @@ class PullBase(ReplyModel):
 
     sha: Sha
     ref: str
-    repo: BaseRepository
+    repo: RepositoryOfBase
 
 
 UNREADABLE = ""
