@@ -84,8 +84,7 @@ class NewBoard:
         )
         yield from plan_lines(self.plan, force=force)
         yield from (
-            f"  delete it yourself, this version has no such file  {name}"
-            for name in self.outdated_files
+            f"  delete yourself, not part of this version  {name}" for name in self.outdated_files
         )
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
@@ -245,8 +244,8 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
             if isinstance(rights, dict) and rights.get(right) is False:
                 raise UsageProblem(
                     f"{repository}: the owner of GH_TOKEN has no right to {right}",
-                    "use a token of an administrator of the repository; `geneb-ci init` lists "
-                    "the permissions that it needs",
+                    "use a token of an administrator of the repository, with the permissions that "
+                    "`geneb-ci init` lists",
                 )
     if os.environ.get("HF_TOKEN"):
         hub.require_writing_token(os.environ["HF_TOKEN"])
@@ -259,7 +258,7 @@ def require_path(folder: Path) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageProblem(
-                f"{folder}: its symbolic links form a loop", "name another folder"
+                f"{folder}: the symbolic links of this path form a loop", "name another folder"
             ) from error
 
 

@@ -181,7 +181,7 @@ INCOMPLETE = {
         2,
         "is incomplete: no file is pinned",
     ),
-    "no TOML": ("[weights", 1, "not TOML: "),
+    "no TOML": ("[weights", 1, "the file is not valid TOML: "),
     "control character": (
         WHOLE + '[run.options]\nx = "\\u001b[2J"',
         2,
