@@ -7,6 +7,7 @@ of other packages, constants and the order of statements in a function do.
 """
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -378,6 +379,7 @@ class BuiltInExtractor(NamedTuple):
     """Digest of its source, as the harness writes it into submissions."""
 
 
+@functools.cache
 def built_in_extractor(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
@@ -400,7 +402,10 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write modules into a folder for the sandbox: the bytes that were digested, by file name."""
+    """Write modules into a folder for the sandbox.
+
+    `modules` has the bytes from which the code digest was computed, by file name.
+    """
     for file_name, raw in modules.items():
         path = folder / file_name
         path.parent.mkdir(parents=True, exist_ok=True)

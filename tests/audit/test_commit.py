@@ -273,7 +273,7 @@ def test_what_is_no_commitment(tmp_path, raw, message):
         read_commitment(path)
     assert message in caught.value.message
     assert caught.value.message.startswith(f"{path}: not a commitment: ")
-    assert caught.value.fix.startswith("make one with `geneb-ci audit commit ")
+    assert caught.value.fix.startswith("make a commitment with `geneb-ci audit commit ")
 
 
 def test_no_commitment_has_a_member_more():

@@ -153,8 +153,8 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
         typed(board, "geneb-ci audit fresh commit ../fresh.csv --output ../fresh.json")
     fresh = "--fresh ../fresh.csv --fresh-commitment ../fresh.json"
     refused = typed(board, f"{audit} {fresh}", code=11)
-    assert "is finished, and its fresh set is not ../fresh.json" in refused
-    (rerun,) = re.findall(r"rerun the same draw with it: (.*)$", refused, re.MULTILINE)
+    assert "is finished; its fresh set is not the one that ../fresh.json commits to" in refused
+    (rerun,) = re.findall(r"rerun the same draw with --\S+: (.*)$", refused, re.MULTILINE)
     assert "fresh set: " in typed(board, rerun)
 
     row = board / f"submissions/{sample}.json"

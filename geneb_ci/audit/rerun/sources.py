@@ -96,9 +96,11 @@ def _check_entry(
     digest = submission.registry_entry.sha256
     if read_entry is not None and read_entry.sha256 != digest:
         raise AuditRefused(
-            f"the submission names the entry {digest[:16]}... of the model registry, the one here "
-            f"is {read_entry.sha256[:16]}...",
-            "upgrade the file again (`geneb-ci upgrade FILE --output FILE`), and audit the result",
+            f"the model registry's entry of {submission.model_id} is not the one that the "
+            f"submission names: its sha256 is {read_entry.sha256[:16]}..., "
+            f"expected {digest[:16]}...",
+            "name the present entry in the submission (`geneb-ci upgrade FILE --output FILE`), and "
+            "audit the result",
         )
 
 

@@ -389,7 +389,7 @@ def needed_sample_size(
 
 
 class PowerLine(NamedTuple):
-    """The probabilities of detection by a sample of one size."""
+    """A line of the table of detection: how probably `drawn` tasks reveal a fabrication."""
 
     drawn: int
     detection: tuple[Fraction, ...]
