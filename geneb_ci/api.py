@@ -117,7 +117,7 @@ def next_step(
     chosen_role = None
     if role is not None:
         role_names = [str(value) for value in Role]
-        fix = "pass contributor or maintainer"
+        fix = "name the role contributor or maintainer"
         chosen_role = Role(exact_name(role, role_names, "role", fix))
     return step_in(Path.cwd(), chosen_role, repository, space, now or dt.datetime.now(dt.UTC))
 
@@ -175,7 +175,11 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     outside of a clone of submissions, if no base is found, or if HEAD adds nothing to the base; and
     BadRepository if git fails.
     """
-    from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
+    from geneb_ci.publish.git import require_clone
+
+    if base is None:
+        require_clone(Path.cwd())
+    from geneb_ci.github.verdict.branch import judge_branch  # 0.3 s
 
     return _check_report(judge_branch(Path.cwd(), base, say).report)
 
@@ -577,7 +581,7 @@ def compare(
     if models[0] == models[1]:
         raise UsageProblem(
             f"both models are {models[0]}, expected two different models",
-            "name another file as the second model",
+            "name another model as the second one",
         )
     definition = None if benchmark is None else Path(benchmark)
     first, second = (scored_model(name, definition) for name in models)

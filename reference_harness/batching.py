@@ -99,5 +99,5 @@ def exact_length(
 
 def _refuse_below_one(limit: int) -> None:
     if limit < 1:
-        msg = f"the batch limit is {limit}, expected at least 1: pass a larger token budget"
+        msg = f"the batch limit is {limit}, expected at least 1: pass a larger --token-budget"
         raise ValueError(msg)

@@ -64,7 +64,7 @@ def user_cache(folder_name: str) -> Path:
     try:
         folder = Path(base) if base else Path.home() / ".cache"
     except RuntimeError as error:
-        msg = "this user has no home folder to keep embeddings in: pass another folder, --cache DIR"
+        msg = "this user has no home folder to keep embeddings in: pass a folder with --cache DIR"
         raise OptionError(msg) from error
     return folder / folder_name
 
@@ -183,10 +183,15 @@ class Cache:
         except FileNotFoundError:
             return
         except OSError as error:
-            msg = f"{shard}: {reason}, and the file cannot be renamed ({error.strerror}): delete it"
+            msg = (
+                f"{shard}: {reason}, and renaming the file failed ({error.strerror}): delete "
+                "the file"
+            )
             raise StateError(msg) from error
         self.damage_notes.append(
-            f"{shard}: {reason}; renamed to {renamed_path.name}, its embeddings are computed again"
+            f"{shard}: {reason}: the file was renamed to {renamed_path.name}, and its embeddings "
+            "are "
+            "computed again"
         )
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
@@ -273,10 +278,10 @@ class Cache:
                 out = np.empty((out, header.dim), dtype=header.dtype)
             if (header.dim, np.dtype(header.dtype)) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shard}: embeddings are {header.dim} numbers of {np.dtype(header.dtype)}, "
-                    "expected "
-                    f"{out.shape[1]} of {out.dtype} as in other shards: delete the "
-                    f"folder {self.folder} and run the command again"
+                    f"{shard}: each embedding has {header.dim} numbers of type "
+                    f"{np.dtype(header.dtype)}, expected {out.shape[1]} numbers of type "
+                    f"{out.dtype} as in the other files of this folder: delete the folder "
+                    f"{self.folder} and run the command again"
                 )
                 raise StateError(msg)
             for start, block in blocks_in(shard, header):

@@ -112,7 +112,10 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 
     bench = benchmark.load(definition) if definition else benchmark.default()
     staged = write(bench, folder, out)
-    echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
+    echo(
+        f"wrote {out}: {plural(len(staged), 'task')}, each as train.csv and test.csv and as one "
+        "file"
+    )
 
 
 @data.command()
@@ -158,7 +161,8 @@ def _task_lines(audit: "TaskAudit") -> str:
         f"  labels: train {_counts(audit.train.classes)}, test {_counts(audit.test.classes)}; "
         f"majority accuracy: {audit.test.majority:.3f}; {lengths}\n"
         f"  duplicate sequences: train {audit.train.duplicates}, test {audit.test.duplicates}; "
-        f"with contradictory labels: {audit.train.contradictions}, {audit.test.contradictions}\n  "
+        f"with contradictory labels: train {audit.train.contradictions}, "
+        f"test {audit.test.contradictions}\n  "
         f"test sequences also in training: {audit.overlap}, {audit.overlap_other_label} of them "
         f"with another label; as reverse complement: {audit.overlap_reverse}"
     )

@@ -244,9 +244,8 @@ def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
     missing_fields = submission.undeclared_fields(facts.description)
     if options["submission"] and options["format_version"] != "1.0" and missing_fields:
         msg = (
-            f"the extractor does not declare {', '.join(missing_fields)}: add it as a class "
-            "attribute, "
-            f"or pass --declare {missing_fields[0]}=..., or --format-version 1.0"
+            f"the extractor does not declare {', '.join(missing_fields)}: add a class attribute, "
+            f"or pass --declare {missing_fields[0]}=VALUE, for each; or pass --format-version 1.0"
         )
         raise OptionError(msg)
 
@@ -289,7 +288,8 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
         quick().benchmark,
     }:
         msg = (
-            f"this is a board of {board_benchmark.name}, but without --data the practice benchmark "
+            f"this folder is a board of {board_benchmark.name}, but without --data the practice "
+            "benchmark "
             f"{practice.name} would be run: add --data DIR, the folder with the task data of "
             f"{board_benchmark.name}"
         )
@@ -314,7 +314,7 @@ def _add_declarations(facts: ExtractorFacts, declared: dict[str, str]) -> None:
         if (declared_value := facts.description[section][field]) != submission.UNDECLARED:
             msg = (
                 f"--declare {member}={value}: the extractor already declares {declared_value!r}: "
-                "leave it out"
+                f"leave --declare {member} out"
             )
             raise OptionError(msg)
         allowed_values = _ALLOWED_VALUES.get(member)

@@ -88,7 +88,9 @@ class Folder:
                 self.ignored.append(files[0].name if len(files) == 1 else task_id)
             elif task_id in self._files:
                 first_file = self._files[task_id][0]
-                faults.append(f"{files[0]}: task {task_id} is already in {first_file}: keep one")
+                faults.append(
+                    f"{files[0]}: task {task_id} is already in {first_file}: delete one of the two"
+                )
             else:
                 self._files[task_id] = files
         if faults:
@@ -140,10 +142,8 @@ def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...
             continue
         for split, candidates in zip(SPLITS, present, strict=True):
             if len(candidates) != 1:
-                file_names = " and ".join(file.name for file in candidates) or "neither"
-                faults.append(
-                    f"{folder}: expected {split}.csv or {split}.csv.gz, found {file_names}"
-                )
+                fault = "found both: delete one" if candidates else "found neither"
+                faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, {fault}")
         if all(len(candidates) == 1 for candidates in present):
             yield folder.name, (present[0][0], present[1][0])
 

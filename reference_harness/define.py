@@ -35,8 +35,9 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         raise DataError([f"{folder}: no such folder"])
     definition = folder / DEFINITION
     if existing := [path for path in (definition, folder / MANIFEST) if path.exists()]:
+        use = f"pass --benchmark {definition} to a run, or " if definition in existing else ""
         msg = (
-            f"{existing[0]}: exists and is not replaced: use it, or delete it and run the command "
+            f"{existing[0]} exists and is not replaced: {use}delete this file and run the command "
             "again"
         )
         raise OptionError(msg)
@@ -81,11 +82,13 @@ def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
         if not re.fullmatch(TASK_ID, task_id):
             faults.append(
                 f"{files[0]}: the name is the task's id, but {task_id!r} has other characters than "
-                "letters, digits, '.', '_' and '-': rename it"
+                "letters, digits, '.', '_' and '-': rename the file"
             )
         elif task_id in tasks:
             first_file = tasks[task_id][1][0]
-            faults.append(f"{files[0]}: task {task_id} is already in {first_file}: keep one")
+            faults.append(
+                f"{files[0]}: task {task_id} is already in {first_file}: delete one of the two"
+            )
         else:
             try:
                 tasks[task_id] = read_task(task_id, files), files

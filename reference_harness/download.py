@@ -12,7 +12,7 @@ from reference_harness.formats.files import file_blob_id, file_sha256
 from . import storage
 from .data import Folder
 from .errors import DataError, OptionError
-from .manifest import NAME, FileFacts, Manifest, TaskFacts
+from .manifest import NAME, FileFacts, Manifest, TaskFacts, repair
 from .settings import task_names
 
 if TYPE_CHECKING:
@@ -39,10 +39,16 @@ def pull(
     """
     commit = revision or benchmark.dataset.revision
     if not COMMIT.fullmatch(commit):
-        msg = f"revision {commit!r}: expected the 40 hex digits of a commit"
+        msg = f"--revision {commit!r}: expected the 40 hex digits of a commit"
         raise OptionError(msg)
     repo_id = benchmark.dataset.repo_id
-    if ":" in repo_id:  # local:NAME, as `data define` writes, or builtin:NAME
+    if repo_id.startswith("builtin:"):
+        msg = (
+            f"{benchmark.name}: its task data are generated, not downloaded: leave --data and "
+            "--benchmark out of `geneb-harness run`"
+        )
+        raise OptionError(msg)
+    if ":" in repo_id:  # local:NAME, as `data define` writes
         msg = (
             f"{benchmark.name}: its task data ({repo_id}) are not on a Hub: get them from its "
             "maintainers and pass their folder as --data DIR"
@@ -155,14 +161,15 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
     Raise DataError with everything that differs or is missing, or if there is no manifest.
     """
     if not folder.is_dir():
-        fix = f"download the task data with geneb-harness data pull {folder}"
-        raise DataError([f"{folder}: no such folder: {fix}"])
+        raise DataError([f"{folder}: no such folder: {repair(benchmark.dataset.repo_id, folder)}"])
     manifest = Manifest.of_folder(folder)
     if manifest is None:
-        raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull {folder}"])
+        fix = repair(benchmark.dataset.repo_id, folder)
+        raise DataError([f"{folder}: the folder has no {NAME}: {fix}"])
     source = Folder(folder, benchmark)
     faults = [
-        f"{folder / name}: missing, but {NAME} lists it: run geneb-harness data pull {folder}"
+        f"{folder / name}: the file is missing, but {NAME} lists it: "
+        f"{repair(manifest.repo_id, folder)}"
         for name in manifest.files
         if not (folder / name).is_file()
     ]
@@ -177,8 +184,8 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
         facts = manifest.tasks.get(task.id)
         if facts is None or facts.sha256 != task_data.sha256:
             faults.append(
-                f"{folder}: task {task.id}: its content does not have the digest in {NAME}: run "
-                f"geneb-harness data pull {folder}"
+                f"{folder}: task {task.id}: its content does not have the digest in {NAME}: "
+                f"{repair(manifest.repo_id, folder)}"
             )
     if faults:
         raise DataError(faults)

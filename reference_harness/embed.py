@@ -331,7 +331,8 @@ def embed_sequences(
         if embeddings is None:
             embeddings = np.empty((len(sequences), embedded.shape[1]), dtype=embedded.dtype)
         if embedded.dtype != embeddings.dtype:
-            msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype}"
+            msg = f"sandbox: embeddings are {embedded.dtype}, expected {embeddings.dtype} as in "
+            msg += "earlier calls"
             raise EmbeddingError(msg)
         embeddings[rows] = embedded
         progress(sum(len(sequences[row]) for row in rows))
@@ -354,6 +355,9 @@ def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
         output = output.numpy()
     if not isinstance(output, np.ndarray) or output.dtype.name not in _FLOATS:
         kind = getattr(output, "dtype", type(output).__name__)
-        msg = f"returned {kind}, expected a NumPy or torch array of {', '.join(_FLOATS)}"
+        msg = (
+            f"the extractor returned {kind}, expected a NumPy or torch array of "
+            f"{', '.join(_FLOATS)}"
+        )
         raise TypeError(msg)
     return output

@@ -221,7 +221,8 @@ class Embedder:
             return drift, []
         note = (
             f"{job.task_id}: embedding {plural(len(sequences), 'sequence')} again alone changed "
-            f"bits of {changed_count}, although batching is exact: on this device, embeddings "
+            f"bits of {plural(changed_count, 'embedding')}, although batching is exact: on this "
+            "device, embeddings "
             "depend on other sequences; compare runs within a tolerance"
         )
         return drift, [note]

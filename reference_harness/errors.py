@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from .formats.text import plural
+
 FAULTS_SHOWN = 10
 """Maximum number of errors that one message lists; the number of others is added."""
 NAMES_SHOWN = 30
@@ -104,9 +106,12 @@ class FailedTasksError(HarnessError):
         lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
         lines += [f"  {task_id}: {message}" for task_id, message in failed.items()]
         lines.append(
-            f"no record and no submission is written; {finished} finished and are kept in "
-            f"{folder}: "
-            "repeat the command with --resume to run only the failed ones"
+            f"no record and no submission is written; {plural(finished, 'finished task')} "
+            f"{'is' if finished == 1 else 'are'} kept in {folder}: repeat the command with "
+            "--resume to run only the failed tasks"
+            if finished
+            else "no record and no submission is written: correct the errors and run the command "
+            "again"
         )
         super().__init__("\n".join(lines))
 

@@ -11,8 +11,17 @@ from .errors import DataError
 from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
 
 NAME = "manifest.json"
-_DOWNLOAD_FIX = "download the data again"
 BYTES_MAX = 10_000_000  # 100 tasks have 40 kB
+
+
+def repair(repo_id: str, folder: Path) -> str:
+    """Return how a user makes a folder's files and manifest agree, as a clause for a message."""
+    if repo_id.startswith("local:"):  # as `data define` writes
+        return (
+            f"restore the files, or delete benchmark.json and {NAME} and run "
+            f"geneb-harness data define {folder}"
+        )
+    return f"run geneb-harness data pull {folder}"
 
 
 class FileFacts(StrictModel):
@@ -48,13 +57,17 @@ class Manifest(StrictModel):
         path = folder / NAME
         if not path.exists():
             return None
+        fix = (
+            f"delete this file and run geneb-harness data pull {folder}, or data define for "
+            "tasks of your own"
+        )
         try:
             return cls.model_validate_json(read_text(path, BYTES_MAX))
         except ValidationError as error:
             fault = first_error(error, with_input=True)
-            raise DataError([f"{path}: not a manifest: {fault}: {_DOWNLOAD_FIX}"]) from error
+            raise DataError([f"{path}: not a manifest: {fault}: {fix}"]) from error
         except NotReadable as error:
-            msg = f"{path}: not a manifest: it {error.reason}: {_DOWNLOAD_FIX}"
+            msg = f"{path}: not a manifest: it {error.reason}: {fix}"
             raise DataError([msg]) from error
 
     def is_of(self, dataset: Dataset) -> bool:
@@ -67,19 +80,18 @@ class Manifest(StrictModel):
         Raise DataError with every file that differs or is not listed.
         """
         faults = []
+        fix = repair(self.repo_id, folder)
         for file in files:
             listed_file = self.files.get(file.relative_to(folder).as_posix())
             if listed_file is None:
-                faults.append(f"{file}: not listed in {NAME}: {_DOWNLOAD_FIX}")
+                faults.append(f"{file}: {NAME} does not list this file: delete the file, or {fix}")
             elif (size := file.stat().st_size) != listed_file.bytes:
                 faults.append(
-                    f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}: "
-                    f"{_DOWNLOAD_FIX}"
+                    f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}: {fix}"
                 )
             elif (digest := file_sha256(file)) != listed_file.sha256:
                 faults.append(
-                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}: "
-                    f"{_DOWNLOAD_FIX}"
+                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}: {fix}"
                 )
         if faults:
             raise DataError(faults)

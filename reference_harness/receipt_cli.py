@@ -158,8 +158,9 @@ def receipt_equal(**options: Any) -> None:
 def receipt_refit(**options: Any) -> None:
     """Fit the probe of a task on variants of training sequences.
 
-    Another probe is fitted on the receipt's embeddings of the same sequences. If their decisions on
-    test sequences differ much, the embeddings of training sequences may have been chosen by a key.
+    Another probe is fitted on the receipt's embeddings of the same sequences. If the decisions of
+    the two probes on test sequences differ much, the embeddings of training sequences may have been
+    altered so that the probe scores better.
     Few-shot probes are fitted on variants of their sequences.
     """
     from reference_harness.formats.files import write_json
@@ -196,7 +197,9 @@ def receipt_refit(**options: Any) -> None:
 )
 @DATA_OPTION
 @BENCHMARK_OPTION
-@click.option("--former", type=FILE_TYPE, help="Submission of the run, for --submission.")
+@click.option(
+    "--former", type=FILE_TYPE, help="Submission that the run wrote; --submission needs it."
+)
 @click.option(
     "--submission", type=FILE_TYPE, help="Submission to write, with the metadata of --former."
 )

@@ -81,9 +81,8 @@ def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) ->
     """Return the members of formats from 1.1 on, except the scores. Raise OptionError."""
     if missing_fields := undeclared_fields(record.model_dump()):
         msg = (
-            f"the extractor does not declare {', '.join(missing_fields)}: add it as a class "
-            "attribute, "
-            f"or pass --declare {missing_fields[0]}=..., or --format-version 1.0"
+            f"the extractor does not declare {', '.join(missing_fields)}: add a class attribute, "
+            f"or pass --declare {missing_fields[0]}=VALUE, for each; or pass --format-version 1.0"
         )
         raise OptionError(msg)
     receipt = receipt_of(record) if version == "1.2" else None

@@ -398,11 +398,18 @@ def begin_audit(
             f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
     check_any_plan(plan)
-    if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
+    plan_file = work.folder / PLAN
+    if plan.commitment != commitment:
         raise AuditRefused(
-            f"{work.folder / PLAN}: this plan was drawn for commitment "
-            f"{plan.commitment_sha256[:FOLDER_DIGITS]}... of {plan.committed_at}, expected "
-            f"{commitment.sha256[:FOLDER_DIGITS]}... of {committed_at}",
+            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
+            f"expected the commitment of {COMMITMENT} beside it, "
+            f"{commitment.sha256[:FOLDER_DIGITS]}...",
+            "restore the plan of this audit, or begin another audit in another folder: --work DIR",
+        )
+    if committed_at not in {None, plan.committed_at}:
+        raise AuditRefused(
+            f"{plan_file}: drawn for the commitment of {plan.committed_at}, "
+            f"got --committed-at {committed_at}",
             "leave out --committed-at: a commitment has one draw",
         )
     return plan
@@ -446,6 +453,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         if value in {None, getattr(settings, setting)}:
             continue
         option, used_value = OPTION_OF[setting], getattr(settings, setting)
+        used = f"without {option}" if used_value is None else f"with {option} {used_value}"
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
         argument = machine.fresh_commitment if setting == "fresh" else value
@@ -454,10 +462,12 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         receipt = getattr(request.sample, "receipt_folder", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
         raise AuditRefused(
-            f"this audit is finished, with {setting} {used_value or 'none'}; {value} was requested"
+            f"this audit is finished; it ran {used}, this call has {option} {value}"
             if setting != "fresh"
-            else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
-            f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
+            else "this audit is finished; its fresh set is not the one that "
+            f"{machine.fresh_commitment} commits to",
+            f"leave out {option} to keep the result, or rerun the same draw with {option}: "
+            f"{shlex.join(words)}",
         )
 
 

@@ -261,8 +261,7 @@ def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[ob
 
 def _proposal_report(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
     """Return the report on a branch or a pull request; None where there is no branch to check."""
-    from geneb_ci.github.verdict.branch import NoClone  # 0.2 s
-    from geneb_ci.publish.git import NoBranch
+    from geneb_ci.publish.git import NoBranch, NoClone
 
     if pr is not None:
         return check_pull(pr, repo=repo, say=_note)

@@ -386,7 +386,9 @@ def upgrade_command(
         ]
         return run_harness("upgrade", *arguments, "--", str(file))
     if definition is not None:
-        raise click.UsageError("--benchmark is the benchmark of a run record: pass --record too")
+        raise click.UsageError(
+            "--benchmark is only read with --record: pass --record FILE too, or leave it out"
+        )
     is_piped = str(file) == STDIN
     require_file(file, FileKind.SUBMISSION, "upgrade")
     raw = read_stdin() if is_piped else read_bytes(file)

@@ -178,11 +178,11 @@ def publish_command(
 @SPACE_OPTION
 @click.option(
     "--as-published",
-    "is_as_published",
+    "uses_published_bytes",
     is_flag=True,
     help="Publish the bytes that the Space had, because this version cannot rebuild them.",
 )
-def rollback_command(generation: str, space: str | None, *, is_as_published: bool) -> int:
+def rollback_command(generation: str, space: str | None, *, uses_published_bytes: bool) -> int:
     """Publish an earlier GENERATION again, instead of the one of HEAD.
 
     The generation is rebuilt from its commit and must equal what was published. It stays live until
@@ -195,7 +195,7 @@ def rollback_command(generation: str, space: str | None, *, is_as_published: boo
     target = Space(space_id, token=find_token(f"spaces/{space_id}", say=say))
     past_generation = attempt(lambda: find_generation(target, generation), say=say)
     must_be_of_main(past_generation.manifest, head_source, repository)
-    if is_as_published:
+    if uses_published_bytes:
         former_generation = attempt(lambda: as_published(target, past_generation), say=say)
     else:
         code, rebuilt_generation = build_generation(

@@ -57,7 +57,7 @@ def public_ip_addresses(host: str, port: int) -> list[str]:
     Raises NotPublicError for any other host, always with the same message, so that the message
     does not reveal which names and ports a private network has.
     """
-    refusal = NotPublicError(f"{host} is not a public server that can be found from here")
+    refusal = NotPublicError(f"this machine finds no public server named {host}")
     if not 0 < port <= PORT_MAX:
         raise refusal
     try:

@@ -21,7 +21,7 @@ def parse_benchmark(raw: bytes, file_name: str) -> Benchmark:
     except UnusableBenchmarkError as error:
         raise BadConfiguration(
             f"{file_name}: {'; '.join(error.faults)}",
-            "compare it with schemas/benchmark.schema.json",
+            "compare the file with schemas/benchmark.schema.json",
         ) from error
 
 
@@ -61,7 +61,9 @@ def upstream_benchmark(path: Path) -> Benchmark:
     try:
         spec = read_json(_read(path))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: not valid JSON: {error}", _RESTORE_FIX) from error
+        raise BadConfiguration(
+            f"{path}: the file is not valid JSON: {error}", _RESTORE_FIX
+        ) from error
 
     def member(*keys: str | int) -> Any:
         value = spec
@@ -70,7 +72,9 @@ def upstream_benchmark(path: Path) -> Benchmark:
                 value = value[key]
             except (LookupError, TypeError):
                 key_path = "/".join(map(str, keys))
-                raise BadConfiguration(f"{path}: {key_path}: missing", _RESTORE_FIX) from None
+                raise BadConfiguration(
+                    f"{path}: the key {key_path} is missing", _RESTORE_FIX
+                ) from None
         return value
 
     shipped_document = shipped.document()

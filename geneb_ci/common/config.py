@@ -3,6 +3,7 @@
 import contextlib
 import enum
 import functools
+import itertools
 import os
 import re
 import stat
@@ -34,7 +35,14 @@ ADDRESS_SETTINGS = ("repository", "site", "space")
 """Addresses that the pages of a board link to: its repository on GitHub, the published board, and
 the Hugging Face Space that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
+_FORMS = {
+    PATH_SETTINGS: "a path",
+    LIST_SETTINGS: "a list of strings",
+    ADDRESS_SETTINGS: "an https address",
+}
+"""Form of the values by names of settings, for messages."""
 
+_TABLE_FIX = f"write the settings as the table {TABLE}"
 _ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 
@@ -73,13 +81,23 @@ def read_settings(path: Path) -> Settings | None:
         elif setting in ADDRESS_SETTINGS and isinstance(value, str) and _LINK.fullmatch(value):
             links[setting] = value.rstrip("/")
         else:
-            names = ", ".join((*PATH_SETTINGS, *LIST_SETTINGS, *ADDRESS_SETTINGS))
-            raise BadConfiguration(
-                f"{path}: {TABLE} {_setting_name(setting)} = {_value_text(value)} is not a setting",
-                f"name one of the settings {names}; select and ignore are lists of strings, "
-                "repository, site and space are https addresses, and all others are paths",
-            )
+            raise _setting_error(path, setting, value)
     return Settings(path, paths, lists, links)
+
+
+def _setting_error(path: Path, setting: str, value: object) -> BadConfiguration:
+    """Return the error for a setting that does not exist, or whose value has another form."""
+    for names, form in _FORMS.items():
+        if setting in names:
+            return BadConfiguration(
+                f"{path}: {TABLE} {setting} is {_value_text(value)}, expected {form}",
+                f"correct the value, {_ISOLATED_FIX}",
+            )
+    all_names = ", ".join(itertools.chain(*_FORMS))
+    return BadConfiguration(
+        f"{path}: {TABLE} has the unknown setting {_setting_name(setting)}",
+        f"name one of the settings {all_names}",
+    )
 
 
 def _table(path: Path) -> dict[str, Any] | None:
@@ -91,33 +109,35 @@ def _table(path: Path) -> dict[str, Any] | None:
             return None
         raise BadConfiguration(
             f"{path}: {error.reason}, so its table {TABLE} cannot be read",
-            f"make it a readable file, {_ISOLATED_FIX}",
+            f"make pyproject.toml a readable file, {_ISOLATED_FIX}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
     if re.search(_LONG_KEY, raw):  # compiled here: few repositories have settings
         raise BadConfiguration(
-            f"{path}: {TABLE}: a dotted key, or a string that looks like one, has more than "
-            f"{KEY_PARTS_MAX} parts",
-            f"shorten it, {_ISOLATED_FIX}",
+            f"{path}: {TABLE} cannot be read: a dotted key, or a string that looks like a dotted "
+            f"key, has more than {KEY_PARTS_MAX} parts",
+            f"shorten the key, {_ISOLATED_FIX}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except ValueError as error:
-        raise BadConfiguration(f"{path}: {TABLE}: {error}", "fix the TOML") from error
+        raise BadConfiguration(
+            f"{path}: {TABLE} cannot be read: the file is not valid TOML: {error}",
+            f"correct the file, {_ISOLATED_FIX}",
+        ) from error
     except RecursionError as error:
         raise BadConfiguration(
-            f"{path}: {TABLE}: the TOML is nested too deeply", "fix the TOML"
+            f"{path}: {TABLE} cannot be read: the TOML is nested too deeply",
+            f"remove the nesting, {_ISOLATED_FIX}",
         ) from error
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
-        raise BadConfiguration(
-            f"{path}: tool = {_value_text(tool)} is not a table", f"write it as {TABLE}"
-        )
+        raise BadConfiguration(f"{path}: tool is {_value_text(tool)}, expected a table", _TABLE_FIX)
     table = tool.get("geneb-ci")
     if table is not None and not isinstance(table, dict):
         raise BadConfiguration(
-            f"{path}: tool.geneb-ci = {_value_text(table)} is not a table", f"write it as {TABLE}"
+            f"{path}: tool.geneb-ci is {_value_text(table)}, expected a table", _TABLE_FIX
         )
     return table
 
@@ -261,7 +281,7 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
     """Return a layout with submissions, cards and extractors of the untrusted `tree`.
 
     Rules, benchmark, policy and audits are those of the trusted `checkout`, or the shipped ones.
-    Raises NothingChecked if a folder of the tree is a symbolic link.
+    Raises NothingChecked if the path of a folder in the tree has a symbolic link.
     """
     own_layout = _layout_at(checkout, trusted=True) or _layout(LayoutKind.GENEB_CI, checkout, None)
     contributed_folders: dict[str, Path] = {}
@@ -274,8 +294,9 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
             path = tree / path.relative_to(checkout)
             if os.path.realpath(path) != str(path):
                 raise NothingChecked(
-                    f"{path}: the folder of {folder} is a symbolic link",
-                    "replace the link by the folder itself",
+                    f"{path}: the folder of {folder} is reached by a symbolic link; it leads to "
+                    f"{os.path.realpath(path)}",
+                    "replace each symbolic link on this path by the folder itself",
                 )
         contributed_folders[folder] = path
     return Layout(
@@ -418,16 +439,20 @@ def official_files(layout: Layout) -> dict[str, str]:
     with naming_setting(layout, "policy"):
         try:
             digests = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise BadConfiguration(
-                f"{path}: 'files' cannot be read: {error}", _RESTORE_FIX
+                f"{path}: the file is not valid JSON: {error}", _RESTORE_FIX
             ) from error
+        except (KeyError, TypeError) as error:
+            raise BadConfiguration(f"{path}: the key 'files' is missing", _RESTORE_FIX) from error
         if not isinstance(digests, dict):
-            raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE_FIX)
+            raise BadConfiguration(
+                f"{path}: 'files' is {quoted(digests)}, expected an object", _RESTORE_FIX
+            )
         for model, digest in digests.items():
             if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
                 raise BadConfiguration(
-                    f"{path}: 'files': {quoted(model)} is {quoted(digest)}; expected the sha256 of "
+                    f"{path}: 'files': {quoted(model)} is {quoted(digest)}, expected the sha256 of "
                     "a file, 64 hex digits in lower case",
                     _RESTORE_FIX,
                 )

@@ -173,8 +173,8 @@ def open_address(
             raise _NothingLeft from error
         raise kind.not_served(
             f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
-            "check that the file is public; if it is, download it by hand into "
-            f"{kind.folder_option}",
+            "check that the file is public; if it is, download the file by hand and name its "
+            f"folder: {kind.folder_option}",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise delivery_error(address, error, kind) from error
@@ -183,8 +183,8 @@ def open_address(
             raise kind.not_served(
                 f"{address}: the server sent a web page instead of the file; it may limit "
                 "downloads or require a login",
-                "run the command again tomorrow, or download the file by hand into "
-                f"{kind.folder_option}",
+                "run the command again tomorrow, or download the file by hand and name its "
+                f"folder: {kind.folder_option}",
             )
         yield response
 
@@ -238,7 +238,7 @@ def named_write_errors(path: Path, kind: DownloadKind) -> Iterator[None]:
         yield
     except OSError as error:
         raise unwritable(
-            str(path), error, f"free the disk, or name another folder: {kind.folder_option}"
+            str(path), error, f"free disk space, or name another folder: {kind.folder_option}"
         ) from error
 
 
@@ -265,7 +265,9 @@ def finish_download(
     digest = file_sha256(partial_file)
     if digest != sha256:
         partial_file.unlink()
-        raise kind.wrong_content(f"{address}: sha256 {digest}, expected {sha256}", kind.changed_fix)
+        raise kind.wrong_content(
+            f"{address}: the file has sha256 {digest}, expected sha256 {sha256}", kind.changed_fix
+        )
     with named_write_errors(path, kind):
         partial_file.replace(path)
 
@@ -275,5 +277,6 @@ def delivery_error(address: str, error: Exception, kind: DownloadKind) -> GenebE
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
     return kind.not_served(
         f"{address} cannot be fetched: {reason}",
-        "run the command again: it continues the download",
+        "run the command again, which continues the download; if that fails, download the file by "
+        f"hand and name its folder: {kind.folder_option}",
     )

@@ -146,7 +146,7 @@ _MACHINE_FIXES = {
     errno.EROFS: _RIGHTS_FIX,
     errno.EACCES: _RIGHTS_FIX,
     errno.EPERM: _RIGHTS_FIX,
-    errno.EIO: "the disk failed: check the system log, and use another disk",
+    errno.EIO: "check the system log for disk errors, and use another disk",
     errno.EMFILE: _OPEN_FILES_FIX,
     errno.ENFILE: _OPEN_FILES_FIX,
     errno.ENOMEM: "close other programs, or use a machine with more memory",
@@ -184,7 +184,7 @@ def machine_fault(error: OSError) -> MachineFault | None:
     ssl = sys.modules.get("ssl")  # it takes 10 ms to import, and no file has such an error
     if ssl is not None and isinstance(error, ssl.SSLError):
         fix = "check the clock and the certificates (SSL_CERT_FILE) of this machine"
-        return MachineFault(f"no secure connection: {message}", fix)
+        return MachineFault(f"the secure connection failed: {message}", fix)
     if isinstance(error, ConnectionError | TimeoutError):
         return MachineFault(f"{file_prefix}the connection failed: {message}", _NETWORK_FIX)
     if _NO_TEMPORARY_FOLDER in message:

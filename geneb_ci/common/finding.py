@@ -249,7 +249,7 @@ class Need(enum.StrEnum):
 
 
 _ROWS_FIX = "run inside the repository or pass --against DIR"
-_FEW_ROWS = "main has fewer rows: these rules run as soon as it has enough"
+_FEW_ROWS = "main has fewer rows: these rules run as soon as main has enough"
 _INSIDE_FIX = "put the file in a repository of submissions"
 _IN_FOLDER_FIX = (
     f"{_INSIDE_FIX}: in submissions/ beside schemas/benchmark.json, or in the folder of the "
@@ -267,11 +267,11 @@ _TEXTS = {
     ),
     Need.TEST_SIZES: (
         "the sizes of test splits",
-        "the maintainers of the benchmark add n_test to its tasks",
+        "ask the maintainers of the benchmark to add n_test to each task",
     ),
     Need.CLASS_SIZES: (
         "the class sizes of test splits",
-        "the maintainers of the benchmark add test_class_counts to its tasks",
+        "ask the maintainers of the benchmark to add test_class_counts to each task",
     ),
 }
 _NO_ROWS = "has no rows to compare with"

@@ -46,14 +46,19 @@ sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
 """
 """Code of the trial of a GPU. Without the trial, a run would fail only after the draw."""
 CUDA_FIX = (
-    "at level 1, which hides /proc from the driver, pass --level 2; if `nvidia-smi` fails outside "
-    "the sandbox, too, repair the driver; or audit on the CPU: --device cpu"
+    "run `nvidia-smi` outside the sandbox: if it fails, repair the driver; if it works, pass "
+    "--level 2, since level 1 hides /proc from the driver, or audit on the CPU: --device cpu"
 )
 
 NAMESPACES_FIX = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
-    "`userns,`, or the kernel setting above), or audit on a virtual machine that allows them and "
-    "is deleted afterwards (--throw-away-machine)"
+    "`userns,`, or the kernel setting that the message names), or audit on a virtual machine that "
+    "allows user namespaces and is deleted afterwards (--throw-away-machine)"
+)
+
+LANDLOCK_FIX = (
+    "allow user namespaces (the kernel setting that the message names), or install bubblewrap 0.8 "
+    "or later and pass --level 2"
 )
 
 
@@ -80,7 +85,8 @@ def open_sandbox(
     if level == 0 and not i_wrote_this_code:
         raise UsageProblem(
             "level 0 is not a sandbox: the extractor can do whatever you can",
-            "pass --level 2, or for your own code --i-wrote-this-code: such an audit never counts",
+            "pass --level 2, or for your own code --i-wrote-this-code: an audit at level 0 never "
+            "counts",
         )
     if throw_away_machine and level == DEFAULT_LEVEL:
         level = max(LEVELS)
@@ -100,7 +106,8 @@ def open_sandbox(
         cause = trial_failure(sandbox)
         if cause is not None:
             raise SandboxUnavailable(
-                f"sandbox level {level} ({LEVELS[level]}) does not work here: {cause}", _fix(level)
+                f"sandbox level {level} ({LEVELS[level]}) does not work on this machine: {cause}",
+                _fix(level),
             )
         cause = trial_failure(sandbox, CUDA_PROGRAM) if devices else None
         if cause is not None:
@@ -168,8 +175,14 @@ def _missing_requirement(kind: str) -> str | None:
 
 
 def _fix(level: int) -> str:
-    if KIND_BY_LEVEL[level] == GVISOR:
-        return "install runsc of gVisor, or pass --level 2"
-    if KIND_BY_LEVEL[level] == BUBBLEWRAP and mounts.bubblewrap_path() is None:
+    kind = KIND_BY_LEVEL[level]
+    if platform.system() != "Linux":
+        return "audit on a machine with Linux"
+    if kind == GVISOR:
+        verb = "install" if mounts.gvisor_path() is None else "repair"
+        return f"{verb} runsc of gVisor, or pass --level 2"
+    if kind == LANDLOCK:
+        return LANDLOCK_FIX
+    if _missing_requirement(kind) is not None:
         return "install the package bubblewrap (0.8 or later), or pass --level 1"
     return NAMESPACES_FIX

@@ -54,7 +54,7 @@ def advice(limit: str) -> str:
     if limit == "host_floor_mib":
         return "close other programs, or audit on a machine with more memory"
     if limit not in OPTIONS:
-        return "this limit is fixed: ask the contributor for an extractor that stays below it"
+        return "ask the contributor for an extractor below this limit, which no option raises"
     return (
         f"if the extractor is trustworthy, raise the limit with {OPTIONS[limit]}; else the audit "
         "ends without a record"

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from geneb_ci.common.errors import LeftOver
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.sandbox.limits import Limits
 
 PROC = Path("/proc")
@@ -187,10 +188,11 @@ def refuse_leftovers(folder: Path) -> None:
         return
     pids_alive = surviving_pids(folder)
     if pids_alive:
-        pids = ", ".join(str(pid) for pid in pids_alive[:_LISTED_MAX])
+        pids = first_and_more([str(pid) for pid in pids_alive], _LISTED_MAX)
         raise LeftOver(
-            f"{len(pids_alive)} processes of an earlier audit still run in its sandbox: {pids}",
-            f"end them, or restart the machine; then remove the folder {folder}",
+            f"processes of another audit run in its sandbox: {pids}",
+            "wait until that audit ends; if nobody runs it any more, end these processes and "
+            f"remove the folder {folder}",
         )
     raise LeftOver(
         f"{folder} is left from an earlier audit, or another audit is running",

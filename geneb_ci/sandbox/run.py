@@ -254,8 +254,8 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
         return
     if [escape.name for escape in escapes] != list(ESCAPE_NAMES):
         raise SandboxLeaks(
-            f"{len(escapes)} escapes were attempted; the escape suite has {len(ESCAPE_NAMES)}",
-            "run the complete suite before the audit",
+            f"{len(escapes)} escapes were attempted, expected all {len(ESCAPE_NAMES)} of the suite",
+            DOCTOR_FIX,
         )
     succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]
     if succeeded:

@@ -16,6 +16,7 @@ from geneb_ci.sandbox.launch import Sandbox, start_sandboxed
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import Process, save_namespaces
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +82,11 @@ _KNOWN_FORMATS = {
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
-_ADVICE = "an extractor must return its embeddings, and must not write to descriptors"
+_ADVICE = (
+    "ask the contributor for an extractor that returns its embeddings, and that writes nothing to "
+    "file descriptors"
+)
+_SMALLER_FIX = "ask the contributor for an extractor whose embeddings have fewer numbers"
 
 
 class Receiver:
@@ -128,10 +133,10 @@ class Receiver:
         embeddings = embeddings.reshape(rows, width)
         is_finite = np.isfinite(embeddings).all(axis=1)
         if not is_finite.all():
-            first_invalid = int(np.flatnonzero(~is_finite)[0])
             raise _result_refused(
-                f"embedding {first_invalid} and {int((~is_finite).sum()) - 1} others contain NaN "
-                "or infinity"
+                f"NaN or infinity is in {plural(int((~is_finite).sum()), 'embedding')}, of which "
+                f"the first has index {int(np.flatnonzero(~is_finite)[0])}",
+                "ask the contributor for an extractor that returns finite numbers",
             )
         return embeddings
 
@@ -148,16 +153,19 @@ class Receiver:
             )
         if rows != self._rows:
             raise _result_refused(
-                f"the result has {rows:,} embeddings, expected {self._rows:,}: one per sequence"
+                f"the result has {rows:,} embeddings, expected {self._rows:,}: one per sequence",
+                "ask the contributor for an extractor that returns one embedding per sequence",
             )
         if not 1 <= width <= self._limits.width:
             raise _result_refused(
-                f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}"
+                f"the embeddings have width {width:,}, expected 1 to {self._limits.width:,}",
+                _SMALLER_FIX,
             )
         result_bytes, bytes_max = rows * width * number_bytes, self._limits.result_mib * MIB
         if result_bytes > bytes_max:
             raise _result_refused(
-                f"the result has {result_bytes:,} bytes, expected at most {bytes_max:,}"
+                f"the result has {result_bytes:,} bytes, expected at most {bytes_max:,}",
+                _SMALLER_FIX,
             )
         return rows, width, number_bytes
 
@@ -170,8 +178,8 @@ def _known_format(start: bytes) -> str:
     return ""
 
 
-def _result_refused(message: str) -> ResultRefused:
-    return ResultRefused(message, _ADVICE)
+def _result_refused(message: str, fix: str = _ADVICE) -> ResultRefused:
+    return ResultRefused(message, fix)
 
 
 TICK_SECONDS = 0.03
@@ -291,7 +299,7 @@ class _RunWatcher:
         self._process.wait()
         if survivors:
             raise StillRunning(
-                f"{len(survivors)} processes of the sandbox still run after SIGKILL: "
+                "processes of the sandbox did not end after SIGKILL: "
                 f"{', '.join(str(process.pid) for process in survivors)}",
                 "restart the machine before the next audit",
             )

@@ -384,8 +384,9 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
         return [(f"embedder {number}", {}) for number in range(1, count + 1)]
     if device != "cuda":
         msg = (
-            f"--embedders {count} --device {device}: expected cpu, or cuda, with a GPU for each "
-            "embedder"
+            f"--embedders {count} --device {device}: expected --device cpu, or --device cuda "
+            "with a "
+            "GPU for each embedder"
         )
         raise OptionError(msg)
     visible_devices = os.environ.get(VISIBLE_VARIABLE)
@@ -396,8 +397,8 @@ def devices_of(device: str, count: int) -> list[tuple[str, dict[str, str]]]:
     )
     if len(gpus) < count:
         msg = (
-            f"--embedders {count}: {VISIBLE_VARIABLE} lists {plural(len(gpus), 'GPU')}: list one "
-            "per embedder"
+            f"--embedders {count}: {VISIBLE_VARIABLE} lists {plural(len(gpus), 'GPU')}, expected a "
+            f"GPU for each embedder: list {count}, or use fewer --embedders"
         )
         raise OptionError(msg)
     return [(f"GPU {gpu}", {VISIBLE_VARIABLE: gpu}) for gpu in gpus[:count]]

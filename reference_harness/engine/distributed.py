@@ -337,7 +337,8 @@ def _takes_gpu(device: str, size: ClusterSize, *, is_own_cluster: bool) -> bool:
     if device == "cpu":
         return False
     if device != "cuda":
-        msg = f"--engine ray --device {device}: expected cpu, or cuda, with a GPU for each embedder"
+        msg = f"--engine ray --device {device}: expected --device cpu, or --device cuda with a GPU "
+        msg += "for each embedder"
         raise OptionError(msg)
     if is_own_cluster and not size.gpus:
         msg = "--engine ray --device cuda: Ray finds no GPU on this machine: use --device cpu"

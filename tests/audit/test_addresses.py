@@ -160,7 +160,7 @@ def test_nobody_learns_which_ports_are_open(
         for port in (listening, closed, 99999)
     ]
     assert set(messages) == {
-        "https://H:P/a cannot be fetched: H is not a public server that can be found from here"
+        "https://H:P/a cannot be fetched: this machine finds no public server named H"
     }
 
 

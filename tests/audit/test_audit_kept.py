@@ -13,14 +13,23 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.fresh import FreshCommitment
+from geneb_ci.audit.rerun.workspace import WorkFolder
+from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.plan import commitment_text, json_text_of, read_commitment
-from geneb_ci.audit.workflow import refuse_time_of_other_commitment
+from geneb_ci.audit.workflow import begin_audit, refuse_time_of_other_commitment
 from geneb_ci.cli.main import main
 from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
 from tests.audit.place import repository
-from tests.audit.recorded import commitment, submission_bytes
+from tests.audit.recorded import (
+    FIRST,
+    SECOND,
+    commitment,
+    committed_at,
+    plan_for,
+    submission_bytes,
+)
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -157,8 +166,11 @@ def test_the_file_is_compared_with_the_commitment(installed: Installed) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--copies", "32"), "this audit is finished, with copies 16; 32 was requested"),
-        (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
+        (
+            ("--copies", "32"),
+            "this audit is finished; it ran with --copies 16, this call has --copies 32",
+        ),
+        (FRESH, "this audit is finished; its fresh set is not the one that fresh.json commits to"),
     ],
 )
 def test_a_finished_audit_has_the_options_that_it_is_asked_for(
@@ -176,7 +188,7 @@ def test_a_finished_audit_has_the_options_that_it_is_asked_for(
     done = audit(installed, "--unsigned", *options)
     assert (done.returncode, message in done.stderr) == (11, True), done.stderr
     rerun = f"geneb-ci audit run {work}/plan.json {' '.join(options)} --unsigned"
-    assert f"or rerun the same draw with it: {rerun}\n" in done.stderr
+    assert f"or rerun the same draw with {options[-2]}: {rerun}\n" in done.stderr
 
 
 def test_a_draw_of_another_repository_is_left_out(installed: Installed, work: Path) -> None:
@@ -251,3 +263,21 @@ def test_a_run_that_has_to_be_declared_names_the_command_that_can(
         f" --extractor is an option of `geneb-ci audit commit {file} --output C.json`; then run "
         f"`geneb-ci audit {file} --commitment C.json`"
     )
+
+
+def test_a_plan_of_another_commitment_or_time_is_refused_with_its_reason(tmp_path: Path) -> None:
+    raw = submission_bytes()
+    plan = plan_for(raw, FIRST)
+    (tmp_path / "plan.json").write_text(json_text_of(plan), encoding="utf-8")
+    work = WorkFolder(tmp_path)
+    assert begin_audit(work, plan.commitment, None, TaskSample()) == plan
+    with pytest.raises(AuditRefused) as refused:
+        begin_audit(work, plan.commitment, committed_at(SECOND), TaskSample())
+    assert f"got --committed-at {committed_at(SECOND)}" in str(refused.value)
+    assert refused.value.fix == "leave out --committed-at: a commitment has one draw"
+    other = commitment(submission_bytes("other"))
+    (tmp_path / "commitment.json").write_text(commitment_text(other), encoding="utf-8")
+    with pytest.raises(AuditRefused) as refused:
+        begin_audit(work, other, plan.committed_at, TaskSample())
+    assert "expected the commitment of commitment.json beside it" in str(refused.value)
+    assert "restore the plan of this audit" in refused.value.fix

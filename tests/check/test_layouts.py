@@ -131,15 +131,15 @@ def put(spec: Any, *keys: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        (drop, ("regimes",), "regimes: missing"),
-        (drop, ("tasks", 3, "label"), "tasks/3/label: missing"),
-        (drop, ("protocol",), "protocol/seeds: missing"),
+        (drop, ("regimes",), "the key regimes is missing"),
+        (drop, ("tasks", 3, "label"), "the key tasks/3/label is missing"),
+        (drop, ("protocol",), "the key protocol/seeds is missing"),
         (
             put,
             ("tasks", 3, "category", 7),
             "tasks/3/category: found 7; Input should be a valid string",
         ),
-        (put, ("tasks", 2, "a task"), "tasks/2/id: missing"),
+        (put, ("tasks", 2, "a task"), "the key tasks/2/id is missing"),
         (
             put,
             ("tasks", []),
@@ -265,32 +265,46 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 
 SETTINGS = (
     "name one of the settings submissions, cards, extractors, benchmark, policy, audits, "
-    "select, ignore, repository, site, space; "
-    "select and ignore are lists of strings, repository, site and space are https addresses, and "
-    "all others are paths"
+    "select, ignore, repository, site, space"
 )
+VALUE = "correct the value, or use no settings at all: geneb-ci check --isolated"
 
 
 @pytest.mark.parametrize(
     ("table", "message", "fix"),
     [
-        ("submission = 'x'", '[tool.geneb-ci] submission = "x" is not a setting', SETTINGS),
-        ("ignore = 'card'", '[tool.geneb-ci] ignore = "card" is not a setting', SETTINGS),
-        ("ignore = [1]", "[tool.geneb-ci] ignore = [1] is not a setting", SETTINGS),
-        ("cards = 1", "[tool.geneb-ci] cards = 1 is not a setting", SETTINGS),
         (
-            "site = 'http://a.example'",
-            '[tool.geneb-ci] site = "http://a.example" is not a setting',
+            "submission = 'x'",
+            ": [tool.geneb-ci] has the unknown setting submission",
             SETTINGS,
         ),
-        ("x = ", "[tool.geneb-ci]: Invalid value (at line 2, column 5)", "fix the TOML"),
+        (
+            "ignore = 'card'",
+            ': [tool.geneb-ci] ignore is "card", expected a list of strings',
+            VALUE,
+        ),
+        ("ignore = [1]", ": [tool.geneb-ci] ignore is [1], expected a list of strings", VALUE),
+        ("cards = 1", ": [tool.geneb-ci] cards is 1, expected a path", VALUE),
+        (
+            "site = 'http://a.example'",
+            ': [tool.geneb-ci] site is "http://a.example", expected an https address',
+            VALUE,
+        ),
+        (
+            "x = ",
+            (
+                ": [tool.geneb-ci] cannot be read: the file is not valid TOML: Invalid value "
+                "(at line 2, column 5)"
+            ),
+            "correct the file, or use no settings at all: geneb-ci check --isolated",
+        ),
     ],
 )
 def test_a_bad_setting_is_named(tmp_path, table, message, fix):
     root = repository(tmp_path, table)
     with pytest.raises(BadConfiguration) as caught:
         find_layout(root / "submissions")
-    assert caught.value.message == f"{root}/pyproject.toml: {message}"
+    assert caught.value.message == f"{root}/pyproject.toml{message}"
     assert caught.value.fix == fix
 
 
@@ -298,7 +312,7 @@ def test_a_table_that_is_none_is_named(tmp_path):
     path = write(tmp_path / "pyproject.toml", "[tool]\ngeneb-ci = 3\n")
     with pytest.raises(BadConfiguration) as caught:
         find_layout(tmp_path)
-    assert caught.value.message == f"{path}: tool.geneb-ci = 3 is not a table"
+    assert caught.value.message == f"{path}: tool.geneb-ci is 3, expected a table"
 
 
 def test_a_file_that_a_setting_names_must_be_there(tmp_path):
@@ -314,11 +328,11 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
 @pytest.mark.parametrize(
     ("official", "message"),
     [
-        ("{", "'files' cannot be read: EOF while parsing an object"),
-        ("{}", "'files' cannot be read: 'files'"),
-        ('{"files": []}', "'files' is not an object"),
-        ('{"files": {"a": "ABC"}}', '\'files\': "a" is "ABC"; expected the sha256 of a file, 64'),
-        ('{"files": {"a": 7}}', "'files': \"a\" is 7; expected the sha256 of a file, 64 hex"),
+        ("{", "the file is not valid JSON: EOF while parsing an object"),
+        ("{}", "the key 'files' is missing"),
+        ('{"files": []}', "'files' is [], expected an object"),
+        ('{"files": {"a": "ABC"}}', '\'files\': "a" is "ABC", expected the sha256 of a file, 64'),
+        ('{"files": {"a": 7}}', "'files': \"a\" is 7, expected the sha256 of a file, 64 hex"),
     ],
 )
 def test_a_broken_policy_is_named(tmp_path, official, message):

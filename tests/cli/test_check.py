@@ -160,7 +160,7 @@ def test_a_broken_benchmark_exits_1_and_names_the_key(tmp_path):
     assert done.stderr == (
         f"geneb-ci: {tmp_path}/schemas/benchmark.json: "
         'tasks/3/n_test: found "3168"; Input should be a valid integer\n'
-        "  fix: compare it with schemas/benchmark.schema.json\n"
+        "  fix: compare the file with schemas/benchmark.schema.json\n"
     )
 
 

@@ -158,7 +158,7 @@ def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path, clone):
         (TimeoutError("timed out"), "the connection failed: timed out"),
         (
             ssl.SSLCertVerificationError(1, "certificate verify failed"),
-            "no secure connection: certificate verify failed",
+            "the secure connection failed: certificate verify failed",
         ),
         (
             FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),

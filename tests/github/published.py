@@ -115,15 +115,28 @@ def complete(operation: Operation, status: int, body: Any) -> Any:
 def _complete(schema: Any, value: Any) -> Any:
     schema = _branch(_resolved(schema), value)
     if isinstance(value, dict):
-        members = _members(schema, value)
-        required = {name for part in _parts(schema, value) for name in part.get("required", ())}
-        return {
+        members, minimal_values = _shape(schema, value)
+        return minimal_values | {
             name: _complete(members[name], value[name]) if name in members else value[name]
             for name in value
-        } | {name: _minimal(members[name]) for name in sorted(required - {*value})}
+        }
     if isinstance(value, list) and "items" in schema:
         return [_complete_item(schema["items"], item) for item in value]
     return value
+
+
+_SHAPES: dict[tuple[int, ...], tuple[dict[str, Any], dict[str, Any]]] = {}
+
+
+def _shape(schema: Any, value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the members of a schema, and the plainest value of each that is required."""
+    parts = _parts(schema, value)
+    key = tuple(map(id, parts))  # schemas live as long as the process
+    if key not in _SHAPES:
+        members = _members(schema, value)
+        required = {name for part in parts for name in part.get("required", ())}
+        _SHAPES[key] = members, {name: _minimal(members[name]) for name in sorted(required)}
+    return _SHAPES[key]
 
 
 _COMPLETED: dict[tuple[int, str], Any] = {}
@@ -137,22 +150,14 @@ def _complete_item(schema: Any, item: Any) -> Any:
     return _COMPLETED[key]
 
 
-_MINIMAL: dict[int, str] = {}
-
-
 def _minimal(schema: Any) -> Any:
     """Return the plainest value of a schema: null where it may be."""
-    if id(schema) not in _MINIMAL:
-        _MINIMAL[id(schema)] = json.dumps(_plainest(_resolved(schema)))
-    return json.loads(_MINIMAL[id(schema)])
-
-
-def _plainest(schema: Any) -> Any:
+    schema = _resolved(schema)
     if "anyOf" in schema or "oneOf" in schema:
         options = [_resolved(choice) for choice in schema.get("anyOf") or schema["oneOf"]]
         if any(option.get("type") == "null" for option in options):
             return None
-        return _plainest(options[0])
+        return _minimal(options[0])
     for key in ("default", "enum"):
         if key in schema:
             return schema[key][0] if key == "enum" else schema[key]

@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from functools import cache
 from time import gmtime, strftime, time
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -222,8 +223,7 @@ class GitHubServer(History):
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         for route, method, needs, handler in self.routes():
-            match = re.fullmatch(f"/repos/{REPOSITORY}{route}", path)
-            if match and method == verb:
+            if method == verb and (match := _pattern(route).fullmatch(path)):
                 if needs not in self.granted:
                     scope, access = needs.split(":")
                     headers = {"X-Accepted-GitHub-Permissions": f"{scope}={access}"}
@@ -436,6 +436,11 @@ class GitHubServer(History):
             url = f"{self.address}{NUMBERED}{below}?page={page + 1}{rest}"
             headers["Link"] = f'<{url}>; rel="next", <{url}>; rel="last"'
         return Answer(200, items[(page - 1) * size : page * size], headers)
+
+
+@cache
+def _pattern(route: str) -> re.Pattern[str]:
+    return re.compile(f"/repos/{REPOSITORY}{route}")
 
 
 def _parents(path: str) -> list[str]:

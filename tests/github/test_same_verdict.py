@@ -279,7 +279,7 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
         assert "missing-card" not in rules, "one card is missed once"
         # Advice that can be followed: this is a repository, and --against is refused.
         fixes = {skipped_rule["need"]: skipped_rule["fix"] for skipped_rule in report["skipped"]}
-        many = "main has fewer rows: these rules run as soon as it has enough"
+        many = "main has fewer rows: these rules run as soon as main has enough"
         assert fixes.get("many-rows", many) == many
         assert "many-rows" in fixes or name == "two-rows"
 

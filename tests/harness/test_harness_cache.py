@@ -140,7 +140,7 @@ def test_a_damaged_shard_is_set_aside_and_its_rows_count_as_missing(
     assert len(cache.damage_notes) == 1
     assert says in cache.damage_notes[0]
     assert cache.damage_notes[0].endswith(
-        f"; renamed to {aside.name}, its embeddings are computed again"
+        f": the file was renamed to {aside.name}, and its embeddings are computed again"
     )
     assert other_run.find(digests) == set()
     assert other_run.damage_notes == []
@@ -207,8 +207,8 @@ def test_a_damaged_shard_that_cannot_be_renamed_is_named(tmp_path: Path) -> None
     shard.write_bytes(b"")
     shard.with_name(shard.name + ".damaged").mkdir()
     says = (
-        r"shard: the header is damaged, and the file cannot be renamed \(Is a directory\): "
-        r"delete it"
+        r"shard: the header is damaged, and renaming the file failed \(Is a directory\): "
+        r"delete the file"
     )
     with pytest.raises(StateError, match=says):
         cache.find(some(2)[0])

@@ -110,7 +110,9 @@ def test_unreadable_files_are_named(tmp_path: Path, content: bytes) -> None:
 def test_a_task_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = write_flat(mini.load(TASK.id), tmp_path)
     (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(DataError, match=r"task mini_histone is already in .*: keep one"):
+    with pytest.raises(
+        DataError, match=r"task mini_histone is already in .*: delete one of the two"
+    ):
         data.Folder(tmp_path, BENCH)
 
 

@@ -66,7 +66,7 @@ def test_in_a_board_its_benchmark_is_the_one_that_is_run(harness: Harness) -> No
     assert harness("data", "verify", "own").returncode == 0
     done = harness("run", "--extractor", "kmer", "--output", "r.json")
     assert (done.returncode, "add --data DIR" in done.stderr) == (2, True), done.stderr
-    assert "this is a board of Mine" in done.stderr
+    assert "this folder is a board of Mine" in done.stderr
     done = harness("data", "pull", "there")
     assert (done.returncode, "(local:Mine) are not on a Hub" in done.stderr) == (2, True), (
         done.stderr
@@ -86,11 +86,14 @@ def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
     assert list(caught.value.faults) == [
         f"{tmp_path}/letters.csv:2: character 'X' at position 3 of the sequence is no IUPAC letter",
         f"{tmp_path}/letters.csv:3: label 'yes' is not an integer of at most 9 digits",
-        (f"{tmp_path}/mini_tf.csv.gz: task mini_tf is already in {tmp_path}/mini_tf.csv: keep one"),
+        (
+            f"{tmp_path}/mini_tf.csv.gz: task mini_tf is already in {tmp_path}/mini_tf.csv: "
+            "delete one of the two"
+        ),
         f"{tmp_path}/named.csv:1: columns are 'sequence,label', expected 'text,label,split'",
         (
             f"{tmp_path}/two words.csv: the name is the task's id, but 'two words' has other "
-            "characters than letters, digits, '.', '_' and '-': rename it"
+            "characters than letters, digits, '.', '_' and '-': rename the file"
         ),
         f"{tmp_path}/half: expected test.csv or test.csv.gz, found neither",
     ]
@@ -113,7 +116,7 @@ def test_tasks_that_no_board_can_use_leave_no_definition(tmp_path: Path) -> None
 def test_nothing_is_replaced(tmp_path: Path, name: str) -> None:
     write_flat(mini.load("mini_tf"), tmp_path)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(OptionError, match=f"{name}: exists and is not replaced"):
+    with pytest.raises(OptionError, match=f"{name} exists and is not replaced"):
         define(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
 

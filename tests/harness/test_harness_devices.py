@@ -235,8 +235,12 @@ def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, wha
         ("cpu", None, [("embedder 1", {}), ("embedder 2", {})]),
         ("cuda", None, [("GPU 0", {VISIBLE_VARIABLE: "0"}), ("GPU 1", {VISIBLE_VARIABLE: "1"})]),
         ("cuda", "3,5,6", [("GPU 3", {VISIBLE_VARIABLE: "3"}), ("GPU 5", {VISIBLE_VARIABLE: "5"})]),
-        ("cuda", "4", "--embedders 2: CUDA_VISIBLE_DEVICES lists 1 GPU: list one per embedder"),
-        ("cuda:1", None, "--embedders 2 --device cuda:1: expected cpu, or cuda, with a GPU"),
+        (
+            "cuda",
+            "4",
+            "--embedders 2: CUDA_VISIBLE_DEVICES lists 1 GPU, expected a GPU for each",
+        ),
+        ("cuda:1", None, "--embedders 2 --device cuda:1: expected --device cpu, or --device cuda"),
     ],
 )
 def test_each_process_sees_one_gpu(monkeypatch, device, visible, expected):

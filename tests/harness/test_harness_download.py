@@ -134,7 +134,9 @@ def test_a_changed_file_is_found(hub: Hub, tmp_path: Path) -> None:
         download.verify(BENCH, here)
     file.unlink()
     (here / "tasks" / "mini_tf" / "test.csv").unlink()
-    with pytest.raises(DataError, match=r"train\.csv: missing, but manifest\.json lists it"):
+    with pytest.raises(
+        DataError, match=r"train\.csv: the file is missing, but manifest\.json lists it"
+    ):
         download.verify(BENCH, here)
 
 
@@ -164,7 +166,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"manifest\.json: not a manifest"):
         data.Folder(tmp_path, BENCH)
     (tmp_path / NAME).unlink()
-    with pytest.raises(DataError, match="no manifest"):
+    with pytest.raises(DataError, match="has no manifest"):
         download.verify(BENCH, tmp_path)
 
 

@@ -169,4 +169,6 @@ def test_a_run_says_where_embedded_alone_a_sequence_has_other_bits(tmp_path):
     assert isinstance(calm, EmbedResult)
     assert isinstance(moved, EmbedResult)
     assert not calm.notes
-    assert "embedding 4 sequences again alone changed bits of 4, although" in moved.notes[0]
+    assert (
+        "embedding 4 sequences again alone changed bits of 4 embeddings, although" in moved.notes[0]
+    )

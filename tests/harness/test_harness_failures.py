@@ -96,9 +96,8 @@ def test_a_task_that_fails_does_not_end_the_others(mine: Harness) -> None:
     assert lines[-3] == "error: 1 of 3 tasks failed:"
     assert lines[-2] == "  " + lines[0].replace(": failed:", ":")
     assert lines[-1] == (
-        "no record and no submission is written; 2 finished and are kept in "
-        "record.json.partial: repeat "
-        "the command with --resume to run only the failed ones"
+        "no record and no submission is written; 2 finished tasks are kept in "
+        "record.json.partial: repeat the command with --resume to run only the failed tasks"
     )
     assert not (mine.folder / "record.json").exists()
     assert not (mine.folder / "submission.json").exists()
@@ -198,7 +197,7 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
     shard.write_bytes(flipped)
     done = mine(*THREE, "--output", "again.json")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count(f"renamed to {shard.name}.damaged, its embeddings are computed") == 1
+    assert done.stderr.count(f"renamed to {shard.name}.damaged, and its embeddings are") == 1
     assert digests(record_of(mine, "again.json")) == digests(record_of(mine))
     now = {
         name: task["embedded_now"] for name, task in record_of(mine, "again.json")["tasks"].items()

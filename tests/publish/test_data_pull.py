@@ -139,7 +139,7 @@ def test_a_local_layout_is_used_in_place(run, tmp_path):
 def test_only_a_commit_pins_a_revision(hub, run, tmp_path):
     code, output, errors = run("pull", tmp_path / "here", "--revision", "main")
     assert (code != 0, output) == (True, "")
-    assert "revision 'main': expected the 40 hex digits of a commit" in errors
+    assert "--revision 'main': expected the 40 hex digits of a commit" in errors
     assert hub.calls == []
 
 

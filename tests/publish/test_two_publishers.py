@@ -1,16 +1,20 @@
 """Two publishers at once, each in a process of its own, both at the point of committing."""
 
 import contextlib
+import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.paths import ROOT
+from tests.publish import racer
 from tests.publish.command import environment
 from tests.publish.conftest import made
+from tests.publish.hub import Hub
 from tests.publish.settled import assert_settled
 
 ROUNDS, ROUNDS_OF_THE_NIGHT = 3, 100
@@ -26,23 +30,40 @@ def generations(clone):
     return {"older": older, "newer": made(clone)}
 
 
+class Racer:
+    """A publisher in a process of its own."""
+
+    def __init__(self, hub: Hub, file: Path, requests: Path, env: dict[str, str]) -> None:
+        os.mkfifo(requests)
+        self._requests = os.open(requests, os.O_RDWR)  # a writer alone waits
+        words = (hub.endpoint, str(file), str(requests))
+        self._process = forked.start(racer.__name__, *words, cwd=ROOT, env=env)
+        self._lines = self._process.lines()
+
+    def publish(self, space: str, generation: str) -> None:
+        os.write(self._requests, f"{space} {generation}\n".encode())
+
+    def outcome(self) -> str:
+        """Return what became of the generation."""
+        answer = next(line for line in self._lines if line.startswith(racer.ANSWER))
+        return answer.removeprefix(racer.ANSWER)
+
+    def close(self) -> None:
+        os.close(self._requests)
+        self._process.communicate(30)
+
+
 @pytest.fixture
 def racers(hub, clone, generations, tmp_path):
     file = tmp_path / "generations"
     file.write_bytes(pickle.dumps((clone.root, generations)))
-    command = [sys.executable, "-m", "tests.publish.racer", hub.endpoint, str(file)]
+    env = environment(hub, tmp_path)
     with contextlib.ExitStack() as stack:
         yield [
             stack.enter_context(
-                subprocess.Popen(
-                    command,
-                    env=environment(hub, tmp_path),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
+                contextlib.closing(Racer(hub, file, tmp_path / f"requests-{number}", env))
             )
-            for _ in range(2)
+            for number in range(2)
         ]
 
 
@@ -65,10 +86,9 @@ def test_two_publishers_at_once(hub, generations, racers, rounds):
         hub.watch = meet
         hub.calls.clear()
         pair = PAIRS[number % len(PAIRS)]
-        for racer, which in zip(racers, pair, strict=True):
-            racer.stdin.write(f"{name} {which}\n")
-            racer.stdin.flush()
-        outcomes = [racer.stdout.readline().strip() for racer in racers]
+        for publisher, which in zip(racers, pair, strict=True):
+            publisher.publish(name, which)
+        outcomes = [publisher.outcome() for publisher in racers]
         assert_settled(repo, generations["newer"])
         made_commits = len(repo.commits) - 1
         # On a busy machine one may be refused twice, when it reads before the other has written.

@@ -138,7 +138,7 @@ def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
         pass
     assert caught.value.exit_code == Exit.NOT_CHECKED
     assert caught.value.message == (
-        "sandbox level 2 (bubblewrap) does not work here: "
+        "sandbox level 2 (bubblewrap) does not work on this machine: "
         f"bwrap: setting up uid map: Permission denied; {setting}"
     )
     assert "AppArmor profile" in caught.value.fix
@@ -260,7 +260,7 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
                 with contextlib.suppress(ProcessLookupError):  # the end of pid 1 ends the others
                     os.kill(process_found.pid, 9)
             process.kill()
-    assert "processes of an earlier audit still run in its sandbox: " in caught.value.message
+    assert "processes of another audit run in its sandbox: " in caught.value.message
 
 
 @pytest.mark.parametrize("sequences", [[], ["ACGT\nACGT"], ["ACGé"], ["AC\0GT"]])

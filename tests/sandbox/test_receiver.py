@@ -36,7 +36,7 @@ def test_a_matrix_comes_out_as_it_went_in():
         (b"", "the result ended after 0 of 32 bytes"),
         (
             header(ROWS, 1) + np.full(ROWS, np.inf, dtype="<f4").tobytes(),
-            "embedding 0 and 2 others contain NaN or infinity",
+            "NaN or infinity is in 3 embeddings, of which the first has index 0",
         ),
         (header(ROWS + 1, 1), "the result has 4 embeddings, expected 3: one per sequence"),
         (
