@@ -70,7 +70,7 @@ def open_audit(
     try:
         if target.is_locked:
             message = f"the conversation of pull request {target.number} is locked"
-            fix = f"unlock it, and set the label {report.AUDIT_LABEL} again"
+            fix = f"unlock the conversation, and set the label {report.AUDIT_LABEL} again"
             raise ConversationLocked(message, fix)  # no comment could keep its draw
         require_machine()
         order = _order_with_draw(github, layout, target, relay, say)
@@ -146,9 +146,9 @@ def _row_of(
     errors = [finding.rule for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors or checked.result is None:
         raise AuditRefused(
-            f"{target.name} cannot be audited: "
-            f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
-            "an audit begins with a row that passes every check: see the verdict above",
+            f"{target.name} cannot be audited, because it has "
+            f"{'errors: ' + first_and_more(sorted(set(errors))) if errors else 'no row'}",
+            "push a row that passes every check; the verdict above lists the errors",
         )
     return checked.change.model, [file for file in checked.files if "/audits/" not in file.path]
 
@@ -216,7 +216,8 @@ def _fetch_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
     )
     if process.returncode:
         raise NothingChecked(
-            "the task data could not be fetched", "run it again, or pass --data with their folder"
+            "the task data could not be fetched",
+            "run the command again, or pass --data with the folder of the task data",
         )
     return folder
 
@@ -253,7 +254,8 @@ def _deliver(
     writer = _writer(github, is_needed=not line, say=say)
     if not line:
         raise AuditRefused(
-            "the run ended without an outcome", f"read its log, then {restart_fix(order)}"
+            "the run ended without an outcome",
+            f"read the log of the run, then {restart_fix(order)}",
         )
     outcome = decode(line, AuditOutcome, "the outcome", restart_fix(order))
     _require_same_repository(github, order)

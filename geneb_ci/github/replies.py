@@ -232,7 +232,7 @@ class Status(StatusState):
     def moment(self) -> str:
         """Time at which the status was set, in UTC. Raises UnexpectedReply if it is invalid."""
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
-            raise UnexpectedReply(f"the status {self.context} has no time", REPORT_FIX)
+            raise UnexpectedReply(f"the status {self.context} has no valid time", REPORT_FIX)
         return self.created_at
 
 
