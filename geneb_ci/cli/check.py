@@ -365,8 +365,8 @@ def _list_families(rules: "Sequence[AnyRule]") -> None:
     for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
         click.echo(line)
     hint = (
-        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists the rules of a family, "
-        "`geneb-ci rules --all` lists every rule"
+        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists its rules, "
+        "--all lists every rule"
     )
     click.echo(f"\n{hint}")
 

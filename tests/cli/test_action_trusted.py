@@ -267,8 +267,8 @@ def test_a_link_in_the_place_of_a_folder_of_rows_is_refused(base, pull, interpre
     assert (result, summary) == (3, "")
     assert log == (
         f"geneb-ci: {pull}/{name}: the folder of "
-        f"{name.rpartition('/')[2]} is a symbolic link\n"
-        "  fix: replace the link by the folder itself\n"
+        f"{name.rpartition('/')[2]} is reached by a symbolic link; it leads to {pull}/other\n"
+        "  fix: replace each symbolic link on this path by the folder itself\n"
     )
 
 
