@@ -126,7 +126,8 @@ def translated_errors(
         ) from error
     except HFValidationError as error:
         raise UsageProblem(
-            f"{resource!r} is not a valid repository name", "write it as OWNER/NAME"
+            f"{resource!r} is not a valid repository name: {_one_line(error)}",
+            "pass a name of the form OWNER/NAME that the Hub accepts",
         ) from error
     except httpx.HTTPError as error:
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error

@@ -138,6 +138,10 @@ class NoBranch(NothingChecked):
     """There is no branch to check: no base branch is found, or it contains HEAD."""
 
 
+class NoClone(NoBranch):
+    """There is no branch to check: the folder is no clone of submissions, or HEAD is main."""
+
+
 class GitRefusal(NamedTuple):
     """The reason why a git command failed, and what to do."""
 
@@ -343,6 +347,12 @@ def top_folder(folder: Path) -> Path:
     """
     output = GitRepository(folder).run("rev-parse", "--show-toplevel")
     return Path(os.fsdecode(output.removesuffix(b"\n")))
+
+
+def require_clone(folder: Path) -> None:
+    """Raise NoClone if a folder is in no clone; no git process is started."""
+    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
 
 
 def has_remote(folder: Path) -> bool:
