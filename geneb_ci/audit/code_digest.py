@@ -351,7 +351,7 @@ def extractor_code(
     if file_name not in folder.files:
         raise AuditRefused(
             f"{folder.folder}: there is no extractor {file_name!r}",
-            "add the module that ran to the checkout",
+            f"add the module that ran to this folder, as {file_name}",
         )
     sha256 = hashlib.sha256(folder.files[file_name]).hexdigest()
     if claimed_sha256 not in {None, sha256}:
@@ -393,8 +393,10 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
     )
     if process.returncode:
         raise AuditRefused(
-            f"{path}: not found in the harness: {' '.join(process.stderr.split())[-200:]}",
-            "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
+            f"{path}: the harness gave no digest of this extractor: "
+            f"{' '.join(process.stderr.split())[-200:]}",
+            "correct the extractor in the entry of the model registry; if the harness is missing: "
+            "pip install 'geneb-ci[audit]'",
         )
     return BuiltInExtractor(**json.loads(process.stdout))
 

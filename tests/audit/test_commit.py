@@ -119,7 +119,7 @@ def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, messa
 
 
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
-    with pytest.raises(UsageProblem, match="the submission itself says"):
+    with pytest.raises(UsageProblem, match="but the submission says which"):
         commit(repository(tmp_path), DECLARED)
 
 
@@ -382,7 +382,7 @@ def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
         subject_of(commitment.model_copy(update={"extractor": other}), layout)
     text = path.read_text()
     path.write_text(f"{text}# a word\n")
-    with pytest.raises(AuditRefused, match="the registry entry in this checkout is "):
+    with pytest.raises(AuditRefused, match="the registry entry in this checkout has sha256 "):
         subject_of(commitment, layout)
 
 

@@ -215,7 +215,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         "model  weights  run by               open\n"
         "open            -                    no weights; no extractor\n"
         "ready  url      builtin:huggingface  nothing\n"
-        "2 models; `geneb-ci models show MODEL` prints one\n"
+        "2 models; `geneb-ci models show MODEL` prints its entry\n"
     )
     assert "https://x.org/m/model.bin" in command_output("show", "ready")
     assert (
@@ -238,7 +238,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
     )
-    assert "builtin:nope: not found in the harness" in command_output("verify", "typos", code=11)
+    refusal = "builtin:nope: the harness gave no digest of this extractor"
+    assert refusal in command_output("verify", "typos", code=11)
     (folder / "broken.toml").write_text("params = 1")
     assert "ready" in command_output("list"), "one that is broken does not hide the others"
     assert "broken.toml: schema_version: Field required" in command_output("verify", code=11)

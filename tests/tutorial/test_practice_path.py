@@ -130,7 +130,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     assert "nothing was drawn: --committed-at is missing, the time at which" in again
     assert again.endswith(f"next: {NEXT_COMMAND}\n")
     without = typed(board, audit.replace(" --key keys/audit.pem", ""), code=2)
-    assert "fix: pass --key keys/audit.pem, which is here" in without
+    assert "fix: pass --key keys/audit.pem, or set " in without
     elsewhere = audit.replace(" keys/", " board/keys/").replace(
         " submissions/", " board/submissions/"
     )

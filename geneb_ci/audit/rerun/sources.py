@@ -52,13 +52,13 @@ def sources_of(
     if isinstance(submission, SubmissionV11):
         if declared is not None:
             raise UsageProblem(
-                "the submission itself says which extractor and weights ran",
+                "--extractor is given, but the submission says which extractor and weights ran",
                 "leave out --extractor, --option, --model, --revision and --weights",
             )
         run = submission.run
         if run.harness.dirty:
             raise AuditRefused(
-                "the harness had local changes: nobody can repeat this run",
+                "the harness had local changes during this run, so nobody can repeat the run",
                 "ask for a run from a clean checkout or an installed package",
             )
         code = run.extractor
