@@ -215,9 +215,10 @@ HEAVY = {
 }
 
 
-def test_check_imports_nothing_heavy():
+def test_check_and_the_help_of_audits_import_nothing_heavy():
     code = (
         "import sys; from geneb_ci.cli.main import main; code = main(['check', 'submissions']);"
+        "import geneb_ci.cli.audit;"
         "print(sorted({name.split('.')[0] for name in sys.modules} & set(sys.argv[1:])), code)"
     )
     done = subprocess.run(
@@ -336,8 +337,8 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
     assert module.main(["check"]) == 1
     assert capsys.readouterr().err == (
         "geneb-ci: internal error: ZeroDivisionError: division by zero\n"
-        "  fix: this is a bug: report it to the maintainers with the traceback, which "
-        "GENEB_CI_DEBUG=1 prints\n"
+        "  fix: report this bug to the maintainers with the traceback, which GENEB_CI_DEBUG=1 "
+        "prints\n"
     )
 
 

@@ -215,7 +215,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         "model  weights  run by               open\n"
         "open            -                    no weights; no extractor\n"
         "ready  url      builtin:huggingface  nothing\n"
-        "2 models; `geneb-ci models show MODEL` prints one\n"
+        "2 models; `geneb-ci models show MODEL` prints its entry\n"
     )
     assert "https://x.org/m/model.bin" in command_output("show", "ready")
     assert (

@@ -165,7 +165,7 @@ def test_undo_and_the_streams_give_the_same_bytes(
     assert path.read_bytes() == old
     assert path.stat().st_mode & 0o777 == 0o644
     assert main(["upgrade", str(path), "--undo", "--output", str(path)]) == 2
-    assert b"it has format 1.0 already" in capsysbinary.readouterr().err
+    assert b"the file has format 1.0 already" in capsysbinary.readouterr().err
 
 
 WHOLE = '[weights]\nkind = "none"\n[run]\nextractor = "builtin:kmer"\n'

@@ -252,7 +252,7 @@ def test_hundreds_of_files_of_each_layout_are_read(layout, tmp_path, monkeypatch
     assert document["meta"]["params"] == 150_000_000
     messages = " ".join(capsys.readouterr().err.split())
     assert "cannot be used" not in messages
-    assert "ignored, no task id in the file name: " in messages
+    assert "ignored, since the file name has no task id: " in messages
     assert " and 2 more" in messages, "seven tasks are of MTEB itself"
 
 
