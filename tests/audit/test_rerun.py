@@ -129,7 +129,7 @@ def test_a_consistent_forgery_is_disputed(installed: Installed) -> None:
     assert checked.code == 0, "arithmetic cannot tell it"
     done = ran(installed, "audit", "run", planned(installed, FORGED), "--key", "key.pem")
     assert done.code == 11, done.err
-    assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
+    assert done.out.split("differs: ")[1].startswith("claims differ in "), "each task was raised"
     assert level(installed, FORGED)["level"] == "disputed"
     built = ran(installed, "build", "--no-diagnostics", "--output", "board")
     assert built.code == 0, built.err
@@ -241,7 +241,7 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(installed: In
         ((), 2, "key"),
         (("--unsigned", "--level", "0"), 2, "--i-wrote-this-code"),
         (("--unsigned", "--level", "4"), 2, "--throw-away-machine"),
-        (("--unsigned", "--noise", "bfloat16"), 2, "declares float32"),
+        (("--unsigned", "--noise", "bfloat16"), 2, "declared dtype of the run, float32"),
         (("--unsigned", "--copies", "3"), 2, "--copies"),
         (("--unsigned", "--data", "submissions"), 3, "`geneb-harness sequences` failed"),
     ],
