@@ -237,8 +237,8 @@ def few_shot_draws(
     ]
     return {
         regime: FewShotDraws(
-            [probe.few_shot_indices(labels, shots, seed) for seed in seeds],
-            [probe.few_shot_indices(labels, shots, seed) for seed in other_seeds],
+            probe.few_shot_indices_by_seed(labels, shots, seeds),
+            probe.few_shot_indices_by_seed(labels, shots, other_seeds),
             shots,
             other_seeds,
         )
@@ -284,8 +284,7 @@ def _scores_by_tests(problem: probe.Problem, draws: FewShotDraws) -> Iterator[fl
     features, labels = problem.test, problem.test_labels
     if np.unique(labels, return_counts=True)[1].min() < TEST_TIMES * draws.shots:
         return
-    for seed in draws.seeds:
-        rows = probe.few_shot_indices(labels, draws.shots, seed)
+    for rows in probe.few_shot_indices_by_seed(labels, draws.shots, draws.seeds):
         predicted = predictions(features[rows], labels[rows], features)
         yield score_predictions(np.delete(labels, rows), np.delete(predicted, rows)).MCC
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from reference_harness.formats.files import dumps, write_bytes
 
 from . import mini
-from .formats.base import StrictModel, json_schema
+from .formats.base import json_schema
 from .formats.receipt_cells import EqualEmbeddings, ReceiptCells, ReceiptRefit
 from .formats.rescored import Rescored
 from .formats.run_record import RunRecord
@@ -14,7 +14,7 @@ from .probes.report import Probes
 from .shipped import schema
 from .worker_options import WorkerOptions
 
-SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
+SCHEMAS: dict[str, tuple[type, str]] = {
     "run-record": (RunRecord, "Run record"),
     "rescored": (Rescored, "Rescoring of an audit"),
     "probes": (Probes, "Scores of receipts under other probes"),
@@ -23,7 +23,7 @@ SCHEMAS: dict[str, tuple[type[StrictModel], str]] = {
     "receipt-refit": (ReceiptRefit, "Decisions of a receipt by a refitted probe"),
     "worker-options": (WorkerOptions, "Options of the sandboxed worker"),
 }
-"""The model of the files of each schema, and its title, by the schema's name."""
+"""The model or data class of the files of each schema, and its title, by the schema's name."""
 
 
 def contents() -> dict[Path, bytes]:

@@ -86,8 +86,10 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
     """Yield the files of weights among the paths, in order of path."""
     packages, model_folder = package_folders(), None if folder is None else folder.resolve()
     for path in sorted(map(Path, paths)):
+        if path.suffix.lower() not in _ENDINGS:
+            continue
         real_path = path.resolve()
-        if path.suffix.lower() not in _ENDINGS or is_within(real_path, packages):
+        if is_within(real_path, packages):
             continue
         if snapshot := _SNAPSHOT.search(path.as_posix()):
             repository, revision, file_name = snapshot.groups()

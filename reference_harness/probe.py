@@ -5,7 +5,7 @@ this module, `optimum` and `halts` import it only when something is fitted.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,12 +107,24 @@ def few_shot_indices(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]
     One generator per seed draws for the classes in sorted order. The probe gets the sequences in
     the order of the draws.
     """
-    rng = np.random.RandomState(seed)
-    indices_by_class = []
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        indices_by_class.append(rng.choice(rows, min(k, len(rows)), replace=False))
-    return np.concatenate(indices_by_class)
+    return few_shot_indices_by_seed(labels, k, [seed])[0]
+
+
+def few_shot_indices_by_seed(
+    labels: Labels, k: int, seeds: Iterable[int]
+) -> list[npt.NDArray[np.int64]]:
+    """Return the result of `few_shot_indices` for each seed.
+
+    One generator is seeded again and again: to make one takes a hundred times as long.
+    """
+    rng = np.random.RandomState()
+    rows_by_class = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    indices_by_seed = []
+    for seed in seeds:
+        rng.seed(seed)
+        draws = [rng.choice(rows, min(k, len(rows)), replace=False) for rows in rows_by_class]
+        indices_by_seed.append(np.concatenate(draws))
+    return indices_by_seed
 
 
 def fit(
@@ -224,7 +236,7 @@ def fit_indices(
     """
     if regime not in few_shot_k:
         return [None]
-    return [few_shot_indices(labels, few_shot_k[regime], seed) for seed in seeds]
+    return [*few_shot_indices_by_seed(labels, few_shot_k[regime], seeds)]
 
 
 def fit_all(

@@ -70,9 +70,9 @@ def task_part_of(
     row_indices = np.array([embedding_files.row_of[digest] for digest in digests], dtype=np.int64)
     train_count = len(data.train.sequences)
     few_shot_rows = [
-        probe.few_shot_indices(data.train.labels, k, seed)
+        rows
         for k in protocol.few_shot_k.values()
-        for seed in protocol.seeds
+        for rows in probe.few_shot_indices_by_seed(data.train.labels, k, protocol.seeds)
     ]
     few_shot_indices = np.unique(
         np.concatenate(

@@ -39,8 +39,8 @@ from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
 LIBRARIES = (
-    "anyio", "filelock", "fsspec", "httpx2", "sklearn.linear_model", "sklearn.metrics",
-    "tqdm", "yaml",
+    "anyio", "filelock", "fsspec", "httpcore2", "httpx2", "rich._emoji_codes", "safetensors",
+    "sklearn.linear_model", "sklearn.metrics", "tqdm", "yaml",
 )  # fmt: skip
 """What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
 when it is imported, and nothing that starts a thread, such as `hf_xet`: a fork would lack it."""

@@ -415,8 +415,8 @@ def refuse_too_large(
     if seconds > limits.seconds:
         raise LimitExceeded(
             "seconds",
-            f"task {slowest_task} would take about {seconds:.0f} s here; the limit is "
-            f"{limits.seconds} s",
+            f"task {slowest_task} would take about {seconds:.0f} s on this machine, but the limit "
+            f"of a task is {limits.seconds} s",
             advice("seconds"),
         )
     largest_tasks = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn_count]
@@ -426,8 +426,8 @@ def refuse_too_large(
     if total_seconds > limits.total_seconds:
         raise LimitExceeded(
             "total_seconds",
-            f"the largest {drawn_count} tasks would take about {total_seconds:.0f} s here; the "
-            f"limit is {limits.total_seconds} s",
+            f"the largest {drawn_count} tasks would take about {total_seconds:.0f} s on this "
+            f"machine, but the limit of an audit is {limits.total_seconds} s",
             advice("total_seconds"),
         )
     bytes_needed = (

@@ -209,7 +209,7 @@ def with_board_names(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
             request.category, categories, "category of the benchmark"
         )
     if request.species is not None:
-        fix = "" if groups else "leave out the species: the policy's tasks.toml names none"
+        fix = "" if groups else "leave out the species: tasks.toml of the policy names no species"
         meaning = "species or kingdom of the tasks"
         spellings["species"] = exact_name(request.species, list(groups), meaning, fix)
     return request.model_copy(update=spellings)
@@ -262,7 +262,8 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
         if error.missing and path.name == DIAGNOSTICS:
             raise UsageProblem(
                 f"{path.parent}: the board has no {DIAGNOSTICS}, which figures and advice need",
-                "build it without --no-diagnostics, and give n_test of every task in the benchmark",
+                "build the board without --no-diagnostics, and give n_test of every task in the "
+                "benchmark",
             ) from error
         raise _unusable(path, error.reason) from error
     except ValidationError as error:

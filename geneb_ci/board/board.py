@@ -260,7 +260,7 @@ class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
     def __init__(self, report: Report) -> None:
         super().__init__(
             "not every submission passes every check",
-            "see `report` of this error, or the output of geneb-ci check FOLDER",
+            "run geneb-ci check FOLDER, or read `report` of this error",
         )
         self.report = report
 
@@ -283,7 +283,7 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     if is_board(folder):
         raise UsageProblem(
             f"{folder}: this is a built board, expected a repository or a folder of submissions",
-            f"name the folder that it was built from: {usage}",
+            f"pass the folder that the board was built from: {usage}",
         )
     if folder is None and layout.kind is LayoutKind.ALONE:
         raise UsageProblem("the current folder has no submissions", f"pass a folder: {usage}")
@@ -299,7 +299,7 @@ def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
     if folder is None and layout.submissions is not None and not any(files_in(layout.submissions)):
         raise NothingChecked(
             f"the board has no row yet: {layout.submissions} has no submission",
-            "measure a first one: geneb-ci run --data DIR --submission submissions/MODEL.json; "
+            "measure a first model: geneb-ci run --data DIR --submission submissions/MODEL.json; "
             "docs/contributor/add-a-model.md has the other options",
         )
     return layout, files_of([folder or layout.root])

@@ -43,7 +43,7 @@ _PASSED_TEXTS = {
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
-    "links": "every earlier record that it refers to is here, including the first",
+    "links": "every earlier record that the record refers to is in the repository",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
     "rerun": "the file of rerun embeddings is the one that was signed",
@@ -111,8 +111,7 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     yield f"      signers: {escape(people)}"
     if not submission.suffices and submission.required_evidence is Evidence.REPRODUCED:
         yield (
-            f"      fix: {SIGNERS} people must each sign audits that verify, and these must "
-            "cover every "
+            f"      fix: let {SIGNERS} people each sign audits that verify, and that cover every "
             "task"
         )
     yield ""
@@ -123,7 +122,12 @@ def _registry_lines(commitment: Commitment) -> list[str]:
     if commitment.entry is None:
         return []
     digest = f"{commitment.entry[:16]}..."
-    return [f"the run is described by the model registry (entry {digest}), not by the submitter"]
+    return [
+        (
+            "the run is described by the model registry, not by the submitter; "
+            f"sha256 of the entry: {digest}"
+        )
+    ]
 
 
 def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[VerificationStep], int]:

@@ -62,9 +62,9 @@ def compared_text(
     )
     if any(regime_comparison.paired is None for regime_comparison in comparisons.values()):
         notes += (
-            " Intervals from tasks drawn again show how the mean would vary with other tasks. "
-            "To draw "
-            "test sequences instead, pass both files as FILE=DIR, with the folder of predictions."
+            " Intervals from tasks drawn again show how the mean would vary with other tasks. To "
+            "draw test sequences instead, pass both files as FILE=DIR, with the folder of "
+            "predictions."
         )
     return "\n".join(lines) + "\n" + wrapped_text(notes, WIDTH)
 
@@ -96,7 +96,12 @@ def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
         task: cell.discordant[0] for task, cell in cells.items() if len(cell.discordant) == 1
     }
     if not fit_by_task:
-        return ["no McNemar test: few-shot fits share test sequences; the JSON has one per fit"]
+        return [
+            (
+                "no McNemar test is shown, since few-shot fits share test sequences; "
+                "--format json has a test for each fit"
+            )
+        ]
     rows = [
         (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
         for task, fit in fit_by_task.items()

@@ -94,14 +94,18 @@ def _first_page(row: Row, site: Site, *, is_audited: bool = True) -> dict[str, s
     return {}
 
 
-def require_hub_data(site: Site) -> None:
-    """Raise UsageProblem unless the task data is a data set on the Hub, as every entry names it."""
+def require_hub_data(
+    site: Site,
+    need: str = "every entry of eval-results must name a data set on the Hub",
+    fix: str = "pass --format with another format: csv, parquet or every-eval-ever",
+) -> None:
+    """Raise UsageProblem, with what needs it, unless the task data is a data set on the Hub."""
     repo_id = site.benchmark.dataset.repo_id
     if HUB_ID.fullmatch(repo_id) is None:
         raise UsageProblem(
             f"the task data of {site.benchmark.name} is {repo_id!r}, which is not a data set on "
-            "the Hub; every entry of eval-results must name one",
-            "choose another format: csv, parquet or every-eval-ever",
+            f"the Hub; {need}",
+            fix,
         )
 
 
@@ -218,8 +222,8 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
     """
     if site.built.when is None:
         raise UsageProblem(
-            "a log of Every Eval Ever needs a time, and FOLDER has no git commit from which to "
-            "take it",
+            "a log of Every Eval Ever needs a time, but FOLDER has no git commit whose time it "
+            "could have",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))

@@ -299,7 +299,8 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
     """
     path, pinned = folder / MANIFEST, site.benchmark.dataset
     fix = f"fetch the data: geneb-ci data pull {folder}"
-    require_hub_data(site)
+    need = "only such a data set can be described in Croissant"
+    require_hub_data(site, need, "leave out --data, so that only the tables are described")
     try:
         manifest = parsed(DataManifest, read_text(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:

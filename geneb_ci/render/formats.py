@@ -187,7 +187,7 @@ def pull_request_hint(*, is_short: bool = False) -> str:
     The short hint is for a file with errors, which should be fixed first.
     """
     if is_short:
-        return "The server also checks card, extractor and number of models: `geneb-ci check`."
+        return "To check card, extractor and number of models, too: `geneb-ci check`."
     return (
         f"Not checked here, but required of a pull request: {'; '.join(CHANGE_TOPICS)}. "
         "`geneb-ci check` without a file, on the committed branch, gives the server's verdict."

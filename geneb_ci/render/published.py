@@ -159,8 +159,9 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     yield f"{resource} at {health.head[:ID_DIGITS]}: {generation_name(live)} is live"
     if health.live_status is LiveStatus.ROLLED_BACK and live.rollback is not None:
         yield (
-            "published by a rollback, in place of "
-            f"{live.rollback.former_generation[:ID_DIGITS]}; the next change of main replaces it"
+            "this board was published by a rollback, in place of generation "
+            f"{live.rollback.former_generation[:ID_DIGITS]}; the next change of main replaces this "
+            "board"
         )
     else:
         yield _STATUS_TEXTS[health.live_status]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reference_harness.formats.files import NotReadable
 from reference_harness.formats.text import quoted
@@ -79,12 +79,12 @@ def _error_texts(
     return texts
 
 
-def json_schema(model_class: type[StrictModel], title: str) -> dict[str, object]:
-    """Return the JSON Schema of a file that contains a value of this model."""
+def json_schema(model_class: type, title: str) -> dict[str, object]:
+    """Return the JSON Schema of a file that contains a value of this model or data class."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        **model_class.model_json_schema(),
+        **TypeAdapter(model_class).json_schema(),
     }
 
 

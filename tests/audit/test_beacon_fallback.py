@@ -53,8 +53,8 @@ def test_a_plan_by_the_substitute_is_recomputed(reveal):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"key": hexes("another key")}, "not the one whose digest was published"),
-        ({"key_sha256": hexes("another key")}, "not the one whose digest was published"),
+        ({"key": hexes("another key")}, "not the key whose digest the plan names"),
+        ({"key_sha256": hexes("another key")}, "not the key whose digest the plan names"),
         ({"value": hexes("a wish")}, "not the HMAC-SHA256 of the commitment under the key"),
     ],
 )

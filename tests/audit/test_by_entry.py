@@ -165,7 +165,7 @@ def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(installed)
         kind,
         EXTRACTOR.partition(":")[0],
     )
-    described = f"the run is described by the model registry (entry {sha256[:16]}...), not by the "
+    described = f"not by the submitter; sha256 of the entry: {sha256[:16]}..."
     assert described in done.stdout
     (record,) = record_files(installed.root / "leaderboard/audits")
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]

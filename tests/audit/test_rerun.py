@@ -112,20 +112,6 @@ def level(installed: Installed, model_id: str) -> dict[str, object]:
     return next(row for row in rows if row["model_id"] == model_id)
 
 
-@pytest.mark.nightly  # in the gate, the extractor of a contributor: below
-@pytest.mark.usefixtures("narrow")
-def test_an_honest_row_of_a_built_in_extractor_becomes_verified(installed: Installed) -> None:
-    plan = planned(installed, HONEST)
-    with installed.in_sandbox():
-        done = ran(installed, "audit", "run", plan, "--key", "key.pem")
-    assert done.code == 0, done.err
-    assert "agrees: 1 task rerun, every score within its tolerance" in done.out
-    (record,) = records(installed, HONEST)
-    assert ran(installed, "audit", "verify", str(record)).code == 0
-    assert level(installed, HONEST)["level"] == "verified"
-    assert_sound(record)
-
-
 def assert_sound(record: Path) -> dict[str, Any]:
     """Return what a record says of a rerun in a sandbox that gave the same predictions."""
     outcome: dict[str, Any] = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
@@ -143,7 +129,7 @@ def test_a_consistent_forgery_is_disputed(installed: Installed) -> None:
     assert checked.code == 0, "arithmetic cannot tell it"
     done = ran(installed, "audit", "run", planned(installed, FORGED), "--key", "key.pem")
     assert done.code == 11, done.err
-    assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
+    assert done.out.split("differs: ")[1].startswith("claims differ in "), "each task was raised"
     assert level(installed, FORGED)["level"] == "disputed"
     built = ran(installed, "build", "--no-diagnostics", "--output", "board")
     assert built.code == 0, built.err
@@ -190,6 +176,19 @@ def test_an_honest_row_becomes_verified(installed: Installed) -> None:
     assert all(task["regimes"]["full"]["canonical"] is None for task in outcome["tasks"])
 
 
+@pytest.mark.usefixtures("narrow")
+def test_an_honest_row_of_a_built_in_extractor_becomes_verified(installed: Installed) -> None:
+    plan = planned(installed, HONEST)
+    with installed.in_sandbox(harness_alone=False):
+        done = ran(installed, "audit", "run", plan, "--key", "key.pem")
+    assert done.code == 0, done.err
+    assert "agrees: 1 task rerun, every score within its tolerance" in done.out
+    (record,) = records(installed, HONEST)
+    assert ran(installed, "audit", "verify", str(record)).code == 0
+    assert level(installed, HONEST)["level"] == "verified"
+    assert_sound(record)
+
+
 def test_what_changed_since_the_commitment_is_refused_by_name(installed: Installed) -> None:
     module = community(installed, "moved")
     plan = planned(installed, "moved")
@@ -223,9 +222,6 @@ def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
     assert done.err.startswith("geneb-ci: sample: the drawn tasks are not in the order of their")
 
 
-# In the gate, what a sandbox reports of an extractor that fails: tests/sandbox/test_run_hostile.py;
-# what an audit makes of it: test_rerun_faults.py.
-@pytest.mark.nightly
 @pytest.mark.usefixtures("narrow")
 def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(installed: Installed) -> None:
     outside = f"import os\n        assert os.path.exists({str(installed.root)!r}), 'no home here'"
@@ -245,7 +241,7 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(installed: In
         ((), 2, "key"),
         (("--unsigned", "--level", "0"), 2, "--i-wrote-this-code"),
         (("--unsigned", "--level", "4"), 2, "--throw-away-machine"),
-        (("--unsigned", "--noise", "bfloat16"), 2, "declares float32"),
+        (("--unsigned", "--noise", "bfloat16"), 2, "declared dtype of the run, float32"),
         (("--unsigned", "--copies", "3"), 2, "--copies"),
         (("--unsigned", "--data", "submissions"), 3, "`geneb-harness sequences` failed"),
     ],

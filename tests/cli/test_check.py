@@ -215,9 +215,10 @@ HEAVY = {
 }
 
 
-def test_check_imports_nothing_heavy():
+def test_check_and_the_help_of_audits_import_nothing_heavy():
     code = (
         "import sys; from geneb_ci.cli.main import main; code = main(['check', 'submissions']);"
+        "import geneb_ci.cli.audit;"
         "print(sorted({name.split('.')[0] for name in sys.modules} & set(sys.argv[1:])), code)"
     )
     done = subprocess.run(

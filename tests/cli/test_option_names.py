@@ -25,7 +25,7 @@ NAMES: dict[str, dict[str, Case]] = {
     "geneb-ci matrices": {"--regime": ("ful", 'mean "full"?')},
     "geneb-ci recommend": {
         "--category": ("promotor", 'mean "Promoters"?'),
-        "--species": ("plant", "tasks.toml names none"),
+        "--species": ("plant", "tasks.toml of the policy names no species"),
         "--regime": ("ful", 'mean "full"?'),
     },
     "geneb-ci figures": {

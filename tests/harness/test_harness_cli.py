@@ -65,8 +65,16 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
         (("run", "--output", "/proc/none/r", "--tasks", "mini_tf"), NOTHING, "/proc/none"),
         (("tasks", "--benchmark", "none.json"), USAGE, "none.json: cannot be read"),
         (("data", "audit", "none"), NOTHING, "none: no such folder"),
-        (("data", "verify", "none"), NOTHING, "none: no such folder: download the task data with"),
-        (("data", "verify", "."), NOTHING, ".: no manifest.json: make one with"),
+        (
+            ("data", "verify", "none"),
+            NOTHING,
+            "none: no such folder: run geneb-harness data pull none",
+        ),
+        (
+            ("data", "verify", "."),
+            NOTHING,
+            ".: the folder has no manifest.json: run geneb-harness data pull .",
+        ),
         (("data", "pull", "x", "--revision", "main"), USAGE, "40 hex digits"),
         (("extractors", "check", "kmer", "--select", "nope"), USAGE, "no such property: nope"),
     ],

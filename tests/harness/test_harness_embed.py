@@ -169,8 +169,14 @@ class Gives:
         (np.ones(2, np.float32), "an array of shape (2,), expected (2, d)"),
         (np.ones((2, 0), np.float32), "an array of shape (2, 0), expected (2, d)"),
         (np.array([[1.0], [np.nan]]), "t: the embedding of 'GG' has NaN or infinity"),
-        (np.ones((2, 3), int), "the extractor Mine failed: TypeError: returned int64, expected"),
-        ([[1.0], [2.0]], "the extractor Mine failed: TypeError: returned list, expected"),
+        (
+            np.ones((2, 3), int),
+            "the extractor Mine failed: TypeError: the extractor returned int64, expected",
+        ),
+        (
+            [[1.0], [2.0]],
+            "the extractor Mine failed: TypeError: the extractor returned list, expected",
+        ),
         (
             RuntimeError("CUDA out of memory"),
             "t: the sequence 'AC' of 2 letters: one sequence alone does not fit into memory",

@@ -68,6 +68,8 @@ def test_few_shot_draws_as_upstream(labels: list[int], k: int, seed: int) -> Non
         expected += list(rng.choice(indices, min(k, len(indices)), replace=False))
     drawn = probe.few_shot_indices(values, k, seed)
     assert drawn.tolist() == expected
+    after_others = probe.few_shot_indices_by_seed(values, k, [*SEEDS, seed])[-1]
+    assert after_others.tolist() == expected
     assert len(set(drawn.tolist())) == len(drawn)
 
 

@@ -5,6 +5,7 @@ both sides is compared here, so that changing one side alone fails.
 """
 
 import ast
+import dataclasses
 import inspect
 import json
 import re
@@ -26,9 +27,10 @@ from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness import batching, embed, worker
 from reference_harness.cli import cli
+from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.submission import Run
-from reference_harness.worker_options import WorkerOptions, read_options
+from reference_harness.worker_options import read_options
 from tests.house.tracked import python_files, tracked
 from tests.paths import ROOT
 
@@ -47,9 +49,18 @@ def test_the_worker_reads_the_options_that_the_sandbox_writes(spec, tmp_path):
         json.loads(raw), json.loads((ROOT / "schemas/worker-options.schema.json").read_bytes())
     )
     (tmp_path / "options.json").write_bytes(raw)
-    options = read_options(tmp_path / "options.json")
-    assert options.model_dump() == json.loads(raw)
-    assert list(json.loads(raw)) == list(WorkerOptions.model_fields)
+    options = dataclasses.asdict(read_options(tmp_path / "options.json"))
+    assert options == json.loads(raw)
+    assert list(json.loads(raw)) == list(options)
+
+
+def test_the_worker_refuses_other_options(tmp_path):
+    file = tmp_path / "options.json"
+    document = json.loads(run.worker_options(SPECS[0], Limits(), str))
+    for content in (b"{", b"{}", b"1", json.dumps(document | {"seed": 1}).encode()):
+        file.write_bytes(content)
+        with pytest.raises(OptionError, match=r"^worker options: "):
+            read_options(file)
 
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():

@@ -1,14 +1,16 @@
 """The board in the frame of a Space: sandboxed, of another origin, below an address of its own."""
 
 import mimetypes
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, Route
 
-from tests.page.site import SPACE, tags_of
+from tests.page.site import SPACE, Tags
 
+LINK = re.compile(r'<a\s(?:[^>"]|"[^"]*")*>')
 INNER = "https://owner-name.static.hf.space"
 # What the Hub does with a message of the frame: it writes both parts into its own address.
 OUTER = f"""<!doctype html><title>The Space</title>
@@ -83,7 +85,8 @@ def test_the_window_around_the_board_has_its_state_and_a_reload_comes_back(outer
 def test_every_link_out_of_a_page_opens_beside_the_board(folder):
     outward = 0
     for path in sorted(folder.rglob("*.html")):
-        for tag, attributes in tags_of(path.read_text("utf-8")).found:
+        links = LINK.findall(path.read_text("utf-8"))  # to parse whole pages takes 2 s
+        for tag, attributes in Tags("".join(links)).found:
             if tag == "a" and attributes.get("href", "").startswith("http"):
                 outward += 1
                 name = (path.name, attributes["href"])

@@ -260,8 +260,8 @@ def test_verify_tells_which_generation_is_live(run, hub, repo, clone):
     assert (code, lines[1]) == (
         0,
         (
-            f"published by a rollback, in place of {short(second.generation)}; "
-            "the next change of main replaces it"
+            "this board was published by a rollback, in place of generation "
+            f"{short(second.generation)}; the next change of main replaces this board"
         ),
     )
     code, _, errors = run("publish", "--space", NAME)

@@ -106,6 +106,11 @@ def test_task_data_of_no_repository_is_refused_for_the_hub(board: Path, capsys: 
     code, _, error = export(capsys, "--format", "eval-results", "--output", "out")
     assert code == 2
     assert "'builtin:small', which is not a data set on the Hub" in error
+    assert "every entry of eval-results" in error
+    code, _, error = export(capsys, "--format", "croissant", "--data", ".", "--output", "out")
+    assert code == 2
+    assert "only such a data set can be described in Croissant" in error
+    assert "fix: leave out --data" in error
 
 
 def test_a_row_with_an_error_stops_the_export(board: Path, capsys: Any) -> None:

@@ -627,6 +627,18 @@ def test_a_clone_without_a_remote_is_of_the_repository_in_the_environment(clone,
     assert step().command == "git clone https://github.com/org/moss"
 
 
+def test_without_the_extra_that_reads_records_the_command_that_names_it_is_next(clone, monkeypatch):
+    def needs_extra(*_arguments: object) -> None:
+        raise ModuleNotFoundError(name="cryptography")
+
+    no_remote(clone)
+    git(clone, "switch", "--quiet", "main")
+    monkeypatch.setattr("geneb_ci.situation.step._maintainer_step", needs_extra)
+    next_step = step()
+    assert next_step.command == "geneb-ci next --as maintainer"
+    assert "the clone has no remote to send a pull request to" in next_step.text()
+
+
 def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):
     pushed(clone)
     server = GitHubServer()

@@ -160,4 +160,4 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     row = board / f"submissions/{sample}.json"
     row.write_bytes(row.read_bytes() + b"\n")
     changed = typed(board, f"{audit} --committed-at 2026-11-20T08:30:00Z", code=11)
-    assert "with another submission" in changed
+    assert "since then, submission changed" in changed

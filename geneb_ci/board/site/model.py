@@ -188,13 +188,15 @@ def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
     if run.missing:
         notes.append(f"Nothing runs this model yet: {run.missing}.")
     if run.environment is not None:
-        notes.append(f"It needs the packages of {run.environment.lock}, not the harness's own.")
+        notes.append(
+            f"The model needs the packages of {run.environment.lock}, not those of the harness."
+        )
     if run.exercised:
         notes.append(f"What was tried: {run.exercised}.")
     if run.extractor is None or weights is None:
         return Snippet("", tuple(notes))
     if weights.kind not in {"huggingface", "none"}:
-        notes.append("Its files are not on the Hub: put them into a folder and name that.")
+        notes.append("The weights are not on the Hub: put their files into a folder, and name it.")
     return Snippet(_python(str(run.extractor), model_entry.options, weights), tuple(notes))
 
 

@@ -76,7 +76,7 @@ DECIMALS = range(2, 13)
 NIGHT = pytest.mark.nightly
 STRIDE = 6
 """In the gate, as many rows share the decimals they are printed with; by night each has all."""
-EVERY = 2
+EVERY = 4
 """Each row of so many is in the gate."""
 
 
