@@ -323,7 +323,7 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     step, refusal_text = written.refused()
     assert (step, refusal_text.split(": ")[0]) == ("files", str(path))
-    assert "bytes, sha256" in refusal_text
+    assert "bytes and the sha256" in refusal_text
     path.unlink()
     done = written.verify("--quiet")
     assert (done.returncode, done.stdout) == (3, "")
@@ -384,7 +384,7 @@ def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path
         words = ("--mirror", f"{server}/rows", "--tasks", UNSCALED_MIN[0], "--cache", str(tmp_path))
         done = of_small.verify(*words, here=False)
     assert done.returncode == 11, done.stderr
-    assert f"✗ files        {server}/rows/first.f16: sha256" in done.stdout
+    assert f"✗ files        {server}/rows/first.f16: the file has sha256 " in done.stdout
     assert "no cell was computed" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
