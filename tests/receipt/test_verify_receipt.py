@@ -384,7 +384,7 @@ def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path
         words = ("--mirror", f"{server}/rows", "--tasks", UNSCALED_MIN[0], "--cache", str(tmp_path))
         done = of_small.verify(*words, here=False)
     assert done.returncode == 11, done.stderr
-    assert f"✗ files        {server}/rows/first.f16: the file has sha256 " in done.stdout
+    assert f"✗ files        {server}/rows/first.f16: the file has sha256\n" in done.stdout
     assert "no cell was computed" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
