@@ -131,10 +131,19 @@ def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        ({"workflow": WORKFLOW.replace("audit.yml", "other.yml")}, "not one of the 1 trusted"),
-        ({"workflow": WORKFLOW.replace("main", "fork")}, "not one of the 1 trusted"),
-        ({"repository": "https://github.com/stranger/board"}, "not one of the 1 trusted"),
-        ({"issuer": "https://accounts.example"}, "not one of the 1 trusted"),
+        (
+            {"workflow": WORKFLOW.replace("audit.yml", "other.yml")},
+            "this workflow is not among the 1 trusted",
+        ),
+        (
+            {"workflow": WORKFLOW.replace("main", "fork")},
+            "this workflow is not among the 1 trusted",
+        ),
+        (
+            {"repository": "https://github.com/stranger/board"},
+            "this workflow is not among the 1 trusted",
+        ),
+        ({"issuer": "https://accounts.example"}, "this workflow is not among the 1 trusted"),
     ],
 )
 def test_another_workflow_repository_or_issuer_is_named(keys, names, reason):

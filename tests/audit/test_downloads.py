@@ -119,7 +119,7 @@ def test_another_file_than_was_pinned_is_not_kept(kind, tmp_path):
         weights = registered_weights(source_of(kind, server))
         with pytest.raises(WeightsRefused) as caught:
             provide_weights(weights, tmp_path, 2)
-    assert f": sha256 {sha256(other)}, expected {DIGESTS['model.safetensors']}" in (
+    assert f"has sha256 {sha256(other)}, expected sha256 {DIGESTS['model.safetensors']}" in (
         caught.value.message
     )
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]

@@ -267,7 +267,9 @@ def test_any_other_bytes_are_refused_or_read_as_other_predictions(
 def test_a_file_is_compared_with_its_receipt_and_bounded(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "predictions.bin"
     path.write_bytes(raw)
-    with pytest.raises(PredictionsRefused, match=f"{len(raw):,} bytes, sha256") as refused:
+    with pytest.raises(
+        PredictionsRefused, match=f"has {len(raw):,} bytes and the sha256"
+    ) as refused:
         read_predictions(path, MINI, PredictionsFile(bytes=len(raw), sha256="0" * 64))
     assert refused.value.member == "file"
     path.write_bytes(bytes(BYTES_MAX + 1))
