@@ -175,7 +175,9 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
     step, refusal_text = written.refused(apart=True)
     assert step == "cells"
-    assert "has 61 training and 41 test embeddings, expected 60 and 41 by the data" in refusal_text
+    assert (
+        "has 61 training and 41 test embeddings, expected 60 and 41 as in the data" in refusal_text
+    )
 
 
 def another_row(written: Written) -> None:
@@ -384,7 +386,7 @@ def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path
         words = ("--mirror", f"{server}/rows", "--tasks", UNSCALED_MIN[0], "--cache", str(tmp_path))
         done = of_small.verify(*words, here=False)
     assert done.returncode == 11, done.stderr
-    assert f"✗ files        {server}/rows/first.f16: sha256" in done.stdout
+    assert f"✗ files        {server}/rows/first.f16: the file has sha256" in done.stdout
     assert "no cell was computed" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
