@@ -175,7 +175,11 @@ def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
     outside of a clone of submissions, if no base is found, or if HEAD adds nothing to the base; and
     BadRepository if git fails.
     """
-    from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
+    from geneb_ci.publish.git import require_clone
+
+    if base is None:
+        require_clone(Path.cwd())
+    from geneb_ci.github.verdict.branch import judge_branch  # 0.3 s
 
     return _check_report(judge_branch(Path.cwd(), base, say).report)
 

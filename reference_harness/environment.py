@@ -1,6 +1,7 @@
 """The environment of a run: harness commit, packages, processor, time."""
 
 import contextlib
+import functools
 import importlib.metadata
 import inspect
 import operator
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +41,43 @@ def packages() -> dict[str, str]:
     return {"python": platform.python_version()} | _versions(PACKAGES)
 
 
-def _versions(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the version of each distribution that is installed, by name."""
-    versions = {}
-    for name in distributions:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for version in _metadata_values(importlib.metadata.distribution(name), "Version"):
-                versions[name] = version
-    return versions
+def _versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the version of each distribution that is installed, by normalised name."""
+    distributions = _distributions()
+    return {
+        name: version
+        for name in names
+        if name in distributions
+        for version in _metadata_values(distributions[name], "Version")
+    }
 
 
-def _metadata_values(distribution: importlib.metadata.Distribution, field: str) -> list[str]:
+def _distributions() -> dict[str, Distribution]:
+    """Return the installed distributions, those that are first on the path, by normalised name."""
+    distributions: dict[str, Distribution] = {}
+    for folder in map(os.path.abspath, sys.path):
+        with contextlib.suppress(OSError):  # an entry of the path need not exist
+            for distribution in _distributions_in(folder, Path(folder).stat().st_mtime_ns):
+                for name in _metadata_values(distribution, "Name"):
+                    distributions.setdefault(_normalised_name(name), distribution)
+    return distributions
+
+
+@functools.cache
+def _distributions_in(folder: str, _mtime_ns: int) -> tuple[Distribution, ...]:
+    """Return the distributions of a folder that was last changed at a time."""
+    return tuple(importlib.metadata.distributions(path=[folder]))
+
+
+@functools.cache
+def _metadata_values(distribution: Distribution, field: str) -> tuple[str, ...]:
     """Return the values of a field of a distribution's metadata.
 
     importlib.metadata parses the whole file, which takes twenty times as long, and this is called
     for every distribution at the start of each run and worker.
     """
     metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
-    return re.findall(rf"^{field}: *(.*)$", metadata.partition("\n\n")[0], re.MULTILINE)
+    return tuple(re.findall(rf"^{field}: *(.*)$", metadata.partition("\n\n")[0], re.MULTILINE))
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
@@ -72,15 +93,15 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     known_names = _required(OTHER_DISTRIBUTIONS) | versions.keys()
     other_names = {
         name
-        for package in importlib.metadata.distributions()
-        for value in _metadata_values(package, "Name")
+        for name, distribution in _distributions().items()
         # Modules last: the list of torch's files alone takes longer than all other names.
-        if (name := _normalised_name(value)) not in known_names and modules & _modules_of(package)
+        if name not in known_names and modules & _modules_of(distribution)
     }
     return versions | _versions(sorted(other_names))
 
 
-def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
+@functools.cache
+def _modules_of(distribution: Distribution) -> set[str]:
     """Return the names of a distribution's top-level modules.
 
     This is five times as fast as importlib.metadata's `packages_distributions`.
@@ -96,18 +117,17 @@ def _modules_of(distribution: importlib.metadata.Distribution) -> set[str]:
 
 def _required(distributions: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, without extras."""
-    required: set[str] = set()
+    installed, required = _distributions(), set[str]()
     pending_names = list(distributions)
     while pending_names:
         name = pending_names.pop()
         if name in required:
             continue
         required.add(name)
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            for line in _metadata_values(importlib.metadata.distribution(name), "Requires-Dist"):
-                requirement, _, condition = line.partition(";")
-                if "extra" not in condition and (match := _NAME.match(requirement)):
-                    pending_names.append(_normalised_name(match.group()))
+        for line in _metadata_values(installed[name], "Requires-Dist") if name in installed else ():
+            requirement, _, condition = line.partition(";")
+            if "extra" not in condition and (match := _NAME.match(requirement)):
+                pending_names.append(_normalised_name(match.group()))
     return required
 
 

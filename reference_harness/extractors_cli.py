@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .built_in import built_in
 from .errors import OptionError, known_name
 from .extractors import BUILTINS
 from .formats.old_options import earlier_name
@@ -73,8 +74,6 @@ def list_() -> None:
 @click.argument("name")
 def digest(name: str) -> None:
     """Print path, class and digest of the built-in extractor NAME, as in submissions."""
-    from .loading import built_in  # numpy, after worker threads are set
-
     short_name = name.removeprefix("builtin:")
     try:
         exact_name = known_name(f"no built-in extractor {name!r}", short_name, tuple(BUILTINS))

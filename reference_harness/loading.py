@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from reference_harness.formats.files import file_sha256
 
+from .built_in import built_in
 from .description import UNIT, describe
 from .extractors import BUILTINS, base
 from .extractors.base import (
@@ -124,23 +125,6 @@ def load(
             else None
         ),
     )
-
-
-class BuiltIn(NamedTuple):
-    """Path, class and digest that identify a built-in extractor in a submission."""
-
-    path: str
-    class_name: str
-    sha256: str
-
-
-def built_in(builtin_name: str) -> BuiltIn:
-    """Return path, class and digest of a built-in extractor, without importing it."""
-    builtin = BUILTINS[builtin_name]
-    files = [
-        _PACKAGE / "extractors" / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)
-    ]
-    return BuiltIn(f"builtin:{builtin_name}", builtin.class_name, _sha256_of_files(files))
 
 
 def locate(spec: str, folder: str | Path | None = None) -> Path:
@@ -330,9 +314,3 @@ def _require_call(
 def _error_text(error: BaseException) -> str:
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _sha256_of_files(files: list[Path]) -> str:
-    """Return the digest of lines `<sha256> <name>`, in order of name, as `sha256sum` prints."""
-    lines = sorted(f"{file_sha256(file)}  {file.name}\n" for file in files)
-    return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()

@@ -176,9 +176,9 @@ def _generated_split(rng: np.random.RandomState, task: MiniTask, count: int) -> 
         length = _random_position(rng, low, high + 1)
         letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
         task.plant(rng, letters, label)
-        noise, random_label = rng.random_sample(2)
+        noise_draw, label_draw = rng.random_sample(2)
         sequences.append(letters.tobytes().decode())
-        labels.append(int(random_label * task.classes) if noise < NOISE else label)
+        labels.append(int(label_draw * task.classes) if noise_draw < NOISE else label)
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 

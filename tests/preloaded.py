@@ -1,6 +1,7 @@
 """The last work of a server of tests.forked, which none of its forks then repeats.
 
-They build no model, generate no sequence of GENEB-mini, and copy no page to collect garbage.
+They build no model, generate no sequence of GENEB-mini, read no metadata of installed packages, and
+copy no page to collect garbage.
 """
 
 import gc
@@ -8,7 +9,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from reference_harness import mini
+from reference_harness import environment, mini
+from reference_harness.extractors.kmer import KmerExtractor
 
 
 def _models(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -22,5 +24,6 @@ for _model in set(_models(BaseModel)):
         _model.model_rebuild()
 for _task in mini.TASKS:
     mini.load(_task.id)
+environment.packages_of(KmerExtractor())
 gc.collect()
 gc.freeze()

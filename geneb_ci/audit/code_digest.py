@@ -7,6 +7,7 @@ of other packages, constants and the order of statements in a function do.
 """
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -350,7 +351,7 @@ def extractor_code(
     if file_name not in folder.files:
         raise AuditRefused(
             f"{folder.folder}: there is no extractor {file_name!r}",
-            "add the module that ran to the checkout",
+            f"add the module that ran to this folder, as {file_name}",
         )
     sha256 = hashlib.sha256(folder.files[file_name]).hexdigest()
     if claimed_sha256 not in {None, sha256}:
@@ -378,6 +379,7 @@ class BuiltInExtractor(NamedTuple):
     """Digest of its source, as the harness writes it into submissions."""
 
 
+@functools.cache
 def built_in_extractor(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
@@ -391,14 +393,19 @@ def built_in_extractor(path: str) -> BuiltInExtractor:
     )
     if process.returncode:
         raise AuditRefused(
-            f"{path}: not found in the harness: {' '.join(process.stderr.split())[-200:]}",
-            "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
+            f"{path}: the harness gave no digest of this extractor: "
+            f"{' '.join(process.stderr.split())[-200:]}",
+            "correct the extractor in the entry of the model registry; if the harness is missing: "
+            "pip install 'geneb-ci[audit]'",
         )
     return BuiltInExtractor(**json.loads(process.stdout))
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:
-    """Write modules into a folder for the sandbox: the bytes that were digested, by file name."""
+    """Write modules into a folder for the sandbox.
+
+    `modules` has the bytes from which the code digest was computed, by file name.
+    """
     for file_name, raw in modules.items():
         path = folder / file_name
         path.parent.mkdir(parents=True, exist_ok=True)

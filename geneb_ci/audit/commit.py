@@ -223,15 +223,16 @@ class AuditSubject:
         lock_sha256 = text_at(self.document, "run", "environment")
         lock_name = f"{extractor_module(self.document).removesuffix('.py')}{LOCK_SUFFIX}"
         raw = self.modules.get(lock_name)
-        if raw is None and not lock_sha256:
+        if raw is None:
+            _require_committed("lock of the packages", None, lock_sha256)
             return None
         try:
-            lock = read_lock(raw or b"", lock_name, HARNESS_PACKAGES)
+            lock = read_lock(raw, lock_name, HARNESS_PACKAGES)
         except LockRefused as error:
             raise AuditRefused(
                 f"{lock_name}:{error.line}: the lock {error.reason}", _RETRY_FIX
             ) from error
-        _require_committed("lock of the packages", lock.sha256, lock_sha256 or "absent")
+        _require_committed("lock of the packages", lock.sha256, lock_sha256)
         return lock
 
     @property
@@ -275,11 +276,18 @@ def subject_of(
     _require_committed("submission", document.sha256, commitment.submission_sha256)
     benchmark = benchmark_of(layout)
     _require_committed("benchmark", benchmark.sha256, commitment.benchmark.sha256)
-    _require_committed("digest of the limits", limits_digest(), commitment.policy.tolerance)
+    present_digest, committed_digest = limits_digest(), commitment.policy.tolerance
+    if present_digest != committed_digest:
+        raise AuditRefused(
+            f"the limits of a verdict in this version of geneb-ci have sha256 "
+            f"{present_digest[:16]}..., expected {committed_digest[:16]}... as in the commitment",
+            "install the version of geneb-ci that made the commitment, or make a new commitment "
+            "and draw again",
+        )
     code = commitment.extractor
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:
-        _require_committed("registry entry", entry.sha256 if entry else "absent", commitment.entry)
+        _require_committed("registry entry", entry.sha256 if entry else None, commitment.entry)
     folder = None
     if not code.path.startswith(BUILTIN):
         folder = read_extractors(layout)
@@ -308,7 +316,7 @@ def _check_committed_sources(
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
     sources = sources_of(submission, None, folder, read_entry)
-    _require_committed("registry entry", sources.entry or "absent", commitment.entry or "absent")
+    _require_committed("registry entry", sources.entry, commitment.entry)
     if not commitment.weights.addresses:  # as in commitments before there were addresses
         sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
@@ -319,15 +327,21 @@ def _check_committed_sources(
     ):
         if present_value != committed_value:
             raise AuditRefused(
-                f"submission and registry entry do not name the {subject} of the commitment",
+                f"the submission and its entry in the model registry do not name the {subject} of "
+                "the commitment",
                 _RETRY_FIX,
             )
 
 
-def _require_committed(subject: str, present_value: str, committed_value: str) -> None:
-    if present_value != committed_value:
+def _require_committed(
+    subject: str, present_sha256: str | None, committed_sha256: str | None
+) -> None:
+    """Raise AuditRefused for a file with another digest than the committed; "" is no file."""
+    if (present_sha256 or "") != (committed_sha256 or ""):
+        present_text = f"has sha256 {present_sha256[:16]}..." if present_sha256 else "is missing"
         raise AuditRefused(
-            f"the {subject} in this checkout is {present_value[:16]}..., expected "
-            f"{committed_value[:16]}... of the commitment",
+            f"the {subject} in this checkout {present_text}, expected "
+            + (f"sha256 {committed_sha256[:16]}..." if committed_sha256 else "no such file")
+            + " as in the commitment",
             _RETRY_FIX,
         )

@@ -241,9 +241,9 @@ def _have_near_claims(first: Identity, second: Identity) -> bool:
 
 
 def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
-    """Return, for each cell that both methods claim, the claim of the first and of the second.
+    """Return the pairs of claimed MCC, first and second, of each cell that both commitments claim.
 
-    Claims are in units of 1 / `CLAIM_SCALE`.
+    They are in units of 1 / `CLAIM_SCALE`.
     """
     claim_pairs = []
     for regime in first.claims.keys() & second.claims.keys():

@@ -13,7 +13,7 @@ class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
     def __init__(self, step: str, message: str, fix: str = "") -> None:
         super().__init__(
             f"{step}: {message}",
-            fix or "do not trust this file; take it from where it was published",
+            fix or "do not trust this file: download it again from where it was published",
         )
         self.step = step
 

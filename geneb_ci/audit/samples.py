@@ -382,8 +382,8 @@ class EmbeddingSample:
             return None
         if outcome.plan != plan:
             raise AuditRefused(
-                f"{work.folder / OUTCOME_FILE}: this is the outcome of another plan, expected that "
-                "of the plan in the same folder",
+                f"{work.folder / OUTCOME_FILE}: this outcome belongs to another plan than the one "
+                "in the same folder",
                 f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )
         try:
@@ -460,9 +460,9 @@ def sample_by_name(
     if wrong_options:
         needed = next(sample_name for sample_name in SAMPLE_NAMES if sample_name != name)
         raise UsageProblem(
-            f"{' and '.join(wrong_options)}: only for --sample {needed}, and this is a sample of "
-            f"{name}",
-            f"pass --sample {needed}, or leave {wrong_options[0]} out",
+            f"{' and '.join(wrong_options)} can only be passed with --sample {needed}, but the "
+            f"sample is --sample {name}",
+            f"pass --sample {needed}, or leave out {' and '.join(wrong_options)}",
         )
     return sample
 

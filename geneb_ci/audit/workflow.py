@@ -453,6 +453,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         if value in {None, getattr(settings, setting)}:
             continue
         option, used_value = OPTION_OF[setting], getattr(settings, setting)
+        used = f"without {option}" if used_value is None else f"with {option} {used_value}"
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
         argument = machine.fresh_commitment if setting == "fresh" else value
@@ -461,10 +462,12 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
         receipt = getattr(request.sample, "receipt_folder", None)
         words += ["--receipt", str(receipt)] if receipt is not None else []
         raise AuditRefused(
-            f"this audit is finished, with {setting} {used_value or 'none'}; {value} was requested"
+            f"this audit is finished; it ran {used}, this call has {option} {value}"
             if setting != "fresh"
-            else f"this audit is finished, and its fresh set is not {machine.fresh_commitment}",
-            f"leave out {option}, or rerun the same draw with it: {shlex.join(words)}",
+            else "this audit is finished; its fresh set is not the one that "
+            f"{machine.fresh_commitment} commits to",
+            f"leave out {option} to keep the result, or rerun the same draw with {option}: "
+            f"{shlex.join(words)}",
         )
 
 

@@ -149,11 +149,11 @@ def _places_text(paths: list[KeyPath]) -> str:
 def _unchanged_reason(context: Context, layout: Layout) -> str:
     """Return why the bytes of a file must not change; "" if they may."""
     if context.is_official:
-        return "since its scores are official"
+        return "since official files must keep their bytes"
     if ENTRY_MEMBER in context.root:
         return (
-            "since it was upgraded from format 1.0: correct the file of format 1.0, and upgrade "
-            "that file again"
+            "since an upgraded file contains the file of format 1.0: correct that file, and "
+            "upgrade the corrected file"
         )
     model = context.model_id
     if (
@@ -162,7 +162,7 @@ def _unchanged_reason(context: Context, layout: Layout) -> str:
         and re.fullmatch(MODEL_ID_PATTERN, model)
         and any((layout.audits / model).glob("*.json"))
     ):
-        return "since another file would need another audit"
+        return "since changed bytes would need another audit"
     return ""
 
 

@@ -279,5 +279,5 @@ def _unknown_rule_error(rule_name: str) -> UsageProblem:
 
     return UsageProblem(
         f"{rule_name!r} is not a rule or a family{name_hint(rule_name, [*_FAMILY_OF, *FAMILIES])}",
-        "`geneb-ci rules` lists them",
+        "name a rule or a family that `geneb-ci rules` lists",
     )

@@ -124,7 +124,7 @@ BASELINE_BYTES_MAX = 50_000_000
 
 def read_baseline(path: Path) -> Counter[KnownFinding]:
     """Return the findings of an earlier report in JSON. Raises UsageProblem for any other file."""
-    fix = f"write one: geneb-ci check --format json --output {path}"
+    fix = f"write a report: geneb-ci check --format json --output {path}"
     try:
         baseline = read_json(read_text(path, BASELINE_BYTES_MAX))
     except NotReadable as error:

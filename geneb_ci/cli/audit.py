@@ -68,20 +68,27 @@ def declared_run(
 
     Raises UsageProblem if options of a run are missing, or exclude each other.
     """
+    weight_options = {"--model": model, "--revision": revision, "--weights": weights}
+    given = [name for name, value in weight_options.items() if value]
     if extractor is None:
-        if options or model or revision or weights or no_weights:
+        given += ["--option"] * bool(options) + ["--no-weights"] * no_weights
+        if given:
             raise UsageProblem(
-                "--option, --model, --revision, --weights or --no-weights is given without "
-                "--extractor",
-                "add --extractor PATH:CLASS, or omit these options",
+                f"{', '.join(given)} can only be passed with --extractor",
+                f"add --extractor PATH:CLASS, or leave out {', '.join(given)}",
             )
         return None
-    weight_options = (model, revision, weights)
-    if any(weight_options) == no_weights or any(weight_options) != all(weight_options):
+    if no_weights and given:
         raise UsageProblem(
-            "--extractor is given without a complete declaration of its weights: repository, "
-            "commit and the digest of each weight file, or that it has none",
-            "pass --model REPO --revision COMMIT --weights NAME=SHA256, or --no-weights alone",
+            f"--no-weights contradicts {', '.join(given)}",
+            f"leave out --no-weights, or leave out {', '.join(given)}",
+        )
+    if not no_weights and len(given) < len(weight_options):
+        missing = [name for name in weight_options if name not in given]
+        raise UsageProblem(
+            f"--extractor is given without {', '.join(missing)}",
+            "pass --model REPO --revision COMMIT --weights NAME=SHA256, or --no-weights if the "
+            "extractor has no weights",
         )
     return DeclaredRun(
         extractor, model, revision, _values_by_name(weights), _values_by_name(options)
@@ -362,12 +369,17 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     try:
         with path.open("xb") as stream:
             stream.write(content)
+    except FileExistsError as error:
+        raise UsageProblem(
+            f"{path} exists: the audit is withdrawn already",
+            f"commit {path} to the main branch, if it is not there",
+        ) from error
     except OSError as error:
         raise UsageProblem(
             f"{path}: cannot be written: {error.strerror}",
-            "if the file exists, the audit is withdrawn already; else make its folder writable",
+            f"make the folder {path.parent} writable, and run the command again",
         ) from error
-    echo(f"wrote {path}: it counts once it is on the main branch")
+    echo(f"wrote {path}: the withdrawal counts once this file is on the main branch")
     record_path = os.path.relpath(path)
     add = shlex.join(["git", "add", record_path])
     echo(next_line(f"{add} && {shlex.join(['git', 'commit', record_path])}"))

@@ -70,7 +70,8 @@ def keygen_command(output: Path, owner: str) -> None:
         err=True,
     )
     echo(
-        "add the entry above to leaderboard/policy/keys.json; it has effect once it is on main",
+        "add the entry above to leaderboard/policy/keys.json; the key is trusted once this entry "
+        "is on main",
         err=True,
     )
     echo(next_line("git commit leaderboard/policy/keys.json"), err=True)

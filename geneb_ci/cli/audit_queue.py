@@ -110,10 +110,15 @@ def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         if option_name == "file":
             continue
         option = options.get(option_name.replace("_", "-"))
-        if option is None or option.name in _QUEUE_OPTIONS:
+        if option is None:
             raise UsageProblem(
                 f"{position}: {option_name!r} is not an option of `geneb-ci audit FILE`",
-                "see `geneb-ci audit file --help`; --device is an option of `geneb-ci audit queue`",
+                "see the options in `geneb-ci audit file --help`",
+            )
+        if option.name in _QUEUE_OPTIONS:
+            raise UsageProblem(
+                f"{position}: the queue itself sets {option_name!r} for each audit",
+                f"remove {option_name!r} from the list; `geneb-ci audit queue` has --device",
             )
         words += _words_of(option, option_value, f"{position}: {option_name}")
     return QueuedAudit(table["file"], tuple(words))
@@ -128,7 +133,8 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
     if option.is_flag:
         if not isinstance(value, bool):
             raise UsageProblem(
-                f"{position}: {value!r} is neither true nor false", f"write {name[2:]} = true"
+                f"{position}: {value!r} is neither true nor false",
+                f"write {name[2:]} = true, or leave out {name[2:]}",
             )
         return [name] if value else []
     elements = value if isinstance(value, list) and option.multiple else [value]
@@ -357,7 +363,7 @@ def queue_command(
     if repeated_files := [
         audit.file for audit, path in zip(audits, paths, strict=True) if paths.count(path) > 1
     ]:
-        raise UsageProblem(f"{repeated_files[0]} is listed twice", "list each file once")
+        raise UsageProblem(f"{repeated_files[0]} is listed more than once", "list each file once")
     arguments = _option_words(ctx, options)
     for audit in audits:
         _require_valid_options(audit, arguments)

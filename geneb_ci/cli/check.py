@@ -253,7 +253,8 @@ def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[ob
         raise UsageProblem("--base and --pr exclude each other", "pass one of them")
     if (base is not None or pr is not None) and not has_no_file_options:
         raise UsageProblem(
-            "--base and --pr check a whole pull request by main's settings, and take no paths",
+            "--base and --pr check a whole pull request by main's settings, and allow neither "
+            "paths nor options for files",
             "omit paths and every option but --strict, --format and --output",
         )
     return has_no_file_options
@@ -261,8 +262,7 @@ def _checks_proposal(base: str | None, pr: int | None, file_options: Sequence[ob
 
 def _proposal_report(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
     """Return the report on a branch or a pull request; None where there is no branch to check."""
-    from geneb_ci.github.verdict.branch import NoClone  # 0.2 s
-    from geneb_ci.publish.git import NoBranch
+    from geneb_ci.publish.git import NoBranch, NoClone
 
     if pr is not None:
         return check_pull(pr, repo=repo, say=_note)
@@ -365,8 +365,8 @@ def _list_families(rules: "Sequence[AnyRule]") -> None:
     for line in Table(columns, cells, frozenset(columns[1:])).text_lines():
         click.echo(line)
     hint = (
-        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists those of a family, "
-        "--all every one"
+        f"{plural(len(rules), 'rule')}: `geneb-ci explain FAMILY` lists the rules of a family, "
+        "`geneb-ci rules --all` lists every rule"
     )
     click.echo(f"\n{hint}")
 
@@ -410,7 +410,7 @@ def _list_rules(rules: "list[AnyRule]") -> None:
     for lines in Table(columns, cells).fitted_rows(width(), head=False):
         for line in lines:
             click.echo(line)
-    hint = "`geneb-ci explain RULE` says why each matters, and how to fix it"
+    hint = "`geneb-ci explain RULE` says why a rule matters, and how to fix what it finds"
     click.echo("\n" + wrapped_text(hint, width()), nl=False)
 
 

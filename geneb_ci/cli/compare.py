@@ -52,7 +52,7 @@ def compare_command(
     if len(arguments) != MODEL_COUNT:
         raise UsageProblem(
             f"found {plural(len(arguments), 'name')}, expected the names of two models",
-            "name a submission or a run record of each: one.json two.json",
+            "name a submission or a run record of each model: geneb-ci compare one.json two.json",
         )
     first, second = arguments
     compared = compare(first, second, resamples=resamples, benchmark=definition)

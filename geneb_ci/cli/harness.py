@@ -128,7 +128,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
     if missing_tasks := [task for task in benchmark.task_ids if not _has_task(folder, task)]:
         raise NothingChecked(
-            f"{folder}: {plural(len(missing_tasks), 'task')} of {benchmark.name} missing: "
+            f"{folder} lacks {plural(len(missing_tasks), 'task')} of {benchmark.name}: "
             f"{first_and_more(missing_tasks)}",
             f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
         )

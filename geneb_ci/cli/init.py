@@ -28,7 +28,9 @@ FIRST_ROW = (
 @click.argument(
     "folder", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]"
 )
-@click.option("--repo", metavar="OWNER/NAME", help="Repository on GitHub; it may be empty.")
+@click.option(
+    "--repo", metavar="OWNER/NAME", help="Repository on GitHub; no file need be in it yet."
+)
 @click.option("--space", metavar="OWNER/NAME", help="Space on the Hub; default: as --repo.")
 @click.option(
     "--maintainers",

@@ -238,7 +238,7 @@ def _report_unexpected(error: Exception) -> Exit:
     if isinstance(error, ModuleNotFoundError) and module in _EXTRA_BY_MODULE:
         fix = f"pip install 'geneb-ci[{_EXTRA_BY_MODULE[module]}]'"
         if _EXTRA_BY_MODULE[module] == "records":
-            fix += "; to rerun tasks and receipts as well, 'geneb-ci[audit]'"
+            fix += ", or pip install 'geneb-ci[audit]' to rerun tasks and receipts as well"
         _print_error(f"{module} is not installed, and this command needs it", fix)
         return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
@@ -255,7 +255,7 @@ def _report_unexpected(error: Exception) -> Exit:
         return Exit.OWN_FAULT
     _print_error(
         f"internal error: {type(error).__name__}: {error}",
-        f"this is a bug: report it to the maintainers with the traceback, which {DEBUG}=1 prints",
+        f"report this bug to the maintainers with the traceback, which {DEBUG}=1 prints",
     )
     return Exit.OWN_FAULT
 

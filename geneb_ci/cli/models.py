@@ -64,7 +64,7 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
         raise UsageProblem(
             f"the model registry has no entry for {quoted(model_id)}"
             f"{name_hint(model_id, list(models))}",
-            f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
+            f"list the entries with `geneb-ci models list`, or write an entry in {models.folder}",
         )
     return read_entry
 
@@ -148,7 +148,7 @@ def list_command(format_: str, *, prints_all: bool) -> None:
         blocks = first_that_fit(blocks, LINES_MAX - 2)
     for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
         echo(_visible_line(line))
-    echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
+    echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints its entry")
 
 
 def _summary(entry: ReadEntry) -> Mapping[str, Any]:
@@ -248,12 +248,12 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
     registry = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError(
-            f"--weights has the files of one model, and {len(models)} are named: name one MODEL"
+            f"--weights is for one model, found {plural(len(models), 'model')}: name one MODEL"
         )
     if not registry and not models:
         raise NothingChecked(
             "the model registry is empty, so nothing was verified",
-            "run this in a repository with leaderboard/policy/models/",
+            "run this command in a repository with leaderboard/policy/models/",
         )
     facts_by_model = _loading_facts(facts) if facts is not None else {}
     invalid_count = 0
@@ -291,7 +291,7 @@ def _loading_facts(path: Path) -> dict[str, dict[str, Any]]:
     try:
         table = json.loads(path.read_bytes())
     except ValueError as error:
-        raise UsageProblem(f"{path}: not JSON: {error}", _FACTS_FIX) from error
+        raise UsageProblem(f"{path}: the file is not JSON: {error}", _FACTS_FIX) from error
     if not isinstance(table, dict) or not all(
         isinstance(section, dict) for section in table.values()
     ):
@@ -374,7 +374,9 @@ def upgrade_command(
     """
     if record is not None:
         if undo or output == STDOUT or str(file) == STDIN:
-            raise click.UsageError("with --record, name FILE and --output, and leave out --undo")
+            raise click.UsageError(
+                "with --record, FILE and --output must be files, and --undo must be left out"
+            )
         benchmark_options = ["--benchmark", str(definition)] if definition else []
         arguments = [
             "--record",
@@ -386,7 +388,9 @@ def upgrade_command(
         ]
         return run_harness("upgrade", *arguments, "--", str(file))
     if definition is not None:
-        raise click.UsageError("--benchmark is the benchmark of a run record: pass --record too")
+        raise click.UsageError(
+            "--benchmark is only read with --record: pass --record FILE too, or leave it out"
+        )
     is_piped = str(file) == STDIN
     require_file(file, FileKind.SUBMISSION, "upgrade")
     raw = read_stdin() if is_piped else read_bytes(file)
@@ -395,7 +399,9 @@ def upgrade_command(
         return run_harness("upgrade", "--output", output, "--", str(file))
     original = _original_of(document)
     if undo and original is document:
-        raise UsageProblem(f"{file}: it has format 1.0 already", "leave out --undo to upgrade it")
+        raise UsageProblem(
+            f"{file}: the file has format 1.0 already", "leave out --undo to upgrade it"
+        )
     text = original.text if undo else _text_by_entry(original)
     if output == STDOUT:
         click.echo(text, nl=False)
@@ -429,7 +435,7 @@ def _original_of(document: Document) -> Document:
     faults = [*document.faults, *faults]
     if submission is None or faults:
         raise UsageProblem(
-            f"{name}: not a valid submission: {faults[0].message if faults else 'it is empty'}",
+            f"{name}: not a valid submission: {faults[0].message if faults else 'an empty file'}",
             f"correct what `geneb-ci check {name}` reports, then upgrade the file",
         )
     if submission.schema_version == "1.0":
@@ -443,7 +449,8 @@ def _original_of(document: Document) -> Document:
     original_text = downgraded(document)
     if original_text is None:
         raise UsageProblem(
-            f"{name}: {ENTRY_MEMBER} was moved or reformatted, so format 1.0 cannot be restored",
+            f"{name}: the member {ENTRY_MEMBER} was moved or reformatted, so format 1.0 cannot be "
+            "restored",
             "use the file as `geneb-ci upgrade` wrote it, or the original file of format 1.0",
         )
     return parse_document(original_text.encode(), document.path, name)
@@ -470,7 +477,7 @@ def _text_by_entry(document: Document) -> str:
     if upgraded_text is None:
         raise UsageProblem(
             f"{document.name}: the value of schema_version is written with escapes",
-            'write it without escapes, as "schema_version": "1.0"',
+            'write the value without escapes, as "schema_version": "1.0"',
         )
     raw = upgraded_text.encode()
     new_document = parse_document(raw, document.path, document.name)

@@ -73,7 +73,9 @@ class LengthType(click.ParamType[int | str]):
         text = str(value)
         if text != NONE and not (text.isascii() and text.isdecimal() and int(text) > 0):
             self.fail(
-                f"{text!r} is not a number of tokens: pass one such as 512, or none", param, ctx
+                f"{text!r} is not a number of tokens: pass a number such as 512, or none",
+                param,
+                ctx,
             )
         return text if text == NONE else int(text)
 
@@ -308,15 +310,15 @@ def _hub_errors(repository: str) -> Iterator[None]:
     except HFValidationError as error:
         raise UsageProblem(
             f"{quoted(repository)} is not the name of a repository of the Hub",
-            "write it as OWNER/NAME",
+            "write the name as OWNER/NAME",
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else 0
         if status in {401, 403, 404}:
             raise NothingChecked(
-                f"the Hub has no public model {quoted(repository)}, or not this revision",
-                "check name and revision; if the model is gated, write the files of the submission "
-                "by hand",
+                f"the Hub has no public model {quoted(repository)}, or not this revision of it",
+                "check the name and --revision; if the model is gated, write the files of the "
+                "submission by hand",
             ) from error
         raise MachineFault(
             f"the Hub answered with status {status} for {repository}", "try again later"

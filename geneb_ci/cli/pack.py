@@ -139,7 +139,7 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
             raise UsageProblem(
                 f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
                 "this fact",
-                f"pass it: geneb-ci pack {folder} --model-id ID --display NAME --params N",
+                f"pass the facts: geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 
 
@@ -166,7 +166,7 @@ def _print_unused(packed_results: PackedResults) -> None:
         echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
     if packed_results.unrecognised:
         echo(
-            "ignored, no task id in the file name: "
+            "ignored, since the file name has no task id: "
             f"{first_and_more([quoted(n) for n in packed_results.unrecognised])}",
             err=True,
         )

@@ -178,11 +178,11 @@ def publish_command(
 @SPACE_OPTION
 @click.option(
     "--as-published",
-    "is_as_published",
+    "uses_published_bytes",
     is_flag=True,
     help="Publish the bytes that the Space had, because this version cannot rebuild them.",
 )
-def rollback_command(generation: str, space: str | None, *, is_as_published: bool) -> int:
+def rollback_command(generation: str, space: str | None, *, uses_published_bytes: bool) -> int:
     """Publish an earlier GENERATION again, instead of the one of HEAD.
 
     The generation is rebuilt from its commit and must equal what was published. It stays live until
@@ -195,7 +195,7 @@ def rollback_command(generation: str, space: str | None, *, is_as_published: boo
     target = Space(space_id, token=find_token(f"spaces/{space_id}", say=say))
     past_generation = attempt(lambda: find_generation(target, generation), say=say)
     must_be_of_main(past_generation.manifest, head_source, repository)
-    if is_as_published:
+    if uses_published_bytes:
         former_generation = attempt(lambda: as_published(target, past_generation), say=say)
     else:
         code, rebuilt_generation = build_generation(
@@ -232,7 +232,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
-        echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every one")
+        echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every event")
     for line in itertools.chain(*newest):
         click.echo(line)
     return Exit.CLEAN
@@ -349,7 +349,9 @@ def _refuse_early(
 ) -> None:
     """Raise UsageProblem for options or settings that prevent the export."""
     if out.exists() and any(out.iterdir()):
-        raise UsageProblem(f"{out} is not empty", "name a new folder with --output, or empty it")
+        raise UsageProblem(
+            f"{out} is not empty", "name a new folder with --output, or empty this folder"
+        )
     if data is not None and format_ != "croissant":
         raise UsageProblem(f"--data is for croissant, not for {format_}", "leave --data out")
     for module in HUB_MODULES if format_ == "eval-results" else ():
@@ -437,5 +439,5 @@ def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
     Raises UsageProblem for a model without a file; a file has the name of its model.
     """
     models = sorted({path.stem for path in files_of([folder])})
-    fix = "name one that `geneb-ci trust` lists"
+    fix = "name a model that `geneb-ci trust` lists"
     return tuple(exact_name(name, models, "model of FOLDER", fix) for name in names)

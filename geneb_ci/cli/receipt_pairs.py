@@ -82,8 +82,8 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     """
     if len(arguments) != RECEIPT_COUNT:
         raise UsageProblem(
-            f"found {plural(len(arguments), 'name')}, expected the names of two receipts",
-            "name the submissions of both: one.json two.json",
+            f"found {plural(len(arguments), 'argument')}, expected two submissions with receipts",
+            "pass one.json two.json, or FILE=DIR for a receipt in a folder of another name",
         )
     first, second = (_named_receipt(word, definition) for word in arguments)
     if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):

@@ -174,7 +174,7 @@ def _models_of(exclude: tuple[str, ...], files: dict[str, dict[str, Any]]) -> tu
     """Return names of models as the board writes them. Raises UsageProblem for an unknown name."""
     rows = (row for regime_rows in files[LEADERBOARD]["data"].values() for row in regime_rows)
     models = sorted({row["model"] for row in rows})
-    fix = "name one that `geneb-ci trust` lists"
+    fix = "name a model that `geneb-ci trust` lists"
     return tuple(exact_name(name, models, "model of the board", fix) for name in exclude)
 
 
@@ -188,7 +188,7 @@ def _parameters(
     parameters: dict[str, ParameterValue] = {}
     for setting in settings:
         word, _, text = setting.partition("=")
-        fix = f"name one of {', '.join(kind.defaults)}, as NAME=VALUE"
+        fix = f"name one of the parameters {', '.join(kind.defaults)}: --set NAME=VALUE"
         name = exact_name(word, list(kind.defaults), f"parameter of {kind.id}", fix)
         if isinstance(kind.defaults[name], str):
             if kind.defaults[name] in regimes:
@@ -198,7 +198,9 @@ def _parameters(
         try:
             parameters[name] = float(text)
         except ValueError as error:
-            raise UsageProblem(f"{quoted(text)} is not a number", f"set {name}=NUMBER") from error
+            raise UsageProblem(
+                f"{quoted(text)} is not a number", f"pass a number: --set {name}=NUMBER"
+            ) from error
     return parameters
 
 

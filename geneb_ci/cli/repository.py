@@ -159,7 +159,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
     if layout.kind is LayoutKind.ALONE:
         return UsageProblem(
             f"{name!r} is not a rule{name_hint(name, list(BY_ID))}",
-            "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
+            "list the rules with `geneb-ci rules`; to explain a model, run this in a clone of the "
             "repository with its submission (submissions/ and schemas/benchmark.json)",
         )
     known_names = [*BY_ID, *models]
@@ -171,7 +171,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
         )
     return UsageProblem(
         f"{name!r} is neither a rule nor a model of this repository{name_hint(name, known_names)}",
-        "`geneb-ci rules` lists the rules, `geneb-ci trust` the models",
+        "name a rule that `geneb-ci rules` lists, or a model that `geneb-ci trust` lists",
     )
 
 

@@ -281,7 +281,7 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
     """Return a layout with submissions, cards and extractors of the untrusted `tree`.
 
     Rules, benchmark, policy and audits are those of the trusted `checkout`, or the shipped ones.
-    Raises NothingChecked if a folder of the tree is a symbolic link.
+    Raises NothingChecked if the path of a folder in the tree has a symbolic link.
     """
     own_layout = _layout_at(checkout, trusted=True) or _layout(LayoutKind.GENEB_CI, checkout, None)
     contributed_folders: dict[str, Path] = {}
@@ -294,8 +294,9 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
             path = tree / path.relative_to(checkout)
             if os.path.realpath(path) != str(path):
                 raise NothingChecked(
-                    f"{path}: the folder of {folder} is a symbolic link",
-                    "replace the link by the folder itself",
+                    f"{path}: the folder of {folder} is reached by a symbolic link; it leads to "
+                    f"{os.path.realpath(path)}",
+                    "replace each symbolic link on this path by the folder itself",
                 )
         contributed_folders[folder] = path
     return Layout(

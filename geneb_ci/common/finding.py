@@ -157,7 +157,7 @@ def member_hint(unknown: str, known_names: Iterable[str], present: Container[str
     if missing:
         return missing
     nearest_member = most_similar_name(unknown, members)
-    return "" if nearest_member is None else f'; "{nearest_member}" is there already'
+    return "" if nearest_member is None else f'; "{nearest_member}" exists already'
 
 
 RENAMED_NAMES_MAX = 3

@@ -203,7 +203,9 @@ class GitHub:
         try:
             return base64.b64decode(reply.content.replace("\n", ""), validate=True)
         except binascii.Error as error:
-            raise Tampered(f"blob {sha}: not base64", TAMPERED_FIX) from error
+            raise Tampered(
+                f"blob {sha}: the content that GitHub sent is not base64", TAMPERED_FIX
+            ) from error
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield the comments on a pull request, the oldest first; one request per 100."""
@@ -350,7 +352,7 @@ class GitHub:
             sha = parsed(GitObject, self.wire.send("POST", "/git/blobs", body), "the file").sha
             if sha != blob_id(raw):
                 raise Tampered(
-                    f"{path}: GitHub stored other bytes than were sent", "run this again"
+                    f"{path}: GitHub stored other bytes than were sent", "run the command again"
                 )
             tree_entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.tree, "tree": tree_entries}
@@ -432,8 +434,8 @@ def connect(
         if not account.isascii() or not account.isdigit():
             raise UsageProblem(
                 f"{VERDICT_BOT} is {account!r}, expected the number of an account",
-                "set it to what `gh api 'users/SLUG[bot]' --jq .id` prints, with SLUG from the "
-                "page of this board's App, github.com/apps/SLUG",
+                f"set {VERDICT_BOT} to what `gh api 'users/SLUG[bot]' --jq .id` prints, with SLUG "
+                "from the page of this board's App, github.com/apps/SLUG",
             )
         app_token = environment.get(VERDICT_TOKEN)
         app_wire = Wire(app_token, name, api.rstrip("/"), errors.PATIENCE) if app_token else None

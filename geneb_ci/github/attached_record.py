@@ -60,7 +60,7 @@ def attach(github: GitHub, record: AttachedRecord) -> None:
                 number,
                 f"{MARKER}{digest} {numbered_part} -->\nThe signed record "
                 f"`{record.record}` is in this comment, part {position}. To propose "
-                f"it, in a checkout of main: `geneb-ci audit propose {number}`.\n",
+                f"the record, run in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
 
 
@@ -73,8 +73,8 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
     complete_lines = [line for line in lines if line is not None]
     if not complete_lines:
         raise UsageProblem(
-            f"no comment on #{number} has a signed record",
-            "pass the number of the pull request or issue whose comment has it",
+            f"the comments on #{number} have no complete signed record",
+            "pass the number of the pull request or issue whose comments have the record",
         )
     subject = f"the record in the comments on #{number}"
     return decode(complete_lines[-1], AttachedRecord, subject, RETRY_FIX)

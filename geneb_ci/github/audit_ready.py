@@ -85,15 +85,15 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     keyid = key_id(signer.public_key().public_bytes_raw())
     trusted_key = trusted_keys(layout).get(keyid)
     if not isinstance(trusted_key, TrustedKey):
-        message = (
-            f"{KEY_TEXT_ENV} is the key {keyid[:16]}..., which {KEYS_FILE} of main does not have"
-        )
+        message = f"{KEYS_FILE} of main does not have the key to sign with, {keyid[:16]}..."
+        fix = f"merge the entry of this key into leaderboard/policy/{KEYS_FILE}, or use another key"
     elif trusted_key.valid_until is not None or trusted_key.revoked_at is not None:
-        message = f"{KEY_TEXT_ENV} is the key {keyid[:16]}..., which has expired or was revoked"
+        message = f"the key to sign with, {keyid[:16]}..., has expired or was revoked"
+        fix = f"use another key that leaderboard/policy/{KEYS_FILE} of main has"
     else:
         return
-    fix = f"merge its entry into leaderboard/policy/{KEYS_FILE}, or store another key "
-    raise UsageProblem(message, fix + _AS_SECRET.format(KEY_TEXT_ENV))
+    stored_text = _AS_SECRET.format(KEY_TEXT_ENV)
+    raise UsageProblem(message, f"{fix}; a workflow reads the key {stored_text}")
 
 
 def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:

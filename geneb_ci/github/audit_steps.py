@@ -70,7 +70,7 @@ def open_audit(
     try:
         if target.is_locked:
             message = f"the conversation of pull request {target.number} is locked"
-            fix = f"unlock it, and set the label {report.AUDIT_LABEL} again"
+            fix = f"unlock the conversation, and set the label {report.AUDIT_LABEL} again"
             raise ConversationLocked(message, fix)  # no comment could keep its draw
         require_machine()
         order = _order_with_draw(github, layout, target, relay, say)
@@ -146,9 +146,9 @@ def _row_of(
     errors = [finding.rule for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors or checked.result is None:
         raise AuditRefused(
-            f"{target.name} cannot be audited: "
-            f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
-            "an audit begins with a row that passes every check: see the verdict above",
+            f"{target.name} cannot be audited, because it has "
+            f"{'errors: ' + first_and_more(sorted(set(errors))) if errors else 'no row'}",
+            "push a row that passes every check; the verdict above lists the errors",
         )
     return checked.change.model, [file for file in checked.files if "/audits/" not in file.path]
 
@@ -216,7 +216,8 @@ def _fetch_data(order: AuditOrder, layout: Layout, folder: Path) -> Path:
     )
     if process.returncode:
         raise NothingChecked(
-            "the task data could not be fetched", "run it again, or pass --data with their folder"
+            "the task data could not be fetched",
+            "run the command again, or pass --data with the folder of the task data",
         )
     return folder
 
@@ -253,7 +254,8 @@ def _deliver(
     writer = _writer(github, is_needed=not line, say=say)
     if not line:
         raise AuditRefused(
-            "the run ended without an outcome", f"read its log, then {restart_fix(order)}"
+            "the run ended without an outcome",
+            f"read the log of the run, then {restart_fix(order)}",
         )
     outcome = decode(line, AuditOutcome, "the outcome", restart_fix(order))
     _require_same_repository(github, order)
@@ -301,7 +303,7 @@ def _deliver(
     with writer:
         number = _propose(writer, attached, audited.commit, row)
     audits.set_state_label(github, number, label)
-    _close(github, attached, is_open=pull is None or pull.state == "open")
+    _close(github, attached, is_pull_open=pull is None or pull.state == "open")
     next_step = (
         f"Merge #{number}, which has this row and its record, and replaces this pull request."
         if attached.is_whole
@@ -339,7 +341,7 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
         (path,) = (path for path in paths if path.stem == attached.record)
         _verify(audited.layout, path, audits.RETRY_FIX)
     pull_number = _propose(github, attached, audited.commit, row)
-    _close(github, attached, is_open=True)
+    _close(github, attached, is_pull_open=True)
     return attached, pull_number
 
 
@@ -386,10 +388,10 @@ def _propose(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[s
     return audits.propose(writer, attached.order, main, files, attached.record)
 
 
-def _close(github: GitHub, attached: AttachedRecord, *, is_open: bool) -> None:
+def _close(github: GitHub, attached: AttachedRecord, *, is_pull_open: bool) -> None:
     """Close the pull request or issue of an audit whose record was proposed."""
     order = attached.order
     if order.is_on_main:
         github.close(order.number, "issues")
-    elif attached.is_whole and is_open:
+    elif attached.is_whole and is_pull_open:
         github.close(order.number)

@@ -53,11 +53,13 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
     """
     if number is not None:
         pull = github.pull(number)
-        if pull.state != "open" or not pull.is_to_main:
-            raise HeadMoved(
-                f"pull request {number} is closed, or its base branch is not main",
-                "name an open pull request to main",
-            )
+        fix = "pass --pr with the number of an open pull request to main"
+        if pull.state != "open":
+            raise HeadMoved(f"pull request {number} is {pull.state}", fix)
+        if not pull.is_to_main:
+            main = pull.base.repo.default_branch
+            message = f"the base branch of pull request {number} is {pull.base.ref!a}, not {main!a}"
+            raise HeadMoved(message, fix)
         return AuditTarget(number, pull.head.sha, is_locked=pull.locked)
     open_list = github.open_pulls()
     labelled = [pull for pull in open_list.pulls if AUDIT_LABEL in pull.labels]
@@ -65,7 +67,7 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
         open_list.require_all(f"whether a pull request has the label {AUDIT_LABEL} is not known")
         unreadable = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
         if unreadable:
-            message = f"the labels of {first_and_more(unreadable)} cannot be read"
+            message = f"the labels of pull request {first_and_more(unreadable)} cannot be read"
             raise UnexpectedReply(message, REPORT_FIX)
         return None
     pull = min(labelled, key=lambda pull: (pull.locked, pull.number))

@@ -41,7 +41,9 @@ ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_PULLS_MAX = 500
 """Maximum number of other pull requests with draws to read: 24 requests and 20 queries."""
-RETRY_FIX = "run the workflow audit again; set the label again for a new commit"
+RETRY_FIX = (
+    "run the workflow audit again; if the pull request has a new commit, set the label again"
+)
 _RESTORE_FIX = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
 

@@ -189,7 +189,7 @@ def _neighbour_text(neighbour: Neighbour) -> str:
     return (
         f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
-        f"from {neighbour.limit:,} on it would count as a copy.\n"
+        f"with {neighbour.limit:,} or more equal scores, this row would count as a copy.\n"
     )
 
 

@@ -131,4 +131,6 @@ PATIENCE = Patience()
 RETRY_FIX = "run the command again; nothing is written twice"
 EFFECT_TIME = "usually within two minutes; if GitHub delays, at the next sweep"
 """Text on when an event has its effect: GitHub promises no time for events and schedules."""
-QUEUED_FIX = f"nothing was written; the new commits are queued, and are checked {EFFECT_TIME}"
+QUEUED_FIX = (
+    f"wait: nothing was written, and new commits of an open pull request are checked {EFFECT_TIME}"
+)

@@ -166,8 +166,8 @@ class EndedJob(NamedTuple):
             say(f"  | {visible(log_line, LOG_LINE_MAX)}")
         return JobFailed(
             f"the Job {self.id} ended as {visible(self.stage)} without {expected}",
-            "read its log above; start it again, with another --flavor or --timeout if it was too "
-            "slow",
+            "read the log of the Job above, and start the Job again; if the Job was too slow, pass "
+            "another --flavor or a longer --timeout",
         )
 
 
@@ -238,8 +238,8 @@ def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
     except GenebError as error:
         say(
             f"the Job could not be canceled ({error.message}), and is charged until its time "
-            "limit; cancel it: "
-            f"hf jobs cancel {job_address['namespace']}/{job_address['job_id']}"
+            "limit; cancel the Job: hf jobs cancel "
+            f"{job_address['namespace']}/{job_address['job_id']}"
         )
 
 

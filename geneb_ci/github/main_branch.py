@@ -101,7 +101,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
 
 
 _CODE_PREFIX = f"{CODE}/"
-_CHECKOUT_FIX = "nothing was written; run this in a checkout of the base branch's head"
+_CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; nothing was written"
 
 
 @contextlib.contextmanager

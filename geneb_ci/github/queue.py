@@ -260,7 +260,7 @@ def _action_without_verdict(pull: Pull, facts: PullFacts, idle: dt.timedelta) ->
 
 _ACTION_BY_LABEL = {
     AGREES: _merge("merge: its row and its audit verify"),
-    DIFFERS: _look("an audit differs: merge its record, not the row"),
+    DIFFERS: _look("merge the record of its audit, not its row: the audit differs"),
     FAILED: _look("read in its comments why its audit has no record"),
 }
 
@@ -310,7 +310,10 @@ def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
             verdict.command_state.dispute_in_force is not None,
             _look("settle the dispute, then comment /recheck"),
         ),
-        (verdict.level == TrustLevel.DISPUTED, _look("close it: an audit of these bytes differs")),
+        (
+            verdict.level == TrustLevel.DISPUTED,
+            _look("close it: an audit of this file found other scores"),
+        ),
         (verdict.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
         (verdict.level == TrustLevel.OFFICIAL, _merge("merge")),
         (

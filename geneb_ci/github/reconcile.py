@@ -102,7 +102,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     if head_sha is not None and pull.head.sha != head_sha:
         raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED_FIX)
     if pull.state != "open":
-        raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
+        raise NotFound(f"pull request {number} is {pull.state}", "pass an open pull request")
     if not pull.is_to_main:
         main = pull.base.repo.default_branch
         raise NotFound(
@@ -559,7 +559,7 @@ def _ends_judging(open_pulls: OpenPulls, count: int, failures: int, unreadable: 
     if count == PULLS_MAX:
         open_pulls.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
     elif failures == FAILED_MAX:
-        reason = f"GitHub failed {failures} times in a row, the last time: "
+        reason = f"{failures} pull requests in a row could not be judged, the last because "
         open_pulls.progress.stop = SweepStop(f"{reason}{open_pulls.problems[-1].message}")
     elif unreadable == UNREADABLE_MAX:
         open_pulls.progress.stop = SweepStop(

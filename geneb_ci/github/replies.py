@@ -85,7 +85,7 @@ Account = Annotated[User | None, BeforeValidator(_rest_account)]
 """An account on which a decision depends, from REST or GraphQL; None if it was deleted."""
 
 
-class BaseRepository(ReplyModel):
+class RepositoryOfBase(ReplyModel):
     """The repository of the base branch."""
 
     full_name: str
@@ -103,7 +103,7 @@ class PullBase(ReplyModel):
 
     sha: Sha
     ref: str
-    repo: BaseRepository
+    repo: RepositoryOfBase
 
 
 UNREADABLE = ""
@@ -232,7 +232,7 @@ class Status(StatusState):
     def moment(self) -> str:
         """Time at which the status was set, in UTC. Raises UnexpectedReply if it is invalid."""
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
-            raise UnexpectedReply(f"the status {self.context} has no time", REPORT_FIX)
+            raise UnexpectedReply(f"the status {self.context} has no valid time", REPORT_FIX)
         return self.created_at
 
 

@@ -57,7 +57,7 @@ _STALE_DESCRIPTION = (
     f"{NO_VERDICT}the earlier one is outdated; a new one follows if this pull request is open to "
     "main"
 )
-_RETRY_FIX = "nothing was written; the next sweep compares with the new main"
+_RETRY_FIX = "wait for the next sweep, which compares with the new main; nothing was written"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
 

@@ -13,6 +13,8 @@ from geneb_ci.publish.git import CODE, INPUTS
 from geneb_ci.submission.reading import BYTES_MAX, too_large
 from reference_harness.formats.files import blob_id
 
+CUT_MESSAGE = "GitHub truncated the list of files of the base branch"
+CUT_FIX = "remove files that do not belong to the repository: it has more than GitHub lists"
 TAMPERED_FIX = (
     "run the command again; if it fails again, the connection to GitHub may be tampered with"
 )
@@ -73,10 +75,7 @@ def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -
     """
     files, is_cut = reader.tree(commit.tree)
     if is_cut:
-        raise UnexpectedReply(
-            "GitHub truncated the list of files of the base branch",
-            "the repository has too many files: remove those that do not belong to it",
-        )
+        raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
     roots = (*INPUTS, CODE, *more_paths)
     digested_paths = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))

@@ -129,15 +129,17 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
         return RateLimited(now + dt.timedelta(seconds=wait), wait)
     if status == _UNAUTHORISED:
         return GitHubTokenRefused(
-            "GitHub rejected the token in GH_TOKEN",
-            "set GH_TOKEN to a valid token: `gh auth token`",
+            "GitHub rejected the token (401)",
+            "set GH_TOKEN to a valid token: export GH_TOKEN=$(gh auth token); in a workflow, renew "
+            "the token or the App that the job uses",
         )
     if status == FORBIDDEN:
         return _forbidden(refusal)
     if status == _NOT_FOUND:
         return NotFound(
-            f"{repository}: GitHub finds no such repository or pull request",
-            "check --repo; for a private repository the token needs read access",
+            f"{repository}: GitHub finds no such repository, pull request or commit (404)",
+            "check --repo and the number or commit that was passed; for a private repository, use "
+            "a token with read access",
         )
     if status in _SERVER_ERRORS:
         return Unavailable(f"GitHub answered {status}", RETRY_FIX)
@@ -159,7 +161,7 @@ def _forbidden(refusal: Refusal) -> GenebError:
     )
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
-        f"grant it {visible(needs, _MESSAGE_MAX) or _ALL_SCOPES}",
+        f"grant the token {visible(needs, _MESSAGE_MAX) or _ALL_SCOPES}",
     )
 
 
@@ -261,7 +263,7 @@ class Wire:
             reply = self._read(reply.next_url, {})
         raise UnexpectedReply(
             f"{path}: GitHub lists more than the {pages_max * PER_PAGE:,} entries that are read",
-            "shorten this list, or do by hand what needs it",
+            "delete or close entries of this list on GitHub, or do this step by hand",
         )
 
     def graphql(self, query: str) -> Mapping[str, Any]:

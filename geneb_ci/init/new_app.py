@@ -129,8 +129,9 @@ def require_environments(client: SettingsClient) -> None:
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
             raise UsageProblem(
-                f"{client.wire.repository} has no environment {environment}, which keeps the key",
-                "geneb-ci init --apply",
+                f"{client.wire.repository} has no environment {environment}, which the App's key "
+                "is stored in",
+                "run: geneb-ci init --apply",
             )
         if client.get(f"{path}/secrets/{secret_name}", "Environments: read") is not None:
             raise UsageProblem(
@@ -184,7 +185,7 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         raise UsageProblem(
             f"the App {app.slug} is installed, but main still accepts verdicts from others: "
             f"{error.message}",
-            commands,
+            f"run these commands: {commands}",
         ) from error
     say(f"main accepts the status geneb/verdict only from the App {app.slug}")
 
@@ -296,7 +297,7 @@ def wait_for_code(manifest_page: ManifestPage, say: Say) -> str:
             server.handle_request()
             if manifest_page.code:
                 return manifest_page.code
-    raise UsageProblem(f"no App was made in {WAIT_S / 60:.0f} minutes", "geneb-ci init --app")
+    raise UsageProblem(f"no App was made in {WAIT_S / 60:.0f} minutes", "run: geneb-ci init --app")
 
 
 @contextlib.contextmanager

@@ -58,8 +58,7 @@ ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_RO
 MEASURING_MODULES = ("numpy", "scipy", "sklearn", "threadpoolctl")
 """Modules of the extra `mini`, which measuring the practice row needs."""
 NO_ROW_FIX = (
-    "pip install 'geneb-ci[mini]', then run this command again; or put your own row into "
-    "submissions/"
+    "pip install 'geneb-ci[mini]' and run this command again, or put your own row into submissions/"
 )
 HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
@@ -85,8 +84,7 @@ class NewBoard:
         )
         yield from plan_lines(self.plan, force=force)
         yield from (
-            f"  delete it yourself, this version has no such file  {name}"
-            for name in self.outdated_files
+            f"  delete yourself, not part of this version  {name}" for name in self.outdated_files
         )
         if self.needs_key:
             yield f"  write  {KEYS}; private key in keys/, which git ignores"
@@ -115,9 +113,7 @@ class NewBoard:
                 git(existing, "var", identity)
         missing_modules = [name for name in MEASURING_MODULES if find_spec(name) is None]
         if self.needs_row and missing_modules:
-            message = (
-                f"{missing_modules[0]} is not installed, but measuring the practice row needs it"
-            )
+            message = f"{missing_modules[0]} is not installed, but measuring the first row needs it"
             raise UsageProblem(message, NO_ROW_FIX)
 
     def write(self, *, force: bool) -> None:
@@ -248,8 +244,8 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
             if isinstance(rights, dict) and rights.get(right) is False:
                 raise UsageProblem(
                     f"{repository}: the owner of GH_TOKEN has no right to {right}",
-                    "use a token of an administrator of the repository; `geneb-ci init` lists "
-                    "the permissions that it needs",
+                    "use a token of an administrator of the repository, with the permissions that "
+                    "`geneb-ci init` lists",
                 )
     if os.environ.get("HF_TOKEN"):
         hub.require_writing_token(os.environ["HF_TOKEN"])
@@ -262,7 +258,7 @@ def require_path(folder: Path) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageProblem(
-                f"{folder}: its symbolic links form a loop", "name another folder"
+                f"{folder}: the symbolic links of this path form a loop", "name another folder"
             ) from error
 
 
@@ -324,4 +320,8 @@ def _measure(row: Path, record: Path) -> None:
     )
     if process.returncode:
         message = " ".join(process.stderr.split())
-        raise UsageProblem(f"the practice row was not measured: {message}", NO_ROW_FIX)
+        raise UsageProblem(
+            f"the harness ended with exit code {process.returncode} while it measured the first "
+            f"row (k-mers on the practice benchmark): {message}",
+            NO_ROW_FIX,
+        )

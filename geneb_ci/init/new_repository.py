@@ -114,7 +114,8 @@ def answers(
     repo = repository or earlier_values.get("repository", "")
     if not repo:
         raise UsageProblem(
-            "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
+            "the board's repository is not named",
+            "pass --repo OWNER/NAME, the repository on GitHub (no file need be in it yet)",
         )
     owners = " ".join(maintainers) or earlier_values.get("maintainers", "")
     is_alone = is_alone or (not maintainers and ALONE in earlier_values)
@@ -133,7 +134,9 @@ def _require_approval(answers: BoardAnswers) -> None:
     owners = answers.maintainers.split()
     for owner in owners:
         if not _CODE_OWNER.fullmatch(owner):
-            raise UsageProblem(f"--maintainers {owner!r} is not a code owner", MAINTAINERS_FIX)
+            raise UsageProblem(
+                f"--maintainers {owner!r}: expected @NAME or @ORG/TEAM", MAINTAINERS_FIX
+            )
     if answers.is_alone and len(owners) == 1 and "/" not in owners[0]:
         return
     if answers.is_alone:
@@ -144,11 +147,12 @@ def _require_approval(answers: BoardAnswers) -> None:
     if len({owner.casefold() for owner in owners}) < APPROVERS_MIN and not any(
         "/" in owner for owner in owners
     ):
-        maintainer = f"only {owners[0]}" if owners else "nobody"
-        raise UsageProblem(
-            f"{maintainer} is named as maintainer, but nobody can approve their own pull request",
-            MAINTAINERS_FIX,
+        message = (
+            f"only {owners[0]} is named as maintainer; nobody can approve their own pull request"
+            if owners
+            else "--maintainers is missing, expected a team or two accounts"
         )
+        raise UsageProblem(message, MAINTAINERS_FIX)
 
 
 def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None:
@@ -159,8 +163,8 @@ def refuse_organisation(answers: BoardAnswers, owner: Mapping[str, Any]) -> None
     if login in answers.maintainers.casefold().split():
         raise UsageProblem(
             f"{login} is an organisation, which cannot be a code owner on GitHub",
-            f"geneb-ci init --force --maintainers {login}/TEAM, with a team that may write; then "
-            "commit .github/CODEOWNERS, which names it",
+            f"run `geneb-ci init --force --maintainers {login}/TEAM` for a team that may write, "
+            "then commit .github/CODEOWNERS, which names the team",
         )
 
 
@@ -338,7 +342,7 @@ def _status(root: Path, path: str, content: bytes) -> FileStatus:
     except OSError as error:
         raise UsageProblem(
             f"{file}: cannot be read: {error.strerror}",
-            "move it away, and run this command again",
+            "move the file away, and run this command again",
         ) from error
     if present_content == content:
         return FileStatus.SAME
@@ -482,7 +486,7 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
     if repository.casefold() not in address.casefold():
         raise UsageProblem(
             f"the remote origin is {visible(address)}, expected {repository}",
-            f"git remote set-url origin {server}/{repository}.git; then run this command again",
+            f"run `git remote set-url origin {server}/{repository}.git`, then this command again",
         )
     return address, bool(origin)
 
@@ -506,7 +510,7 @@ def push_first(folder: Path, repository: str) -> str:
     except UsageProblem as error:
         raise UsageProblem(
             error.message,
-            f"push it yourself (git push origin HEAD:{MAIN}), with a token that may write "
+            f"push the commit yourself (git push origin HEAD:{MAIN}), with a token that may write "
             "workflows; then run this command again",
         ) from error
     return address

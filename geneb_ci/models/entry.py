@@ -79,13 +79,14 @@ class WeightsSource(StrictModel):
         kind, location, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
         is_hub = kind == "huggingface"
         checks = (
-            (not location, f"no location; kind {kind!r} needs one"),
+            (not location, f"location is missing, which kind {kind!r} needs"),
             (
-                is_hub != (self.revision is not None),
-                (
-                    f"kind {kind!r} with{'' if self.revision else 'out'} a revision; "
-                    "kind 'huggingface' needs one, and no other kind has one"
-                ),
+                is_hub and self.revision is None,
+                f"revision is missing, which kind {kind!r} needs",
+            ),
+            (
+                not is_hub and self.revision is not None,
+                f"only kind 'huggingface' may have a revision; found kind {kind!r}",
             ),
             (
                 self.host is not None and kind not in DEFAULT_HOSTS,
@@ -169,14 +170,14 @@ class RunOptions(StrictModel):
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
-            keys = "both" if self.missing else "neither"
-            raise ValueError(f"expected either extractor or missing, found {keys}")
+            found = "both keys" if self.missing else "neither key"
+            raise ValueError(f"found {found}, expected the key 'extractor' or the key 'missing'")
         extractor = self.extractor or "builtin:x"
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")
         if self.options.get("dtype", self.dtype) != self.dtype:
             raise ValueError(
-                f"dtype is {self.dtype}, but the option dtype is {self.options['dtype']}"
+                f"[run] dtype is {self.dtype}, but [run.options] dtype is {self.options['dtype']}"
             )
         return self
 
@@ -277,11 +278,12 @@ class ModelEntry(StrictModel):
         remote_code = loading.remote_code if loading is not None else None
         if option is not None and remote_code is not None and option != str(remote_code).lower():
             raise ValueError(
-                f"remote_code is {str(remote_code).lower()}, but the option {_TRUST} is {option}"
+                f"[loading] remote_code is {str(remote_code).lower()}, but [run.options] {_TRUST} "
+                f"is {option}"
             )
         if bool(self.run_unknown) != bool(self.candidates):
             key = "candidates" if self.candidates else "run_unknown"
-            raise ValueError(f"expected run_unknown and candidates or neither, found only {key}")
+            raise ValueError(f"found only {key}, expected run_unknown together with candidates")
         return self
 
     @property
@@ -348,7 +350,9 @@ def parse_entry(raw: bytes, file: str) -> ReadEntry:
     except RecursionError as error:
         raise BadConfiguration(f"{file}: the TOML is nested too deeply", _CORRECT_ENTRY) from error
     except ValueError as error:  # of the decoder, or tomllib's own
-        raise BadConfiguration(f"{file}: not TOML: {error}", _CORRECT_ENTRY) from error
+        raise BadConfiguration(
+            f"{file}: the file is not valid TOML: {error}", _CORRECT_ENTRY
+        ) from error
     return ReadEntry(entry, hashlib.sha256(raw).hexdigest())
 
 

@@ -46,8 +46,10 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
     yield from _published_contradictions(entry)
     loading, run = entry.loading, entry.run
     params, trained = entry.params, entry.params_trained
-    if trained is not None and (params is None or trained > params):
-        yield f"params_trained is {trained:,}, more than params, {params or 0:,}"
+    if trained is not None and params is None:
+        yield f"params_trained is {trained:,}, but params is missing"
+    elif trained is not None and params is not None and trained > params:
+        yield f"params_trained is {trained:,}, but params is only {params:,}"
     if loading is not None and "cuda_kernels" in loading.quirks and not loading.gpu_only:
         yield "quirks has cuda_kernels, but gpu_only is false"
     options = entry.options if run is not None else {}
@@ -67,7 +69,7 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
             yield "remote_code is true, but no file of code is pinned"
     has_licence_sources = entry.sources is not None and entry.sources.licence is not None
     if entry.licence == UNKNOWN_LICENCE and not has_licence_sources:
-        yield "the licence is unknown, but [sources] licence does not say where it was looked for"
+        yield "the licence is unknown, but [sources] licence does not name the searched sources"
 
 
 def _has(loading: Loading, quirk: str) -> str:

@@ -124,8 +124,8 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
             return sorted({str(file) for file in files.values()} if isinstance(files, dict) else ())
     raise NothingChecked(
         f"the repository has none of {', '.join(name for pair in WEIGHT_FILES for name in pair)}",
-        "name the files by options of the general extractor: "
-        "docs/contributor/extractor.md, `weights=FILE`",
+        "run the model without these files: docs/contributor/extractor.md describes the option "
+        "`weights=FILE` of the general extractor",
     )
 
 

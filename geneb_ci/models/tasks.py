@@ -85,7 +85,7 @@ class TaskNotes(StrictModel):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         faults = [
-            f"{note.match}: papers has no {note.paper!r}"
+            f"{note.match}: the table papers has no {note.paper!r}"
             for note in self.tasks
             if note.paper is not None and note.paper not in self.papers
         ]
@@ -148,7 +148,9 @@ def task_notes(layout: Layout) -> TaskNotes:
     except ValidationError as error:
         raise BadConfiguration(f"{path}: {all_errors(error)}", _CORRECT_TASKS) from error
     except (ValueError, RecursionError) as error:
-        raise BadConfiguration(f"{path}: not TOML: {error}", _CORRECT_TASKS) from error
+        raise BadConfiguration(
+            f"{path}: the file is not valid TOML: {error}", _CORRECT_TASKS
+        ) from error
 
 
 _CORRECT_TASKS = "correct the file; docs/maintainer/models.md explains each key"

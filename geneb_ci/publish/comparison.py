@@ -215,14 +215,15 @@ def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
         )
     except subprocess.TimeoutExpired as error:
         raise ReplayError(
-            f"the checker of {base!r} did not finish in {SECONDS_MAX} seconds",
+            f"`geneb-ci check` of commit {base!r} did not finish in {SECONDS_MAX} seconds",
             "run `geneb-ci check` in a checkout of that commit to find the rule that hangs",
         ) from error
     report = _report(process.stdout) if process.returncode in _CHECKED_CODES else None
     if report is None:
         last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
-            f"the checker of {base!r} failed with exit code {process.returncode}: {last_line}",
+            f"`geneb-ci check` of commit {base!r} wrote no report that this version reads, and "
+            f"ended with exit code {process.returncode}: {last_line}",
             "run `geneb-ci check` in a checkout of that commit to see the whole error",
         )
     return _finding_counts(

@@ -222,11 +222,11 @@ def _hindrances(space_name: str, service: Service) -> Iterator[str]:
     if service.name.casefold() != space_name.casefold():
         yield f"was renamed to {service.name}: use the new name in settings and links"
     if service.is_private:
-        yield "is private: make it public in its settings"
+        yield "is private: make the Space public in its settings"
     if service.is_disabled:
         yield "is disabled: ask the support of the Hub"
     if service.stage not in _SERVING_STAGES:
-        yield f"is not running, but {service.stage}: restart it in its settings"
+        yield f"is not running (stage {service.stage}): restart the Space in its settings"
 
 
 def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
@@ -237,15 +237,18 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
             f"{address}/{MANIFEST_FILE}",
         )
     except RepoMissing:
-        yield f"serves no board: {address}/{MANIFEST_FILE} is not there; restart it in its settings"
+        yield (
+            f"serves no board: {address}/{MANIFEST_FILE} does not exist; restart the Space in its "
+            "settings"
+        )
         return
     except PublishFault as error:
         yield f"serves no board that can be read: {error.message}"
         return
     if served.generation != live.generation:
         yield (
-            f"serves generation {served.generation[:12]} at {address}, and its repository has "
-            "another one: restart the Space in its settings"
+            f"serves generation {served.generation[:12]} at {address}, but the repository of the "
+            f"Space has generation {live.generation[:12]}: restart the Space in its settings"
         )
 
 

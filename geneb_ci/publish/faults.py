@@ -126,7 +126,8 @@ def translated_errors(
         ) from error
     except HFValidationError as error:
         raise UsageProblem(
-            f"{resource!r} is not a valid repository name", "write it as OWNER/NAME"
+            f"{resource!r} is not a valid repository name: {_one_line(error)}",
+            "pass a name of the form OWNER/NAME that the Hub accepts",
         ) from error
     except httpx.HTTPError as error:
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
@@ -168,7 +169,7 @@ def _error_outside_hub(error: Exception, resource: str, large_files: list[str]) 
     return LocalFailure(
         f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client uses the "
         f"folder {HF_XET_CACHE}",
-        f"{fault.fix}; HF_HOME sets the folder of the client",
+        f"{fault.fix}, or set HF_HOME to another folder for the Hub's client",
     )
 
 
@@ -189,8 +190,8 @@ def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Excepti
 
 
 _STORAGE_FIX = (
-    "a retry would fail too: look for a proxy or firewall in your network, and at "
-    "https://status.huggingface.co; see docs/maintainer/publishing.md"
+    "look for a proxy or firewall in your network, and look at https://status.huggingface.co, "
+    "since a retry would fail too; see docs/maintainer/publishing.md"
 )
 
 
@@ -214,12 +215,16 @@ def _status_problem(
     )
     if may_be_hidden or status == HTTPStatus.NOT_FOUND:
         return RepoMissing(
-            f"{resource} does not exist, or the token may not read it", _creation_command(resource)
+            f"{resource} does not exist, or the token may not read it",
+            f"{_creation_command(resource)}; if it exists, use a token that may read it",
         )
     if status in _FAULT_BY_STATUS:
         fault_class, message, fix = _FAULT_BY_STATUS[status]
         verb = "write to" if writing else "read"
-        return fault_class(f"{message.format(resource=resource, verb=verb)} ({status:d})", fix)
+        return fault_class(
+            f"{message.format(resource=resource, verb=verb)} ({status:d})",
+            fix.format(resource=resource),
+        )
     return retryable_fault(status, headers) or _refused(error, resource, status)
 
 
@@ -251,12 +256,15 @@ _FAULT_BY_STATUS: dict[int, tuple[type[PublishFault], str, str]] = {
     HTTPStatus.UNAUTHORIZED: (
         HubTokenRefused,
         "the Hub rejected the token for {resource}",
-        "it may have expired or been revoked: create a new one, or check the trusted publisher",
+        (
+            "create a new token, since this one may have expired or been revoked; with a trusted "
+            "publisher, check its entry in the settings of {resource}"
+        ),
     ),
     HTTPStatus.FORBIDDEN: (
         NoWriteRight,
         "the token may not {verb} {resource}",
-        "grant it write access to this repository only",
+        "use a token with write access to {resource} only",
     ),
 }
 """Class, message and fix of the error for a status of the Hub."""
@@ -278,5 +286,5 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:
 def _creation_command(resource: str) -> str:
     repository_type, _, repository = resource.partition("/")
     if repository_type == "spaces":
-        return f"create it: hf repos create {repository} --type space --space-sdk static"
-    return f"create it: hf repos create {repository} --type {repository_type.removesuffix('s')}"
+        return f"create it: `hf repos create {repository} --type space --space-sdk static`"
+    return f"create it: `hf repos create {repository} --type {repository_type.removesuffix('s')}`"

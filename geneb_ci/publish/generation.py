@@ -140,9 +140,9 @@ def _require_default_paths(layout: Layout) -> None:
         folder: Path | None = getattr(layout, name)
         if folder not in {None, layout.root / expected}:
             raise BadConfiguration(
-                f"pyproject.toml: the setting {name} of [tool.geneb-ci] is another path than "
-                f"{expected!r}, the only one that the ledger reads",
-                f"to publish, use {expected} and remove the setting",
+                f"pyproject.toml: [tool.geneb-ci] sets {name} to another path than {expected!r}, "
+                "the only path that can be published",
+                f"move the files to {expected}, and remove {name} from [tool.geneb-ci]",
             )
 
 

@@ -81,8 +81,8 @@ class NoRepository(WrongRepository):
 
 _CLONE_FIX = "run this in a full clone of the submissions repository"
 _TRUST_FIX = (
-    "the folder belongs to another user; if you trust it, run `git config --global "
-    "--add safe.directory FOLDER` with the folder that git names, then run this again"
+    "if you trust the folder, which belongs to another user, run `git config --global "
+    "--add safe.directory FOLDER` with the folder that git names, then run this command again"
 )
 _DAMAGE_PATTERN = (
     r"(is|are) corrupt|object file \S+ is empty|unable to read (tree|sha1|[0-9a-f]{40})|"
@@ -93,7 +93,7 @@ _NO_NAME_PATTERN = (
 )
 _NAME_FIX = (
     "run `git config --global user.name NAME` and `git config --global user.email ADDRESS`, "
-    "then run this again"
+    "then run this command again"
 )
 _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"dubious ownership", _TRUST_FIX),
@@ -101,21 +101,30 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"cannot use bare repository|must be run in a work tree", _CLONE_FIX),
     (
         r"\.lock': File exists|Another git process",
-        "wait until the other git has ended; if none runs, delete the file that git names",
+        (
+            "wait until the other git command has ended; if no git command runs, delete the file "
+            "that git names"
+        ),
     ),
     (
         r"index file (corrupt|smaller)|bad (index file|signature)|index uses .* extension",
-        "make the index again: run `rm .git/index`, then `git reset`; no file is lost",
+        (
+            'make the index again: run `rm "$(git rev-parse --git-path index)"`, then `git reset`; '
+            "no file is lost"
+        ),
     ),
-    (_DAMAGE_PATTERN, "the clone is damaged, as `git fsck` shows: clone the repository again"),
+    (_DAMAGE_PATTERN, "clone the repository again: this clone is damaged, as `git fsck` shows"),
     (
         r"promisor remote|partial clone",
-        "the clone lacks objects: connect to its remote, or run `git fetch --refetch`",
+        (
+            "connect this machine to the remote of the clone, which lacks objects, or run "
+            "`git fetch --refetch`"
+        ),
     ),
     (r"bad (numeric )?config|invalid value for '", "correct the setting that git names"),
     (
         r"repo version|unknown repository extension|unknown option",
-        "install a newer git: this one does not know the repository's format",
+        "install a newer git: the installed version does not know the format of the repository",
     ),
     (r"(?m): Permission denied\s*$", "give this user the right to read the repository"),
     (r"No space left", "free space on the disk"),
@@ -127,6 +136,10 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
 
 class NoBranch(NothingChecked):
     """There is no branch to check: no base branch is found, or it contains HEAD."""
+
+
+class NoClone(NoBranch):
+    """There is no branch to check: the folder is no clone of submissions, or HEAD is main."""
 
 
 class GitRefusal(NamedTuple):
@@ -148,7 +161,7 @@ def refusal_of(stderr: str) -> GitRefusal:
         if re.search(pattern, stderr):
             return GitRefusal(message, fix, is_known=True)
     return GitRefusal(
-        message, "fix the error that git reports, then run this again", is_known=False
+        message, "fix the error that git reports, then run this command again", is_known=False
     )
 
 
@@ -194,7 +207,7 @@ class GitRepository:
         if process.returncode < 0:
             raise BadRepository(
                 f"{self.root}: git {arguments[0]} was stopped by signal {-process.returncode}",
-                "run this again; if it is stopped again, the machine may lack memory",
+                "run this command again; if git is stopped again, the machine may lack memory",
             )
         if process.returncode:
             refusal = refusal_of(process.stderr.decode(errors="replace"))
@@ -336,6 +349,12 @@ def top_folder(folder: Path) -> Path:
     return Path(os.fsdecode(output.removesuffix(b"\n")))
 
 
+def require_clone(folder: Path) -> None:
+    """Raise NoClone if a folder is in no clone; no git process is started."""
+    if not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
+
+
 def has_remote(folder: Path) -> bool:
     """Whether a folder is in a clone with a remote, so that others may read its commits."""
     try:
@@ -375,7 +394,7 @@ def repository_at(layout: Layout) -> GitRepository:
     if top.resolve() != layout.root.resolve():
         raise WrongRepository(
             f"{layout.root}: the submissions are not at the root of the git repository",
-            f"the root is {top}: move submissions/ there",
+            f"move the files of {layout.root} to the root of the git repository, {top}",
         )
     return repository
 

@@ -109,13 +109,13 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
         raise NotFastForward(
             f"the board of commit {commit} was rolled back: generation "
             f"{live.generation[:ID_DIGITS]} of commit {live.source_commit} is live",
-            "merge a fix and publish that; or undo the rollback by rolling back to generation "
-            f"{live.rollback.former_generation[:ID_DIGITS]}",
+            "merge a fix and publish the merged commit; or undo the rollback by rolling back to "
+            f"generation {live.rollback.former_generation[:ID_DIGITS]}",
         )
     if not repository.is_ancestor(live.newest_commit, commit):
         raise NotFastForward(
             f"the Space has the board of commit {live.newest_commit}, which is not an ancestor of "
-            f"{commit}: publishing would undo it",
+            f"{commit}: publishing would undo the board on the Space",
             "publish from the newest main; if main was rewritten, delete manifest.json on the "
             "Space first",
         )
@@ -188,7 +188,8 @@ def must_keep_statements(
         raise NotFastForward(
             f"{space.resource} has no board, and main has {count}: "
             "this is not the Space of the board, or its history is lost",
-            "publish to the Space that has the earlier boards; pass --new-space if there is none",
+            "publish to the Space that has the earlier boards; if no Space has one, pass "
+            "--new-space",
         )
     if generation.manifest.rollback is not None:
         earlier_items = {
@@ -230,7 +231,7 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
             raise SpaceDiffers(
                 f"{space.resource} at {past_commit.commit}: {STATEMENTS_PATH} cannot be read: "
                 f"{error}",
-                "a newer geneb-ci or another program wrote it: find out who made that commit",
+                "find out who made this commit: a newer geneb-ci or another program wrote the file",
             ) from error
     return lists
 
@@ -297,7 +298,8 @@ def check_generation_name(name: str) -> None:
     if not _GENERATION_NAME.fullmatch(name):
         raise UsageProblem(
             f"{name!r} is not a generation: expected 7 to 64 hex digits",
-            "`geneb-ci publish --verify` shows the live one, the Space's commits show all",
+            "run `geneb-ci publish --verify` to see the live generation; the commits of the Space "
+            "name all generations",
         )
 
 
@@ -317,7 +319,7 @@ def find_generation(space: Space, prefix: str) -> PastGeneration:
     if not matches:
         raise UsageProblem(
             f"{space.resource} never had a generation {prefix}",
-            "its commits show the generations: https://huggingface.co/"
+            "look for the generation in the commits of the Space: https://huggingface.co/"
             f"{space.resource}/commits/main",
         )
     if len(matches) > 1:
@@ -347,7 +349,7 @@ def as_published(space: Space, past_generation: PastGeneration) -> Generation:
         if hashlib.sha256(files[path]).hexdigest() != file.sha256:
             raise SpaceDiffers(
                 f"{space.resource} at {past_generation.commit}: {path} does not match its manifest",
-                "omit --as-published, so that it is rebuilt",
+                "omit --as-published, so that the generation is rebuilt",
             )
     return Generation(files, past_generation.manifest.model_copy(update={"rollback": None}))
 
@@ -357,8 +359,8 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
     if manifest.generation != generation.manifest.generation:
         raise HubRefused(
             f"generation {manifest.generation[:ID_DIGITS]} was built by geneb-ci "
-            f"{manifest.tool.version}; this version, {generation.manifest.tool.version}, builds "
-            f"other bytes from commit {manifest.source_commit}",
+            f"{manifest.tool.version}; geneb-ci {generation.manifest.tool.version} on this machine "
+            f"builds other bytes from commit {manifest.source_commit}",
             AS_PUBLISHED_FIX,
         )
 

@@ -47,7 +47,7 @@ WAIT_MAX_S = 600.0
 # Maximum seconds spent on requests without an answer, which is fewer than two timeouts. Pauses and
 # answered requests do not count.
 SILENT_MAX_S = 200.0
-_RETRY_FIX = "run the command again later; it first reads whether a try succeeded"
+_RETRY_FIX = "run the command again later; the command first reads whether an earlier try succeeded"
 
 
 class Clock(Protocol):
@@ -148,7 +148,7 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
     scope = os.environ.get(RESOURCE_VARIABLE)
     if scope and scope != resource:
         raise NoHubToken(
-            f"{RESOURCE_VARIABLE} is {scope!r}, expected the Space to publish, {resource!r}",
+            f"{RESOURCE_VARIABLE} is {scope!r}, but the Space to publish is {resource!r}",
             f"set {RESOURCE_VARIABLE}={resource}, or pass the Space that {RESOURCE_VARIABLE} names",
         )
     token = attempt(lambda: _token(resource), clock=clock, say=say)

@@ -141,7 +141,7 @@ class Remote:
                 if len(content) > bytes_max:
                     raise HubRefused(
                         f"{self.resource}: {path} is larger than {bytes_max:,} bytes",
-                        "geneb-ci publishes no file of this size: delete it on the Hub",
+                        "delete the file on the Hub: geneb-ci publishes no file of this size",
                     )
         return bytes(content)
 

@@ -83,7 +83,7 @@ def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
     if named_folder:
         raise UsageProblem(
             f"{file} does not refer to a {FILE}, so {folder} cannot be used",
-            f"pass only the file, or write it again with `geneb-harness run --receipt {folder}`",
+            f"pass {file} alone, or write {file} again with `geneb-harness run --receipt {folder}`",
         )
     return model
 

@@ -291,7 +291,7 @@ def _by_conjugate_gradients(
 
 
 class DrawnPart(NamedTuple):
-    """The n drawn embeddings of one part of a task."""
+    """The n drawn embeddings of training or of test sequences of a task."""
 
     split: str
     committed: Half

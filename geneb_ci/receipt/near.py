@@ -20,8 +20,8 @@ from geneb_ci.receipt.source import ReceiptFiles
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 
-EMBEDDINGS = 1000
-"""Number of compared embeddings of a receipt, equally many of each task."""
+COMPARED_COUNT = 1000
+"""Number of embeddings of a receipt that are compared: of all tasks, equally many of each."""
 EMBEDDINGS_MIN = 50
 """Smallest number of common embeddings for a comparison."""
 CLOSE = 1e-2
@@ -84,7 +84,7 @@ def compared_positions(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Itera
     || 0x00 || j as 8 bytes), as an integer modulo the number of the task's embeddings; repeated
     draws are skipped.
     """
-    count = -(-EMBEDDINGS // len(benchmark.tasks))
+    count = -(-COMPARED_COUNT // len(benchmark.tasks))
     for task in benchmark.task_ids:
         if task not in receipt.tasks:
             continue

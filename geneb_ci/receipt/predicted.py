@@ -226,7 +226,7 @@ def paired_regimes(
             by_regime[regime] = PairedRegime(macro, cells)
     if not by_regime:
         raise NothingChecked(
-            "the two models have no task and regime with predictions in common", SAME_DATA_FIX
+            "no task has predictions of both models in the same regime", SAME_DATA_FIX
         )
     return by_regime
 

@@ -88,8 +88,8 @@ def bytes_of(path: Path, expected: PredictionsFile | None) -> bytes:
     if expected is not None and (len(raw), digest) != (expected.bytes, expected.sha256):
         raise PredictionsRefused(
             "file",
-            f"{path}: {len(raw):,} bytes, sha256 {digest}; the receipt states "
-            f"{expected.bytes:,} bytes, sha256 {expected.sha256}",
+            f"{path} has {len(raw):,} bytes and the sha256 {digest}; expected {expected.bytes:,} "
+            f"bytes and the sha256 {expected.sha256}, as in the receipt",
         )
     return raw
 

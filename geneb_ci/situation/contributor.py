@@ -170,7 +170,8 @@ def _clone_command(branch: BranchState) -> str:
 
 
 def _conflicts_lines(branch: BranchState) -> Iterator[str]:
-    yield f"a merge left {plural(len(branch.tree.conflicts), 'file')} with both versions: " + (
+    count_text = plural(len(branch.tree.conflicts), "file")
+    yield f"git could not combine two versions of {count_text}: " + (
         _path_list(branch.tree.conflicts)
     )
     yield (
@@ -186,7 +187,10 @@ def _resolve_command(branch: BranchState) -> str:
 
 def _moves_lines(branch: BranchState) -> Iterator[str]:
     for move in branch.misplaced_files[:PATHS_SHOWN]:
-        yield f"{quoted(move.path)} is in the wrong place, expected {quoted(move.right_path)}"
+        yield (
+            f"{quoted(move.path)} is in the wrong folder; its path must be "
+            f"{quoted(move.right_path)}"
+        )
     yield "a file in the wrong folder is neither checked nor shown on the board"
 
 
@@ -229,7 +233,10 @@ def _pack_command(branch: BranchState) -> str:
 
 
 def _no_row_lines(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.card or branch.module} exists, but the row does not: the evaluation writes it"
+    yield (
+        f"{branch.card or branch.module} exists, but its row does not; the evaluation writes the "
+        "row"
+    )
     if branch.card_errors.number:
         yield f"{branch.card} still has placeholders: {branch.card_errors.first_message}"
     if branch.extractor_error:
@@ -257,10 +264,13 @@ def _unchanged_lines(branch: BranchState) -> Iterator[str]:
     base = branch.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
     if branch.tree.is_on_base and branch.tree.behind:
-        yield f"{branch.tree.upstream} has {plural(branch.tree.behind, 'commit')} more: git pull"
+        yield (
+            f"{branch.tree.upstream} has {plural(branch.tree.behind, 'commit')} more: run `git "
+            "pull`"
+        )
     yield (
-        "to correct a row of the board, edit its file; to add a model of the Hub, the command "
-        "writes its first files"
+        "to correct a row of the board, edit the file of the row; to add a model of the Hub, run "
+        "the command, which writes the first files of the model"
     )
 
 
@@ -313,9 +323,15 @@ def _edit_extractor_command(branch: BranchState) -> str:
 
 def _practice_row_lines(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row} passes, on a practice board that is only on this machine"
-    yield "commit it, as if a maintainer had merged it; a real board needs a pull request"
+    yield (
+        "commit the row, as if a maintainer had merged a pull request; a real board needs a pull "
+        "request"
+    )
     if branch.receipt is not None and not branch.receipt.is_published:
-        yield "for a real board, you would first publish its receipt: geneb-ci receipt push"
+        yield (
+            "for a real board, you would first publish the receipt of the row: geneb-ci receipt "
+            "push"
+        )
     yield from _uncommitted_lines(branch)
 
 
@@ -328,8 +344,8 @@ def _receipt_lines(branch: BranchState) -> Iterator[str]:
         files = plural(branch.receipt.file_count, "file")
         yield f"{branch.row} declares a receipt of {files}, but not where they are published"
     yield (
-        "publish them in an existing data set of the Hub; the command adds the data set's commit "
-        "to the row"
+        "publish the files in an existing data set of the Hub; the command adds the data set's "
+        "commit to the row"
     )
 
 
@@ -341,7 +357,10 @@ def _push_receipt_command(branch: BranchState) -> str:
 
 
 def _published_receipt_lines(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.row} passes every check; its published receipt has not been verified here"
+    yield (
+        f"{branch.row} passes every check; its published receipt has not been verified on this "
+        "machine"
+    )
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
     yield from _uncommitted_lines(branch)
 
@@ -373,7 +392,8 @@ def _uncommitted_lines(branch: BranchState) -> Iterator[str]:
     if ignored := [path for path in branch.uncommitted if path in branch.tree.ignored_files]:
         yield f"git ignores {_path_list(ignored)}; the command adds them all the same"
     if branch.other_uncommitted:
-        yield f"left out, since not part of a submission: {_path_list(branch.other_uncommitted)}"
+        file_list = _path_list(branch.other_uncommitted)
+        yield f"the command leaves out files that are not part of a submission: {file_list}"
 
 
 def _commit_command(branch: BranchState) -> str:
@@ -384,7 +404,10 @@ def _commit_command(branch: BranchState) -> str:
 
 def _outdated_lines(branch: BranchState) -> Iterator[str]:
     yield f"{branch.tree.base} has meanwhile changed the same files: {_path_list(branch.outdated)}"
-    yield "merge it and keep both changes; otherwise the pull request would undo the other change"
+    yield (
+        f"merge {branch.tree.base} and keep the changes of both branches; otherwise the pull "
+        f"request would undo the changes of {branch.tree.base}"
+    )
 
 
 def _merge_command(branch: BranchState) -> str:
@@ -437,7 +460,10 @@ def _pushed_lines(branch: BranchState) -> Iterator[str]:
     if branch.github_repository:
         yield f"{branch.github_repository} has no open pull request of this commit"
     else:
-        yield "not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)"
+        yield (
+            "whether the branch has a pull request was not checked: to check, set GH_TOKEN and "
+            "pass --repo OWNER/NAME"
+        )
 
 
 def _create_pull_command(branch: BranchState) -> str:

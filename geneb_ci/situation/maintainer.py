@@ -18,8 +18,12 @@ COMMIT_DIGITS = 12
 """Hex digits of a commit's id in a command."""
 KEYS = "leaderboard/policy/keys.json"
 CORRECTION_TEXT = (
-    "its author may correct the row; if the audit was wrong, withdraw its record: "
-    "geneb-ci audit withdraw RECORD --reason WHY"
+    "the author of the row may correct the row; if the audit was wrong, withdraw the record of the "
+    "audit: geneb-ci audit withdraw RECORD --reason WHY"
+)
+_ENTRY_TEXT = (
+    f"the command prints the entry of the key for {KEYS}; the key counts as soon as main has this "
+    "entry"
 )
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 AUDIT_LABEL = "audit"
@@ -220,6 +224,10 @@ def _path_list(paths: tuple[str, ...]) -> str:
     return first_and_more(list(paths), LISTED_MAX)
 
 
+def _repository_option(board: BoardState) -> str:
+    return f"pass --repo {board.repository or 'OWNER/NAME'}"
+
+
 def _outside_lines(_: BoardState) -> Iterator[str]:
     yield "maintainer: this folder is not in the repository of a board"
     yield "change to a clone of your board, or make a new board with its files, a key and a row"
@@ -250,7 +258,10 @@ def _history_broken_lines(board: BoardState) -> Iterator[str]:
             yield f"{plural(board.lost_statement.lost_count, 'statement')} are lost in total"
         if not board.lost_statement.commit:
             yield "no commit of this clone has the original content: fetch main and try again"
-    yield "until it is restored, rows that need it have no trust level, and nothing is published"
+    yield (
+        "until the history is restored, rows that need a lost statement have no trust level, and "
+        "nothing is published"
+    )
 
 
 def _restore_command(board: BoardState) -> str:
@@ -282,8 +293,12 @@ def _verify_command(board: BoardState) -> str:
 
 def _differs_lines(board: BoardState) -> Iterator[str]:
     model = board.pending.differing_model if board.pending is not None else ""
-    yield f"an audit of {model} differs: merge its record, but not a row that is still proposed"
-    yield f"the board then marks the row as disputed; {CORRECTION_TEXT}"
+    yield f"an audit of {model} found other scores than the row claims"
+    yield (
+        "merge the record of the audit; if the row is still in a pull request, do not merge that "
+        "pull request"
+    )
+    yield f"the board marks a row on main as disputed; {CORRECTION_TEXT}"
 
 
 def _pending_lines(board: BoardState) -> Iterator[str]:
@@ -321,7 +336,10 @@ def _in_review_lines(board: BoardState) -> Iterator[str]:
         _path_list(board.unmerged)
     )
     if not board.is_github_known:
-        yield "not checked: is there a pull request of this branch? if there is, merge it"
+        yield (
+            "whether this branch has a pull request was not checked; if it has one, merge that "
+            "pull request"
+        )
 
 
 def _propose_command(board: BoardState) -> str:
@@ -331,7 +349,7 @@ def _propose_command(board: BoardState) -> str:
 
 def _no_key_lines(_: BoardState) -> Iterator[str]:
     yield f"no signature counts, since {KEYS} has no key"
-    yield "make a key; the command prints its entry, which counts as soon as main has it"
+    yield f"make a key; {_ENTRY_TEXT}"
 
 
 def _unusable_key_lines(board: BoardState) -> Iterator[str]:
@@ -339,12 +357,15 @@ def _unusable_key_lines(board: BoardState) -> Iterator[str]:
         yield f"your key {board.key.path} is revoked, so none of its signatures counts"
     else:
         yield f"your key {board.key.path} has expired, so new signatures by it do not count"
-    yield "make a new key; the command prints its entry, which counts as soon as main has it"
+    yield f"make a new key; {_ENTRY_TEXT}"
 
 
 def _unlisted_lines(board: BoardState) -> Iterator[str]:
     yield f"your key {board.key.path} is not in {KEYS}, so its signatures do not count"
-    yield "add its entry to the member `keys`, by pull request, with the name of its owner:"
+    yield (
+        "add the entry of the key to the member `keys` of this file, by pull request, with the "
+        "name of the owner of the key:"
+    )
     yield board.key.entry
 
 
@@ -380,7 +401,7 @@ def _continuing_command(board: BoardState, *options: str) -> str:
 
 def _unsigned_lines(board: BoardState) -> Iterator[str]:
     yield f"the audit of {board.audit.model} is computed, but its record is not signed"
-    yield "the command signs the record; it computes nothing again"
+    yield "the command signs the record without computing anything again"
 
 
 def _overdue_lines(board: BoardState) -> Iterator[str]:
@@ -426,10 +447,19 @@ def _draw_command(board: BoardState) -> str:
 
 
 def _unpublished_lines(board: BoardState) -> Iterator[str]:
-    yield f"the commitment of {board.audit.model} is made; it is not known whether it is public"
-    if not board.is_github_known and not board.audit.is_practice:
-        yield f"not checked: statuses on GitHub (--repo {board.repository or 'OWNER/NAME'})"
-    yield "publish the digest as a status of main (with GH_TOKEN); its time decides the sample"
+    if board.is_github_known and board.audit.shown_on:
+        yield (
+            f"the commitment of {board.audit.model} is made, but commit "
+            f"{board.audit.shown_on[:COMMIT_DIGITS]} has no status that publishes it"
+        )
+    else:
+        yield f"the commitment of {board.audit.model} is made; it is not known whether it is public"
+    if not board.is_github_known:
+        yield f"statuses on GitHub were not checked: {_repository_option(board)}"
+    yield (
+        "set GH_TOKEN and run the command, which publishes the digest of the commitment as a "
+        "status of main; the time of this status decides the sample"
+    )
 
 
 def _publish_commitment_command(board: BoardState) -> str:
@@ -449,7 +479,10 @@ def _behind_lines(board: BoardState) -> Iterator[str]:
             LiveStatus.OTHER: "has a board that is neither the one of main nor a newer one",
         }
         yield f"the Space {board.live.space} {texts.get(board.live.status, board.live.status)}"
-    yield "the workflow publish.yml publishes after a merge; with HF_TOKEN, the command does it now"
+    yield (
+        "the workflow publish.yml publishes the board after a merge; to publish the board now, set "
+        "HF_TOKEN and run the command"
+    )
 
 
 def _publish_command(board: BoardState) -> str:
@@ -459,8 +492,8 @@ def _publish_command(board: BoardState) -> str:
 def _waiting_pulls_lines(board: BoardState) -> Iterator[str]:
     if board.pull is not None:
         yield (
-            f"pull requests that wait for a maintainer: {board.pull.number_waiting}; the oldest is "
-            f"{board.pull.number}, {board.pull.name}, open for {board.pull.age}"
+            f"number of pull requests that wait for a maintainer: {board.pull.number_waiting}; the "
+            f"oldest is {board.pull.number}, {board.pull.name}, open for {board.pull.age}"
         )
         yield board.pull.action
 
@@ -488,11 +521,11 @@ def _first_candidate(board: BoardState) -> AuditCandidate | None:
 
 def _not_on_github_lines(board: BoardState) -> Iterator[str]:
     yield "the board is only on this machine: its clone has no remote"
-    create = f"create {board.repository} on GitHub, empty"
+    create = f"create {board.repository} as an empty repository on GitHub"
     if _is_practised(board):
         yield (
-            f"for practice it can stay here; to publish it, {create}, and set it up: "
-            f"{APPLY_COMMAND}"
+            f"for practice, the board can stay on this machine; to publish the board, {create} and "
+            f"run: {APPLY_COMMAND}"
         )
         if _first_candidate(board) is None:
             yield "no row is left to audit: the command shows the trust levels and the page"
@@ -520,10 +553,12 @@ def _stay_or_push_command(board: BoardState) -> str:
 def _row_to_audit_lines(board: BoardState) -> Iterator[str]:
     candidate = _first_candidate(board)
     if candidate is not None:
-        weight_text = f"; weight of its warnings: {candidate.weight:g}" if candidate.weight else ""
-        yield f"audit {candidate.model} first: no audit confirms it{weight_text}"
+        weight_text = (
+            f"; its warnings have the weight {candidate.weight:g}" if candidate.weight else ""
+        )
+        yield f"audit {candidate.model} first: no audit confirms this row{weight_text}"
         if candidate.withdrawal_reason:
-            yield f"its last audit was withdrawn: {candidate.withdrawal_reason}"
+            yield f"the last audit of this row was withdrawn: {candidate.withdrawal_reason}"
         later_models = [
             row.model for row in board.queue if row is not candidate and not row.refusal
         ]
@@ -537,15 +572,16 @@ def _refusals_lines(board: BoardState) -> Iterator[str]:
     refused = [row for row in board.queue if row.refusal]
     if refused:
         yield (
-            f"rows that cannot be audited: {len(refused)}; {refused[0].model}: {refused[0].refusal}"
+            f"number of rows that cannot be audited: {len(refused)}; the first is "
+            f"{refused[0].model}: {refused[0].refusal}"
         )
 
 
 def _unchecked_lines(board: BoardState) -> Iterator[str]:
     if not board.is_github_known:
-        yield f"not checked: pull requests (--repo {board.repository or 'OWNER/NAME'})"
+        yield f"pull requests were not checked: {_repository_option(board)}"
     if board.live is None:
-        yield f"not checked: the published board (--space {board.space or 'OWNER/NAME'})"
+        yield f"the published board was not checked: pass --space {board.space or 'OWNER/NAME'}"
 
 
 def _audit_first_command(board: BoardState) -> str:
@@ -711,7 +747,7 @@ TABLE: tuple[Situation[BoardState], ...] = (
     ),
     Situation(
         "commitment-not-public",
-        "a commitment is made, but it is not known whether it is public",
+        "a commitment is made, but is not known to be public",
         lambda s: s.audits,
         _unpublished_lines,
         _publish_commitment_command,

@@ -79,7 +79,11 @@ def _mode(path: Path, *, follow: bool) -> int | None:
 
 
 def _submission_files(path: Path) -> Iterator[Path]:
-    """Yield a file itself, or the submissions of a folder; nothing for a path without either."""
+    """Yield the path itself if it is a file, the submissions in it if it is a folder.
+
+    Yields nothing if it does not exist or cannot be accessed. Raises NothingChecked if a folder
+    cannot be listed.
+    """
     mode = _mode(path, follow=False)
     if mode is None:
         return
@@ -106,7 +110,9 @@ def files_in(folder: Path) -> Iterator[Path]:
             "check the permissions of the folder",
         ) from error
     except ValueError as error:  # a NUL in it
-        raise NothingChecked(f"{folder}: invalid folder name", "pass another folder") from error
+        raise NothingChecked(
+            f"{folder}: the name of the folder contains a NUL character", "pass another folder"
+        ) from error
 
 
 def _no_files_reason(path: Path) -> str:
@@ -146,32 +152,32 @@ class FileKind(Enum):
     RUN_RECORD = (
         "a run record",
         ("probe", "tasks"),
-        "make one with `geneb-harness run`",
+        "make a run record with `geneb-harness run`",
     )
     COMMITMENT = (
         "a commitment",
         ("commitment", "sha256"),
-        "make one with `geneb-ci audit commit SUBMISSION --output C.json`",
+        "make a commitment with `geneb-ci audit commit SUBMISSION --output C.json`",
     )
     PLAN = (
         "a plan",
         ("commitment", "chosen"),
-        "make one with `geneb-ci audit plan C.json --committed-at TIME --output PLAN.json`",
+        "make a plan with `geneb-ci audit plan C.json --committed-at TIME --output PLAN.json`",
     )
     EMBEDDING_PLAN = (
         "a plan of embeddings",
         ("commitment", "rows", "root"),
-        "make one with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
+        "make the plan with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
     )
     ROW_OUTCOME = (
         "an unsigned outcome of embeddings",
         ("plan", "verdict", "receipt", "rerun_sha256"),
-        "make one with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",
+        "make the outcome with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",
     )
     OUTCOME = (
         "an unsigned outcome",
         ("plan", "verdict"),
-        "make one with `geneb-ci audit run PLAN.json --unsigned --format json`",
+        "make an outcome with `geneb-ci audit run PLAN.json --unsigned --format json`",
     )
     RECORD = (
         "an audit record",
@@ -226,7 +232,7 @@ def require_file(path: Path, file_kind: FileKind, command: str = "") -> None:
     )
     raise NothingChecked(
         f"{path}: this is a folder, expected {file_kind.title}",
-        f"name a file in it: geneb-ci {command} {first_file}"
+        f"name a file in this folder: geneb-ci {command} {first_file}"
         if first_file is not None
         else file_kind.fix,
     )

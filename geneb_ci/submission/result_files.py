@@ -256,17 +256,21 @@ def _mteb_scores(
     revision, expected = result.get("dataset_revision"), benchmark.dataset.revision
     if revision != expected:
         raise UnusableResultError(
-            f"the revision of its data is {quoted(revision)}, expected {expected}"
+            f"the revision of the task data is {quoted(revision)}, expected {expected}"
         )
     splits = result["scores"]
     subsets = splits.get(TEST) if isinstance(splits, dict) else None
     candidates = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
-    if len(candidates) > 1:
+    count = len(candidates)
+    if count > 1:
         candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
-    if len(candidates) != 1:
-        raise UnusableResultError(
-            f"scores.{TEST} has no subset, or several of which none is named {DEFAULT_SUBSET!r}"
-        )
+        if len(candidates) != 1:
+            raise UnusableResultError(
+                f"scores.{TEST} has {count} subsets, of which {len(candidates)} "
+                f"have the name {DEFAULT_SUBSET!r}, expected 1"
+            )
+    if not candidates:
+        raise UnusableResultError(f"scores.{TEST} has no subset")
     (scores,) = candidates
     _require_same_protocol((settings, result, scores), regime, benchmark)
     missing_keys = [key for key in MTEB_METRICS if scores.get(key) is None]
@@ -305,7 +309,8 @@ def _expected(regime: str, benchmark: Benchmark) -> str:
         if regime == FULL
         else f"{benchmark.protocol.few_shot_k[regime]} a label"
     )
-    return f'"{regime}" of {benchmark.name} has {samples} and {plural(_seeds(benchmark), "seed")}'
+    seeds = plural(_seeds(benchmark), "seed")
+    return f'expected {samples} and {seeds} as in "{regime}" of {benchmark.name}'
 
 
 def _seeds(benchmark: Benchmark) -> int:
@@ -317,13 +322,13 @@ def _other_protocol(members: Mapping[str, Any], regime: str, benchmark: Benchmar
     experiments = members.get("scores_per_experiment")
     if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
         default_note = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
-        yield f"its scores are means over {plural(len(experiments), 'experiment')}{default_note}"
+        yield f"the scores are means over {plural(len(experiments), 'experiment')}{default_note}"
     samples = benchmark.protocol.few_shot_k.get(regime)
     expected: tuple[tuple[tuple[str, ...], object, str], ...] = (
-        (_SAMPLES, samples, "it was trained on {} samples a label"),
-        (_EXPERIMENTS, _seeds(benchmark), "its scores are means over {} experiments"),
-        (_FOLDS, 1, "its scores are of a cross-validation with {} folds"),
-        (("max_iter",), benchmark.protocol.logreg["max_iter"], "its probe has {} iterations"),
+        (_SAMPLES, samples, "the probe was trained on {} samples a label"),
+        (_EXPERIMENTS, _seeds(benchmark), "the scores are means over {} experiments"),
+        (_FOLDS, 1, "the scores are of a cross-validation with {} folds"),
+        (("max_iter",), benchmark.protocol.logreg["max_iter"], "the probe has {} iterations"),
     )
     for aliases, expected_count, objection in expected:
         for alias in aliases:
@@ -333,4 +338,4 @@ def _other_protocol(members: Mapping[str, Any], regime: str, benchmark: Benchmar
     for alias in _CLASSIFIERS:
         word = members.get(alias)
         if isinstance(word, str) and word and word.casefold() not in _LOGISTIC:
-            yield f"its probe is {quoted(word)} ({alias})"
+            yield f"the probe is {quoted(word)} ({alias})"

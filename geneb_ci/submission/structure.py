@@ -445,8 +445,8 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
 PERCENT_MAX = 100
 """Largest absolute score that may be a percentage."""
 _PERCENT_FIX = (
-    "If it is in percent, divide by 100: {:.12g}. Otherwise compute the score again from the "
-    "predictions."
+    "If the score is in percent, divide by 100: {:.12g}. Otherwise compute the score again from "
+    "the predictions."
 )
 
 

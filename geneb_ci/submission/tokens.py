@@ -97,8 +97,8 @@ _PYTHON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 
 
 NO_SUBMISSION = (
-    "This file is not a submission, which is a JSON object: pass a submission, or remove what is "
-    "before its first brace."
+    "Pass a submission, which is a JSON object, or remove what is before the first brace of this "
+    "file."
 )
 """The fix for a file that does not begin as JSON."""
 

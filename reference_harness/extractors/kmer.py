@@ -9,6 +9,7 @@ from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 
 K_DEFAULT = 4
 SCALES = (None, "none", "unit")
+"""Values that the option `scale` accepts; None, its default, means "none"."""
 # 4**10 columns in float32 are 4 MiB per sequence; more would be too costly for a baseline.
 K_MAX = 10
 # Letters counted in one pass: so many that its largest array, eight bytes per letter, fits into the

@@ -46,7 +46,7 @@ class ProbeJob:
     receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
-    kinds: tuple[str, ...]
+    probe_kinds: tuple[str, ...]
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
 
@@ -67,7 +67,7 @@ class ProbeJob:
                     name: self._probe_scores(kind, name, train, test, task_data, statistics)
                     for name in self.regimes
                 }
-                for kind in self.kinds
+                for kind in self.probe_kinds
             }
         except (ProbeError, MemoryError) as error:
             fix = "; use fewer --jobs" if is_out_of_memory(error) else ""

@@ -134,7 +134,11 @@ def test_another_benchmark_is_stale(path, value, message):
             ["full"],
             "the audit leaves out the regimes 10shot, 1shot",
         ),
-        (("plan", "chosen"), OUTCOME.plan.chosen[:1], "1 tasks are drawn, the policy requires 2"),
+        (
+            ("plan", "chosen"),
+            OUTCOME.plan.chosen[:1],
+            "the audit drew 1 task, but the policy requires 2",
+        ),
     ],
 )
 def test_a_sample_that_the_policy_does_not_take(path, value, message):
@@ -147,7 +151,7 @@ def test_a_sample_that_the_policy_does_not_take(path, value, message):
 def test_a_policy_that_asks_for_strata():
     assert refusal(check_policy, OUTCOME, inputs(stratified=True)) == (
         "policy",
-        "the sample is not stratified, the policy requires strata",
+        "the sample is not stratified, but the policy requires strata",
     )
 
 
@@ -173,7 +177,7 @@ def test_a_harness_of_another_version_or_with_changes():
     other = changed("harness", "version", to="GENEB-0.2.0")
     assert refusal(check_harness, other, inputs()) == (
         "harness",
-        '"GENEB-0.2.0" scored, the current version is "GENEB-0.1.0"',
+        'version "GENEB-0.2.0" of the harness scored, but the current version is "GENEB-0.1.0"',
     )
     dirty = changed("harness", "dirty", to=True)
     assert refusal(check_harness, dirty, inputs()) == (
@@ -185,7 +189,7 @@ def test_a_harness_of_another_version_or_with_changes():
 def test_a_sandbox_that_was_open():
     assert refusal(check_sandbox, OUTCOME, inputs(minimum_level=3)) == (
         "sandbox",
-        "the extractor ran at level 2, the policy requires 3 or above",
+        "the extractor ran at sandbox level 2, but the policy requires level 3 or above",
     )
     names = [escape.name for escape in OUTCOME.sandbox.escapes]
     changed_document = changed("sandbox", "escapes", 0, "refused", to=False)

@@ -110,7 +110,11 @@ def test_a_report_says_what_is_to_be_done_next(installed: Installed) -> None:
     ("options", "code", "message"),
     [
         (("--token-budget", "0"), 2, "'0' is not a token budget: pass a number such as 2048, or"),
-        (("--level", "0", "--i-wrote-this-code"), 11, "began with level 2, now it is 0"),
+        (
+            ("--level", "0", "--i-wrote-this-code"),
+            11,
+            "began with --level 2, and the command has --level 0",
+        ),
         (("--limit-memory", "much"), 2, "'much' is not a size: pass 512M or 24G"),
         (("--limit-time", "0"), 2, "is not a time: pass 600, 90m or 2h"),
         (("--device", "cuda:x"), 2, "pass cpu, cuda, or cuda:1"),
@@ -152,7 +156,7 @@ def test_a_changed_submission_is_refused_once_its_digest_is_published(installed:
 
 def test_without_a_key_nothing_begins(installed: Installed) -> None:
     done = installed.run("geneb_ci", "audit", FILE, check=False)
-    assert (done.returncode, "there is no key to sign with" in done.stderr) == (2, True)
+    assert (done.returncode, "there is no private key to sign with" in done.stderr) == (2, True)
 
 
 def test_words_that_are_no_file_get_a_suggestion(
@@ -210,8 +214,8 @@ def test_a_queue_carries_what_it_can_and_continues(tmp_path: Path) -> None:
     [
         ("x = 1", 'list.toml: found "x", expected tables [[audit]]'),
         ("[[audit]]\nname = 'x'", "the key file is missing"),
-        ("[[audit]]\nfile = 'a.json'\ndevice = 'cpu'", "'device' is not an option"),
-        ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed twice"),
+        ("[[audit]]\nfile = 'a.json'\ndevice = 'cpu'", "the queue itself sets 'device'"),
+        ("[[audit]]\nfile = 'a.json'\n[[audit]]\nfile = './a.json'", "is listed more than once"),
         ("[[audit", "not a TOML file"),
         ("audit = []", "there is nothing to audit"),
         (f"{ONE}unsigned = 'true'", "audit 1: unsigned: 'true' is neither true nor false"),

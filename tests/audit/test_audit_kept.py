@@ -166,8 +166,11 @@ def test_the_file_is_compared_with_the_commitment(installed: Installed) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--copies", "32"), "this audit is finished, with copies 16; 32 was requested"),
-        (FRESH, "this audit is finished, and its fresh set is not fresh.json"),
+        (
+            ("--copies", "32"),
+            "this audit is finished; it ran with --copies 16, this call has --copies 32",
+        ),
+        (FRESH, "this audit is finished; its fresh set is not the one that fresh.json commits to"),
     ],
 )
 def test_a_finished_audit_has_the_options_that_it_is_asked_for(
@@ -185,7 +188,7 @@ def test_a_finished_audit_has_the_options_that_it_is_asked_for(
     done = audit(installed, "--unsigned", *options)
     assert (done.returncode, message in done.stderr) == (11, True), done.stderr
     rerun = f"geneb-ci audit run {work}/plan.json {' '.join(options)} --unsigned"
-    assert f"or rerun the same draw with it: {rerun}\n" in done.stderr
+    assert f"or rerun the same draw with {options[-2]}: {rerun}\n" in done.stderr
 
 
 def test_a_draw_of_another_repository_is_left_out(installed: Installed, work: Path) -> None:

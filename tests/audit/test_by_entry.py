@@ -191,7 +191,7 @@ WRONG = {
     ),
     "unknown extractor": (
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"',
-        "builtin:nope: not found in the harness",
+        "builtin:nope: the harness gave no digest of this extractor",
     ),
 }
 

@@ -119,7 +119,7 @@ def test_an_incomplete_declaration_of_a_run_is_refused(tmp_path, declared, messa
 
 
 def test_a_file_that_speaks_for_itself_is_not_overruled(tmp_path):
-    with pytest.raises(UsageProblem, match="the submission itself says"):
+    with pytest.raises(UsageProblem, match="but the submission says which"):
         commit(repository(tmp_path), DECLARED)
 
 
@@ -273,7 +273,7 @@ def test_what_is_no_commitment(tmp_path, raw, message):
         read_commitment(path)
     assert message in caught.value.message
     assert caught.value.message.startswith(f"{path}: not a commitment: ")
-    assert caught.value.fix.startswith("make one with `geneb-ci audit commit ")
+    assert caught.value.fix.startswith("make a commitment with `geneb-ci audit commit ")
 
 
 def test_no_commitment_has_a_member_more():
@@ -382,7 +382,7 @@ def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
         subject_of(commitment.model_copy(update={"extractor": other}), layout)
     text = path.read_text()
     path.write_text(f"{text}# a word\n")
-    with pytest.raises(AuditRefused, match="the registry entry in this checkout is "):
+    with pytest.raises(AuditRefused, match="the registry entry in this checkout has sha256 "):
         subject_of(commitment, layout)
 
 

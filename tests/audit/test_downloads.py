@@ -187,7 +187,7 @@ def test_a_file_without_a_number_is_fetched_by_hand(tmp_path):
         with pytest.raises(UsageProblem) as caught:
             provide_weights(registered_weights(source), tmp_path, 2)
         assert caught.value.message.startswith(
-            "model.safetensors: no address to fetch from (gdrive "
+            "the commitment has no address of model.safetensors, only gdrive "
         )
         (tmp_path / "model.safetensors").write_bytes(SOUND)
         assert provide_weights(registered_weights(source), tmp_path, 2) == DIGESTS

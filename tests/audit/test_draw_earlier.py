@@ -118,7 +118,7 @@ def ordered(task_plan: TaskPlan, tasks: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("drawn", [0, 4, 21])
 def test_a_sample_is_never_lowered(drawn):
-    with pytest.raises(UsageProblem, match="of 20 tasks: the commitment requires at least 5"):
+    with pytest.raises(UsageProblem, match="the commitment has 20 tasks, and requires at least 5"):
         plan(drawn=drawn)
 
 

@@ -259,7 +259,7 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
         (("--rows", "0"), "--size '0' is not the size of a sample"),
         (
             ("--rows", "10", "--drawn", "3"),
-            "--drawn: only for --sample tasks, and this is a sample of embeddings",
+            "--drawn can only be passed with --sample tasks, but the sample is --sample embeddings",
         ),
         (
             ("--rows", "10", "--submission", "other.json"),

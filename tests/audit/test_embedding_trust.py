@@ -43,7 +43,8 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
     evidence = by_receipt(WHOLE)
     assert (evidence.level, evidence.evidence) == (TrustLevel.VERIFIED, Evidence.AUDITED)
     assert evidence.reason.endswith(
-        "agrees on every cell of its receipt; memory is not excluded, since it had no fresh set"
+        "agrees on every cell of its receipt; memory is not excluded, since no audit had a fresh "
+        "set"
     )
     shown = by_receipt(WHOLE, fresh_tasks=2)
     assert shown.reason.endswith("its receipt; a fresh set of 2 tasks shows no memory")
@@ -126,13 +127,16 @@ def test_an_official_row_says_it_too() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"test": 1499}, "1,499 test embeddings of each regime drawn, the policy requires 1500"),
+        (
+            {"test": 1499},
+            "the audit drew 1,499 test embeddings of each regime, but the policy requires 1500",
+        ),
         ({"weakness": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
         ({"missing": (TASKS[0],)}, "the receipt has no cells of task-00"),
         ({"equal": 59}, "1 cell not claimed"),
         (
             {"receipt_gone_since": "2026-09-01"},
-            "nobody can repeat it: the receipt was last available on 2026-09-01",
+            "nobody can repeat the audit: the receipt was last available on 2026-09-01",
         ),
     ],
 )
@@ -159,7 +163,9 @@ def test_two_people_confirm_no_more() -> None:
 def test_it_does_not_help_an_audit_of_too_few_tasks() -> None:
     decision = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, by_receipt=ROWS)], {}, STRICT)
     assert decision.level is TrustLevel.SELF_REPORTED
-    assert decision.reason.endswith("is not enough: 12 tasks drawn, the policy requires 13")
+    assert decision.reason.endswith(
+        "is not enough: the audit drew 12 tasks, but the policy requires 13"
+    )
     assert decision.recomputed is not None
 
 

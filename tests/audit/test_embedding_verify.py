@@ -491,13 +491,13 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
-            "probes of record, whose scores were compared, did not decide",
+            "no decisions of the probes of record, whose scores were compared",
         ),
         (refitted(variants=None), "the record has no variants, unlike records of version 2.1"),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
-            "the list of strongest training embeddings contains test embeddings, or the version",
+            "the record lists the strongest training embeddings, unlike records of its version",
         ),
     ],
 )
@@ -620,7 +620,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     ("more", "limits", "message"),
     [
         (0, limits_digest(), "cells were not recomputed"),
-        (1, limits_digest(), "test embeddings? of each regime drawn, the policy requires"),
+        (1, limits_digest(), "test embeddings? of each regime, but the policy requires"),
         (0, "0" * 64, "the audit was judged by earlier limits"),
     ],
 )
@@ -806,7 +806,7 @@ def test_any_other_byte_is_refused_or_read_as_the_same(index: int, mask: int) ->
             "some failed embeddings were not computed again",
         ),
         (put("cells", "equal", 2), "unclaimed cells do not add up to 3"),
-        (put("receipt", "tasks", 2), "1 tasks are compared, the receipt has 2"),
+        (put("receipt", "tasks", 2), "the record compares 1 task, expected the 2 of the receipt"),
         (put("receipt", "root", "00" * 32), "not the one that the plan draws from"),
         (
             put("direction", "p", 1e-9),

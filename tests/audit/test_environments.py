@@ -108,5 +108,7 @@ def test_a_lock_that_is_not_the_one_of_the_entry(index, change, message):
 
 
 def test_another_python_is_refused(index):
-    with pytest.raises(AuditRefused, match=r"the model needs Python 3\.7, this is 3\."):
+    with pytest.raises(
+        AuditRefused, match=r"the model needs Python 3\.7, but geneb-ci runs in Python 3\."
+    ):
         require_python(index.environment(VERSIONS[0], python="3.7"))

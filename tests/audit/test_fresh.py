@@ -150,7 +150,7 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
     opened = read_fresh_set(path, commitment, MINI)
     raw = submission_bytes()
     outcome = outcome_of(plan_for(raw), raw)
-    with pytest.raises(AuditRefused, match="the record used no set"):
+    with pytest.raises(AuditRefused, match="the audit of this record used no fresh set"):
         require_used_set(outcome, opened)
     task = outcome.tasks[0].task
     moved = opened._replace(
@@ -158,10 +158,10 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
     )
     require_used_set(used(outcome, commitment.sha256, task, 3), moved)
     with pytest.raises(
-        AuditRefused, match=f"{task}: the record scored 2 fresh sequences, the set has 3"
+        AuditRefused, match=f"{task}: the record scored 2 fresh sequences, expected the 3 of"
     ):
         require_used_set(used(outcome, commitment.sha256, task, 2), moved)
-    with pytest.raises(AuditRefused, match="the record used the set 0000"):
+    with pytest.raises(AuditRefused, match="used the fresh set with the digest 0000"):
         require_used_set(used(outcome, "0" * 64, task, 3), moved)
 
 

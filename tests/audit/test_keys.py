@@ -40,8 +40,8 @@ def test_keygen_writes_a_key_that_nobody_else_may_read_and_prints_its_entry(tmp_
         None,
     )
     assert (
-        "add the entry above to leaderboard/policy/keys.json; it has effect once it is on main"
-        in " ".join(err.split())
+        "add the entry above to leaderboard/policy/keys.json; the key is trusted once this entry "
+        "is on main" in " ".join(err.split())
     )
 
 
@@ -64,14 +64,14 @@ def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch
     assert sign_payload(b"x", private_key(None)) == sign_payload(b"x", private_key(path))
     monkeypatch.delenv(KEY_VARIABLE)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageProblem, match="there is no key to sign with") as caught:
+    with pytest.raises(UsageProblem, match="there is no private key to sign with") as caught:
         private_key(None)
     assert caught.value.fix.startswith("pass --key FILE, or set ")
     (tmp_path / "keys").mkdir()
     path.rename(tmp_path / "keys/audit.pem")
-    with pytest.raises(UsageProblem, match="there is no key to sign with") as caught:
+    with pytest.raises(UsageProblem, match="there is no private key to sign with") as caught:
         private_key(None)
-    assert caught.value.fix.startswith("pass --key keys/audit.pem, which is here, or set ")
+    assert caught.value.fix.startswith("pass --key keys/audit.pem, or set ")
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path):
@@ -79,7 +79,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path):
     main(["audit", "keygen", "--output", str(path)])
     path.chmod(0o640)
     with pytest.raises(
-        UsageProblem, match="other users may read this key: mode 0640, expected 0600"
+        UsageProblem, match="other users can read this key: mode 0640, expected 0600"
     ):
         private_key(path)
 

@@ -143,8 +143,8 @@ def test_what_no_sample_finds():
     with pytest.raises(UsageProblem) as caught:
         needed_sample_size(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
     assert caught.value.message == (
-        "no sample detects one of 1 fabricated tasks with probability 0.95, when a rerun detects a "
-        "drawn one with 0.8"
+        "no sample detects one of 1 fabricated task with probability 0.95, if a rerun detects a "
+        "drawn fabricated task with probability 0.8 (--task-power)"
     )
 
 

@@ -38,7 +38,7 @@ def test_a_record_can_go_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> 
     with pytest.raises(UsageProblem, match="is not trusted"):
         check_can_record(key("a stranger"), find_layout(tmp_path), folder)
     (tmp_path / "file").touch()
-    with pytest.raises(UsageProblem, match="file: no record can be written here"):
+    with pytest.raises(UsageProblem, match="file: no record can be written to this folder"):
         check_can_record(key(), find_layout(tmp_path), tmp_path / "file")
 
 

@@ -200,12 +200,12 @@ def test_what_changed_since_the_commitment_is_refused_by_name(installed: Install
     module.write_bytes(stored_bytes)
     (module.parent / "neighbour.py").write_text("", encoding="utf-8")
     done = ran(installed, "audit", "run", plan, "--unsigned")
-    assert "the extractors' folder in this checkout is " in done.err
+    assert "the extractors' folder in this checkout has sha256 " in done.err
     (module.parent / "neighbour.py").unlink()
     submission = installed.root / "submissions" / "moved.json"
     submission.write_bytes(submission.read_bytes() + b"\n")
     done = ran(installed, "audit", "run", plan, "--unsigned")
-    assert (done.code, "the submission in this checkout is " in done.err) == (11, True)
+    assert (done.code, "the submission in this checkout has sha256 " in done.err) == (11, True)
 
 
 def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(

@@ -65,7 +65,7 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(
     assert "recomputes" not in done.stderr
     (installed.root / "file").write_text("", encoding="utf-8")
     done = installed.run(*run, "--key", "key.pem", "--output", "file", check=False)
-    assert (done.returncode, "no record can be written here" in done.stderr) == (2, True)
+    assert (done.returncode, "no record can be written to this folder" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

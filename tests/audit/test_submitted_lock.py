@@ -34,7 +34,7 @@ def subject(files: dict[str, bytes], environment: str = SHA256) -> AuditSubject:
 @pytest.mark.parametrize(
     ("files", "environment", "message"),
     [
-        ({}, SHA256, "words.lock.txt:1: the lock names no package"),
+        ({}, SHA256, "the lock of the packages in this checkout is missing, expected sha256 "),
         ({"words.lock.txt": b"x==1"}, SHA256, 'words.lock.txt:1: the lock has no hash of "x==1"'),
         ({"words.lock.txt": LOCK.encode()}, "0" * 64, "the lock of the packages in this checkout"),
         ({"words.lock.txt": LOCK.encode()}, "", "the lock of the packages in this checkout"),

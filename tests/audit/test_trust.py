@@ -192,7 +192,7 @@ def test_what_the_board_shows_of_audits():
         ([audit()], "audit 0000000000000000 agrees on at least 13 drawn tasks"),
         (pair(20), "by 2 signers or more cover each of the 20 tasks of the regime 10shot"),
         ([FAILED], "audit 0000000000000000 differs"),
-        ([audit(5)], "5 tasks drawn, the policy requires 13"),
+        ([audit(5)], "the audit drew 5 tasks, but the policy requires 13"),
         ([audit(uncompared_regimes=("1shot",))], "it leaves out the regimes 1shot"),
         (
             [audit(uninformative_regimes=("full",))],
@@ -339,7 +339,7 @@ def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_defined_sco
     assert level(first, other, demands=DEFINED) == "verified"
     assert decide(OWN, [first, twin, other], {}, DEFINED).reason == (
         "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
-        "full; memory is not excluded, since it had no fresh set"
+        "full; memory is not excluded, since no audit had a fresh set"
     )
     older = audit(20, tasks_with_scorer=WHOLE, versions=BEFORE)
     assert level(first, twin, older, demands=DEFINED) == "verified"
@@ -444,6 +444,6 @@ def test_a_row_that_was_not_rescored_is_stale_whatever_its_audits_say() -> None:
     for audits in ([audit()], []):
         decision = decide(OWN, audits, {}, demands, scorer="2" * 64)
         assert (decision.level, decision.evidence) == (TrustLevel.STALE, Evidence.STALE)
-        assert decision.reason.startswith("its scores are those of the scorer 2222222222222222...")
+        assert decision.reason.startswith("its scores come from the scorer 2222222222222222...")
     failed = [audit(agrees=False)]
     assert decide(OWN, failed, {}, demands, scorer="2" * 64).level is TrustLevel.DISPUTED

@@ -142,7 +142,7 @@ def test_label_lists_every_row_and_writes_nothing(repository_folder, capsys):
     assert capsys.readouterr().out == (
         "none     broken: 1 error: run `geneb-ci check`\n"
         f"audited  contributed  model: audit {path.stem} agrees on at least 2 drawn tasks; "
-        "memory is not excluded, since it had no fresh set "
+        "memory is not excluded, since no audit had a fresh set "
         "(audited 2/3, sandbox level 2, 2023-08-23)\n"
         f"           audit {path.stem} of 2023-08-23: 2 tasks drawn, 2 rerun, informative "
         "cells 10shot 2 of 2, 1shot 2 of 2, full 2 of 2, sandbox level 2, agrees; counts\n"
@@ -175,7 +175,7 @@ def test_explain_says_why_a_row_has_its_level(repository_folder, capsys):
     assert main(["explain", MODEL]) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0] == "model  checked: no audit counts"
-    assert "does not count: sandbox level 1, the policy requires 2" in out
+    assert "does not count: the audit had sandbox level 1, but the policy requires 2" in out
     assert "differs; does not count: withdrawn: the wrong weights were fetched" in out
 
 

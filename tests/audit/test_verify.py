@@ -155,7 +155,11 @@ def _early_start(value: dict[str, Any]) -> None:
             "is compared in ['10shot', 'full'], expected ['10shot', '1shot', 'full']",
         ),
         (_canonical, "comparison", "the canonical scores are not those that the submission claims"),
-        (_unconfined, "sandbox", "the extractor ran at level 0, the policy requires 2 or above"),
+        (
+            _unconfined,
+            "sandbox",
+            "the extractor ran at sandbox level 0, but the policy requires level 2 or above",
+        ),
         (_traversal, "statement", '"../../.github/workflows/x" is not a model id'),
         (_early_start, "statement", "expected committed_at + 60 s <= started_at <= finished_at"),
     ],
@@ -172,7 +176,7 @@ def test_a_plan_that_was_made_for_a_smaller_sample_is_refused_at_the_policy(tmp_
     outcome = outcome_of(plan_for(RAW, policy=policy), RAW)
     verification = verified(repository(tmp_path), record_bytes(outcome))
     assert [step.name for step in verification.differs] == ["policy"]
-    assert refusal(verification)[1] == "1 tasks are drawn, the policy requires 2"
+    assert refusal(verification)[1] == "the audit drew 1 task, but the policy requires 2"
     # The record itself is true, so that it may still dispute a row.
     assert verification.is_sound
 
@@ -408,8 +412,8 @@ def test_what_few_shot_probes_show_is_computed_again(tmp_path, others, message):
 @pytest.mark.parametrize(
     ("leave_out", "message"),
     [
-        (lambda outcome: outcome.update(variants=None), "variants: none were embedded"),
-        (lambda outcome: outcome.pop("few_shot"), "few-shot probes: none was fitted on other"),
+        (lambda outcome: outcome.update(variants=None), "variants: no variant was embedded"),
+        (lambda outcome: outcome.pop("few_shot"), "few-shot probes: no probe was fitted on other"),
     ],
 )
 def test_an_audit_that_leaves_a_defence_out_is_refused_unless_its_limits_are_earlier(

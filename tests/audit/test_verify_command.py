@@ -102,7 +102,7 @@ def test_a_mismatch_names_its_step_and_exits_11(repository_folder, capsys):
             "  ✗ round       the plan has round 124, expected 123 for a commitment at "
             "2023-08-23T15:14:33Z"
         ),
-        "      fix: do not trust this file; take it from where it was published",
+        "      fix: do not trust this file: download it again from where it was published",
     ]
     assert out[7] == "  ? signature   not checked, because the step above failed"
     assert out[-1] == "1 record: 0 verified"

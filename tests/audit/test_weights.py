@@ -89,8 +89,8 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
     folder = folder_of(tmp_path, {"pytorch_model.bin": content})
     weights = committed({"pytorch_model.bin": content})
     assert refused(folder, weights, 1) == (
-        "pytorch_model.bin may contain a pickle, and loading a pickle runs code; sandbox level 1, "
-        "expected 2 or above"
+        "pytorch_model.bin may contain a pickle, and loading a pickle runs code: the sandbox has "
+        "level 1, expected 2 or above"
     )
     assert verify_weights(folder, weights, 2) == {"pytorch_model.bin": sha256(content)}
     assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108
@@ -120,10 +120,12 @@ def test_weights_other_than_committed_are_refused(tmp_path: Path):
     (folder / "more.safetensors").unlink()
     changed = committed({"model.safetensors": SOUND + b"x"})
     assert refused(folder, changed) == (
-        f"model.safetensors: sha256 {sha256(SOUND)}, the commitment has {sha256(SOUND + b'x')}"
+        f"model.safetensors: sha256 {sha256(SOUND)}, expected {sha256(SOUND + b'x')} as in "
+        "the commitment"
     )
     assert refused(folder, committed({**first_file, "b.safetensors": SOUND})) == (
-        f"b.safetensors: there is no such file, the commitment has sha256 {sha256(SOUND)}"
+        f"b.safetensors: there is no such file, expected sha256 {sha256(SOUND)} as in the "
+        "commitment"
     )
     (folder / "link.json").symlink_to("/etc/hostname")
     assert refused(folder, committed(first_file)) == (
@@ -138,7 +140,9 @@ def test_a_pointer_of_git_lfs_and_a_link_are_refused_with_what_to_do(tmp_path: P
     weights = committed({"model.safetensors": SOUND})
     with pytest.raises(WeightsRefused) as caught:
         verify_weights(folder, weights, 2)
-    assert caught.value.message.startswith(f"model.safetensors: sha256 {sha256(pointer)}, the ")
+    assert caught.value.message.startswith(
+        f"model.safetensors: sha256 {sha256(pointer)}, expected "
+    )
     assert caught.value.fix.startswith(
         "it is a Git LFS pointer: get the file itself: `git lfs pull`"
     )
@@ -340,8 +344,8 @@ def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
         caught.value.message == f"org/model at {COMMIT} cannot be fetched: the repository is gated"
     )
     assert caught.value.fix == (
-        "accept its terms there; fetch the files by hand and name their folder: --weights DIR; "
-        "digests are compared"
+        "accept the terms of org/model on the Hub; or fetch the files by hand and name their "
+        "folder: --weights DIR; digests are compared"
     )
 
 

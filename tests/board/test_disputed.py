@@ -74,7 +74,7 @@ def test_the_board_has_each_score_outside_its_tolerance(disputed) -> None:
             ],
         }
     ]
-    assert row["disputes"][0]["why"][0] == f"{first.task} of 2 rerun tasks"
+    assert row["disputes"][0]["why"][0] == f"claims differ in 1 of 2 rerun tasks: {first.task}"
     assert unattested({LEADERBOARD: {"data": {"full": [{"disputes": row["disputes"]}]}}}) == []
 
 

@@ -393,7 +393,7 @@ def test_a_task_that_is_there_is_not_suggested(findings_of):
     said_of = {
         pointer: message for rule, pointer, message in findings_of(document) if "unknown" in rule
     }
-    assert said_of["/results/full/promoter_tate"].endswith('; "promoter_tata" is there already')
+    assert said_of["/results/full/promoter_tate"].endswith('; "promoter_tata" exists already')
     assert "did you mean" not in said_of["/results/1shot/promoter_tate"]
 
 
@@ -494,7 +494,11 @@ def test_ends_of_an_interval_differ(low, high, text):
     [
         ({"MCC": 0.9, "Acc": 0.55, "F1": 0.7}, {"accuracy-off-grid", "impossible-scores"}, ""),
         ({"Acc": 0.9501}, {"accuracy-off-grid"}, ""),
-        ({"MCC": 0.8}, {"impossible-scores"}, "the one that accuracy and F1 fit gives MCC 0.9003,"),
+        (
+            {"MCC": 0.8},
+            {"impossible-scores"},
+            "the matrix that accuracy and F1 fit gives MCC 0.9003,",
+        ),
     ],
 )
 def test_each_contradiction_of_a_cell_is_found_with_one_answer(tmp_path, scores, rules, text):

@@ -116,7 +116,7 @@ def test_official_and_audited_files_keep_their_bytes(board, monkeypatch, capsys)
     official = SUBMISSIONS / "GROVER.json"
     before = official.read_bytes()
     (fixed,) = geneb_ci.fix(official)
-    assert (fixed.left, fixed.changes) == ("since its scores are official", ())
+    assert (fixed.left, fixed.changes) == ("since official files must keep their bytes", ())
     assert official.read_bytes() == before
     path = board / "leaderboard/audits/first"
     path.mkdir(parents=True)
@@ -124,7 +124,7 @@ def test_official_and_audited_files_keep_their_bytes(board, monkeypatch, capsys)
     monkeypatch.chdir(board)
     assert main(["check", "--fix", "--select", "structure"]) == 0
     error_output = capsys.readouterr().err
-    assert error_output == "not changed, since another file would need another audit: 1 file\n"
+    assert error_output == "not changed, since changed bytes would need another audit: 1 file\n"
     shutil.rmtree(board / "leaderboard/audits")
 
 

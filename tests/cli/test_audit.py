@@ -244,7 +244,7 @@ def test_the_fallback_needs_an_hour_without_beacon(repository_folder, capsys):
         (["--beacon-file", "none.json"], 3, "none.json: cannot be read: No such file"),
         (["--beacon-file", "c.json"], 3, "signature: this is not a round of the beacon: round"),
         (["--drawn", "1"], 2, "--drawn 1 would make the sample smaller: 2 tasks are committed"),
-        (["--beacon-file", "round.json", "--drawn", "4"], 2, "cannot draw 4 of "),
+        (["--beacon-file", "round.json", "--drawn", "4"], 2, "cannot draw 4 tasks: "),
         (["--detect", "1"], 2, "only one of --detect and --confidence is given"),
         (
             ["--detect", "1", "--confidence", "95"],
@@ -289,22 +289,26 @@ def test_a_plan_needs_a_moment_or_a_question(capsys):
     )
 
 
-INCOMPLETE = (
-    "--extractor is given without a complete declaration of its weights: repository, commit and"
-)
+INCOMPLETE = "--extractor is given without "
 
 
 @pytest.mark.usefixtures("repository_folder")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "org/model"], "--no-weights is given without --extractor"),
-        (["--extractor", "x.py:X"], INCOMPLETE),
-        (["--extractor", "x.py:X", "--model", "org/m"], INCOMPLETE),
+        (["--model", "org/model"], "--model can only be passed with --extractor"),
+        (["--extractor", "x.py:X"], f"{INCOMPLETE}--model, --revision, --weights"),
+        (["--extractor", "x.py:X", "--model", "org/m"], f"{INCOMPLETE}--revision, --weights"),
         # Without digests it was refused by `audit run` alone, when the draw was spent.
-        (["--extractor", "x.py:X", "--model", "org/m", "--revision", "1" * 40], INCOMPLETE),
-        (["--extractor", "x.py:X", "--model", "m", "--no-weights"], INCOMPLETE),
-        (["--extractor", "x.py:X", "--no-weights"], "the submission itself says"),
+        (
+            ["--extractor", "x.py:X", "--model", "org/m", "--revision", "1" * 40],
+            f"{INCOMPLETE}--weights",
+        ),
+        (
+            ["--extractor", "x.py:X", "--model", "m", "--no-weights"],
+            "--no-weights contradicts --model",
+        ),
+        (["--extractor", "x.py:X", "--no-weights"], "but the submission says which extractor"),
     ],
 )
 def test_a_run_that_is_declared_incompletely_is_refused(capsys, options, message):

@@ -336,8 +336,8 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
     assert module.main(["check"]) == 1
     assert capsys.readouterr().err == (
         "geneb-ci: internal error: ZeroDivisionError: division by zero\n"
-        "  fix: this is a bug: report it to the maintainers with the traceback, which "
-        "GENEB_CI_DEBUG=1 prints\n"
+        "  fix: report this bug to the maintainers with the traceback, which GENEB_CI_DEBUG=1 "
+        "prints\n"
     )
 
 

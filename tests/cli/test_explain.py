@@ -57,8 +57,8 @@ def test_outside_a_repository_there_are_only_rules(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["explain", "GROVER"]) == 2
     assert capsys.readouterr().err.startswith(
-        "geneb-ci: 'GROVER' is not a rule\n  fix: `geneb-ci rules` lists the rules; to explain a "
-        "model, run this in a clone of the repository with its submission "
+        "geneb-ci: 'GROVER' is not a rule\n  fix: list the rules with `geneb-ci rules`; to explain "
+        "a model, run this in a clone of the repository with its submission "
     )
 
 

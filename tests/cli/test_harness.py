@@ -103,5 +103,5 @@ def test_a_push_is_refused_before_a_token_is_asked_for(tmp_path):
     (tmp_path / f"{task}.csv").touch()
     done = run("geneb_ci", "data", "push", str(tmp_path))
     assert done.returncode == 3
-    assert done.stderr.startswith(f"geneb-ci: {tmp_path}: 99 tasks of GENEB missing: ")
+    assert done.stderr.startswith(f"geneb-ci: {tmp_path} lacks 99 tasks of GENEB: ")
     assert done.stderr.endswith(f" to fetch them: geneb-ci data pull {tmp_path}\n")

@@ -88,7 +88,7 @@ NEEDS = {
     "new a/b": "hub",
     "models": "",
     "models show GROVER": "",
-    "models verify GROVER": "harness",
+    "models verify GROVER": "",
     "data push tasks --repo a/b": "harness",
     "data verify data": "harness",
     "upgrade submissions/GROVER.json --output new.json": "",

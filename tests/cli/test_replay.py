@@ -140,8 +140,8 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
     code, out, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert (code, out) == (1, "")
     assert err == (
-        "geneb-ci: the checker of 'rules' failed with exit code 1: "
-        "RuntimeError: \\x23#[error]::x\n"
+        "geneb-ci: `geneb-ci check` of commit 'rules' wrote no report that this version reads, and "
+        "ended with exit code 1: RuntimeError: \\x23#[error]::x\n"
         "  fix: run `geneb-ci check` in a checkout of that commit to see the whole error\n"
     )
 
@@ -150,7 +150,7 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
 def test_a_checker_that_says_something_else(rows, monkeypatch, capsys):
     on_a_branch(rows, "geneb_ci/__main__.py", "import sys", "print('{}')\nraise SystemExit")
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
-    assert (code, "failed with exit code 0" in err) == (1, True)
+    assert (code, "ended with exit code 0" in err) == (1, True)
 
 
 def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsys):
@@ -161,8 +161,7 @@ def test_the_other_rules_see_nothing_of_our_environment(rows, monkeypatch, capsy
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")
     assert code == 1
     assert (
-        "failed with exit code 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']"
-        in err
+        "ended with exit code 1: ['LC_ALL', 'PATH', 'PYTHONDONTWRITEBYTECODE', 'PYTHONPATH']" in err
     )
 
 

@@ -20,7 +20,7 @@ def test_a_locked_conversation_stops_no_other_audit(flow):
     code, _, err = flow.run(*OPEN, flow.relay)
     assert (code, "token" in err) == (2, False)
     assert f"the conversation of pull request {locked} is locked" in err
-    assert "unlock it, and set the label audit again" in err
+    assert "unlock the conversation, and set the label audit again" in err
     assert flow.forge.pulls[locked]["head"]["sha"] not in flow.forge.statuses
     assert flow.forge.labels(locked) == ["by hand", report.FAILED]
     assert flow.run(*OPEN, flow.relay)[:2] == (0, "")

@@ -38,12 +38,15 @@ def test_a_file_is_its_base64_in_lines():
     assert read(base64.encodebytes(RAW).decode()) == RAW
 
 
+NOT_BASE64 = "the content that GitHub sent is not base64"
+
+
 @pytest.mark.parametrize(
     ("content", "encoding", "message"),
     [
-        (f"!{LETTERS}", "base64", "not base64"),
-        (f"{LETTERS[:8]} {LETTERS[8:]}", "base64", "not base64"),
-        (LETTERS[:-1], "base64", "not base64"),
+        (f"!{LETTERS}", "base64", NOT_BASE64),
+        (f"{LETTERS[:8]} {LETTERS[8:]}", "base64", NOT_BASE64),
+        (LETTERS[:-1], "base64", NOT_BASE64),
         (LETTERS, "utf-8", "unexpected answer of GitHub, at encoding: Input should be 'base64'"),
         ("", "base64", f"GitHub sent bytes with the id {blob_id(b'')}"),
     ],

@@ -141,7 +141,7 @@ def test_a_commitment_that_was_tried_after_the_beacon_is_refused(board, monkeypa
     findings = board.verdict()
     assert findings
     expected = (
-        "the record names no commit whose status shows its commitment"
+        "the record names no commit whose status shows the commitment of the record"
         if shown == "nowhere"
         else f"GitHub has no status of commit {board.place.base} with commitment"
     )
@@ -262,9 +262,7 @@ def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):
     started(board.root, foreseen, private(board), shown_on=board.commit)
     monkeypatch.chdir(board.place.root)
     (finding,) = board.verdict()
-    assert (
-        "dating: a practice draw, which anybody could foresee, on a board with another" in finding
-    )
+    assert "dating: the sample was drawn by a practice beacon, which anybody can predict" in finding
     monkeypatch.setattr(checker, "is_practice", lambda _sha256: True)
     assert board.verdict() == []
 

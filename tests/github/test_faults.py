@@ -201,7 +201,7 @@ def test_62_a_page_of_comments_that_is_missing_stops_the_report(board_checkout):
     )
     code, _, err = board_checkout.report(line)
     assert code == 2
-    assert "GitHub finds no such repository or pull request" in err
+    assert "GitHub finds no such repository, pull request or commit" in err
     assert only_the_list(board_checkout) == [number]
     # On the second page, ours is found, and edited rather than doubled.
     board_checkout.report(line)
@@ -238,8 +238,9 @@ def test_a_token_that_github_does_not_know(board_checkout, monkeypatch):
     code, _, err = board_checkout.run("triage", "--no-cache")
     assert code == 2
     assert err == (
-        "geneb-ci: GitHub rejected the token in GH_TOKEN\n"
-        "  fix: set GH_TOKEN to a valid token: `gh auth token`\n"
+        "geneb-ci: GitHub rejected the token (401)\n"
+        "  fix: set GH_TOKEN to a valid token: export GH_TOKEN=$(gh auth token); in a workflow, "
+        "renew the token or the App that the job uses\n"
     )
     assert "ghp_expired" not in err
 
@@ -258,7 +259,7 @@ def test_a_token_without_a_scope_names_it(board_checkout, granted, scope):
     code, _, err = board_checkout.report(line)
     assert code == 2
     assert "the token lacks a permission: Resource not accessible by integration" in err
-    assert f"  fix: grant it {scope}\n" in err
+    assert f"  fix: grant the token {scope}\n" in err
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_a_token_that_may_not_read_says_what_it_lacks(board_checkout, granted, s
     assert (code, out) == (2, "")
     assert err == (
         "geneb-ci: the token lacks a permission: Resource not accessible by integration\n"
-        f"  fix: grant it {scope}\n"
+        f"  fix: grant the token {scope}\n"
     )
 
 
@@ -283,8 +284,9 @@ def test_a_repository_that_is_not_there(board_checkout):
     code, _, err = board_checkout.run("reconcile", "--repo", "org/other", "--pr", "1")
     assert code == 2
     assert err == (
-        "geneb-ci: org/other: GitHub finds no such repository or pull request\n"
-        "  fix: check --repo; for a private repository the token needs read access\n"
+        "geneb-ci: org/other: GitHub finds no such repository, pull request or commit (404)\n"
+        "  fix: check --repo and the number or commit that was passed; for a private repository, "
+        "use a token with read access\n"
     )
 
 

@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         put("variables", "", RESOURCE | {"AUDIT_FLAVOR": "l4x1"}),
         "audits",
         FeatureState.NOT_TRIED,
-        "it is unknown whether the sandbox works there",
+        "it is unknown whether the sandbox works in such a Job",
         "geneb-ci doctor --github org/board --hub-job",
     ),
     "no machine": (
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "audits",
         BROKEN,
         "no environment geneb-audit",
-        "geneb-ci init --apply makes it",
+        "run geneb-ci init --apply, which makes the environment",
     ),
     "no key that counts": (
         changed(KEYS, json.dumps(key_file() | {"keys": []}).encode()),
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "audits",
         CHOICE,
         "main has no .github/workflows/audit.yml",
-        "run geneb-ci init, which writes it",
+        "run geneb-ci init, which writes this file",
     ),
     "stopped by GitHub": (
         put("workflow_states", FLOW("verdict"), "disabled_inactivity"),
@@ -149,7 +149,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         "verdicts",
         CHOICE,
         "a maintainer disabled .github/workflows/verdict.yml",
-        "if you want it",
+        "to enable the workflow again",
     ),
     "Actions off": (off, "verdicts", BROKEN, "Actions are off", "allow Actions"),
     "no Space named": (
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Break, str, FeatureState, str, str]] = {
         lambda server, _: setattr(server, "published_runs", 0),
         "publishing",
         CHOICE,
-        "every run fails until the Space trusts it",
+        "every run fails until the Space trusts this workflow",
         "branch main, workflow publish.yml",
     ),
     "one maintainer": (alone, "merging", BROKEN, "only maintainer may write", "--alone --force"),

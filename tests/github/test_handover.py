@@ -276,7 +276,7 @@ def test_what_is_no_verdict_is_refused(text, message):
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_no_verdict_is_a_mistake_of_the_caller(text):
-    with pytest.raises(UsageProblem, match="VERDICT is empty"):
+    with pytest.raises(UsageProblem, match="variable VERDICT is empty"):
         decode(text, REPOSITORY)
 
 

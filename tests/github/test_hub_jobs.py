@@ -70,7 +70,8 @@ def test_a_job_that_cannot_be_canceled_is_named_with_the_command(jobs, monkeypat
     with pytest.raises(NothingChecked, match="404"):  # of its log
         ended(LONG, seconds=0)
     assert re.search(
-        r"until its time limit; cancel it: hf jobs cancel geneb/0{24}\n", capsys.readouterr().out
+        r"until its time limit; cancel the Job: hf jobs cancel geneb/0{24}\n",
+        capsys.readouterr().out,
     )
 
 

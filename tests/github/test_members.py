@@ -285,7 +285,7 @@ def test_labels_that_cannot_be_read_are_no_sign_that_no_audit_is_asked_for(three
     three.server.pulls[2]["labels"] = None
     code, _, err = three.run("audit", "open")
     assert code == 3
-    assert err.startswith("geneb-ci: the labels of 2 cannot be read\n")
+    assert err.startswith("geneb-ci: the labels of pull request 2 cannot be read\n")
     three.server.pulls[3]["labels"] = [{"name": "audit"}]
     with connect(None) as github:
         pull = pull_to_audit(github, None)

@@ -16,6 +16,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.api import connect
 from geneb_ci.github.settings import apply, diagnosis
+from geneb_ci.github.settings.check import GUARDS
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.required import SETTINGS, table
@@ -268,14 +269,17 @@ def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeyp
 
     assert not look()
     sound.variables[""]["VERDICT_APP"] = "7"
-    assert look() == "geneb/verdict counts from any account, not only from the App 7"
+    assert look() == "the status geneb/verdict counts from any account, not only from the App 7"
     apply_all(sound)
     assert not look()
     (check,) = rule(sound, "required_status_checks")["parameters"]["required_status_checks"]
     assert check == {"context": "geneb/verdict", "integration_id": 7}
     # An App that is gone: nothing would ever be merged.
     del sound.variables[""]["VERDICT_APP"]
-    assert look() == "geneb/verdict counts only from the App 7, which does not set it"
+    assert (
+        look()
+        == "the status geneb/verdict counts only from the App 7, which does not set this status"
+    )
     apply_all(sound)
     assert not look()
 
@@ -287,7 +291,7 @@ def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
     (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
     assert (diagnosed.state, diagnosed.actual) == (
         SettingState.WRONG,
-        "none of these rules applies to main",
+        f"none of the rules {', '.join(GUARDS)} applies to main",
     )
 
 
@@ -355,7 +359,7 @@ def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
 
 @pytest.mark.parametrize(
     ("token", "message"),
-    [("wrong", "GitHub rejected the token in GH_TOKEN"), ("", "GH_TOKEN is not set")],
+    [("wrong", "GitHub rejected the token (401)"), ("", "GH_TOKEN is not set")],
 )
 def test_a_token_that_is_wrong_is_one_error(token, message, sound, capsys, monkeypatch):
     monkeypatch.setenv("GH_TOKEN", token)

@@ -47,8 +47,8 @@ def test_a_github_that_is_out_of_order_ends_the_sweep(board_checkout):
     assert code == 3
     assert err.startswith("geneb-ci: GitHub answered 502\n")
     assert (
-        "5 of 15 open pull requests were left: 11 to 15: GitHub failed 10 times in a row, "
-        "the last time: GitHub answered 502\n"
+        "5 of 15 open pull requests were left: 11 to 15: 10 pull requests in a row could not "
+        "be judged, the last because GitHub answered 502\n"
     ) in err
     assert len(json.loads(out)["troubles"]) == FAILED_MAX
     retried = 1 + 2  # as the conftest's patience has it

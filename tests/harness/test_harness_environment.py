@@ -3,8 +3,12 @@
 import importlib
 import importlib.metadata
 import json
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -31,10 +35,13 @@ class Lazy(BaseEmbeddingExtractor):
 """
 
 
+INFO = "State_Space.Kernels-1.dist-info"
+
+
 def install(folder: Path, version: str) -> None:
     """Put a distribution into a folder: its name is not that of its module."""
     (folder / "state_space.py").write_text("")
-    info = folder / "State_Space.Kernels-1.dist-info"
+    info = folder / INFO
     info.mkdir(exist_ok=True)
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: State_Space.Kernels\nVersion: {version}\n"
@@ -70,6 +77,20 @@ def test_what_moves_files_and_text_is_left_out() -> None:
     assert packages.items() >= environment.packages().items()
     assert not packages.keys() & {"geneb-ci", "click", "pydantic", "rich", "tqdm", "filelock"}
     assert packages["pytest"] == importlib.metadata.version("pytest")
+
+
+def test_a_package_that_is_upgraded_in_a_process_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    versions = []
+    for second, version in enumerate(("1.0", "1.1"), 1):
+        shutil.rmtree(tmp_path / INFO, ignore_errors=True)
+        install(tmp_path, version)
+        os.utime(tmp_path, (second, second))  # the clock of a file system may be coarse
+        monkeypatch.setitem(sys.modules, "state_space", ModuleType("state_space"))
+        versions.append(environment.packages_of(KmerExtractor(""))["state-space-kernels"])
+    assert versions == ["1.0", "1.1"]
 
 
 def test_an_extractor_that_refuses_the_short_sequence_is_measured(

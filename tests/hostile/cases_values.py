@@ -48,10 +48,10 @@ def _with_top(name: str, member: tuple[str, Any]) -> Any:
 
 UNKNOWN_FIELDS = [
     unknown_field("unknown-field", "comment"),
-    unknown_field("unknown-field-near-miss", "result", '; "results" is there already'),
+    unknown_field("unknown-field-near-miss", "result", '; "results" exists already'),
     unknown_field("unknown-field-x-prefix", "x_lab"),
     unknown_field("unknown-field-of-format-1-1", "run"),
-    unknown_field("unknown-field-in-meta", "parameters", '; "params" is there already', "meta"),
+    unknown_field("unknown-field-in-meta", "parameters", '; "params" exists already', "meta"),
     unknown_field("unknown-field-proto", "__proto__"),
 ]
 
@@ -93,9 +93,7 @@ TASKS = [
         (Says("missing-task", "/results/full", '1 task has no scores in "full": promoter_tata'),),
     ),
     unknown_task(26, "task-extra", "enhancers"),
-    unknown_task(
-        26, "task-in-two-spellings", "Promoter_TATA", '; "promoter_tata" is there already'
-    ),
+    unknown_task(26, "task-in-two-spellings", "Promoter_TATA", '; "promoter_tata" exists already'),
 ]
 
 _LONG = "a" * 300

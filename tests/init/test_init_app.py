@@ -150,7 +150,7 @@ def test_where_the_status_cannot_be_pinned_the_commands_that_do_it_are_named(for
     assert code == 2
     text = " ".join(err.split())
     assert "the App board-audits is installed, but main still accepts verdicts from others" in text
-    assert "fix: gh variable set VERDICT_APP --body 7" in text
+    assert "fix: run these commands: gh variable set VERDICT_APP --body 7" in text
     assert required(forge) == []
 
 

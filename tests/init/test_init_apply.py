@@ -143,7 +143,7 @@ def test_a_push_that_is_refused_says_how_to_push(servers, identity, monkeypatch,
     assert main(list(SECOND)) == 2
     err = capsys.readouterr().err
     assert "git push failed" in err
-    assert "fix: push it yourself (git push origin HEAD:main)" in err
+    assert "fix: push the commit yourself (git push origin HEAD:main)" in err
     assert TOKEN not in err
 
 

@@ -148,7 +148,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     out, err = capsys.readouterr()
     assert "  keep, it differs  tools/audit-job\n" in out
     assert "  keep, it is yours  README.md\n" in out
-    assert "  delete it yourself, this version has no such file  geneb_ci/old.py\n" in out
+    assert "  delete yourself, not part of this version  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
     assert "next: git add --all && git commit\n" in out
     assert (
@@ -190,7 +190,7 @@ def test_a_link_out_of_the_folder_is_refused(name, tmp_path, monkeypatch, capsys
         (("init", "--repo", "a/b", "--maintainers", "me"), "write --maintainers @ORG/TEAM"),
         (
             ("init", "--repo", "a/b"),
-            "nobody is named as maintainer, but nobody can approve their own",
+            "--maintainers is missing, expected a team or two accounts",
         ),
         (("init", "--repo", "a/b", "--maintainers", "@me"), "only @me is named as maintainer"),
         (("init", "--repo", "a/b", *2 * ("--maintainers", "@me")), "--maintainers @ME --alone"),
@@ -281,7 +281,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
     elif case == "loop":
         words[1] = "loop"
         (tmp_path / "loop").symlink_to("loop")
-        due = "loop: its symbolic links form a loop"
+        due = "loop: the symbolic links of this path form a loop"
     elif case == "no folder":
         monkeypatch.setattr("os.access", lambda *_: False)
         due = "cannot be written to"
@@ -290,7 +290,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
         due = "pip install 'geneb-ci[mini]'"
     else:
         words += ["--maintainers", "nobody here"]
-        due = "is not a code owner"
+        due = "expected @NAME or @ORG/TEAM"
     assert main(words) == 2
     assert due in capsys.readouterr().err
     assert not path.exists()

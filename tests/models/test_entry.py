@@ -60,24 +60,24 @@ def source(**fields: object) -> str:
 
 NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "schema_version: Field required"),
-    "not TOML": ("schema_version = ", "not TOML: "),
-    "not UTF-8": (b"\xff", "not TOML: "),
+    "not TOML": ("schema_version = ", "the file is not valid TOML: "),
+    "not UTF-8": (b"\xff", "the file is not valid TOML: "),
     "deep": ("a = " + "[" * 20_000, "the TOML is nested too deeply"),
     "an unknown key": ('schema_version = "1.0"\nparms = 1', "parms: Extra inputs"),
     "a text for a number": ('schema_version = "1.0"\nparams = "1"', "params: Input should be"),
     "neither extractor nor missing": (
         'schema_version = "1.0"\n[run]\ndtype = "float32"',
-        "run: Value error, expected either extractor or missing, found neither",
+        "run: Value error, found neither key, expected the key 'extractor' or the key 'missing'",
     ),
     "no revision": (
         source(kind="huggingface", location="org/model"),
-        "kind 'huggingface' without a revision; kind 'huggingface' needs one",
+        "revision is missing, which kind 'huggingface' needs",
     ),
     "a branch": (
         source(kind="huggingface", location="org/model", revision="main"),
         "weights/revision: String should match",
     ),
-    "no location": (source(kind="zenodo"), "no location; kind 'zenodo' needs one"),
+    "no location": (source(kind="zenodo"), "location is missing, which kind 'zenodo' needs"),
     "files of none": (
         source(kind="none") + f'\n[weights.files]\n"a.bin" = "{SHA}"',
         "kind 'none' is a method without weights, but files or a location are named",
@@ -124,7 +124,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
     ),
     "two dtypes": (
         'schema_version = "1.0"\n[run]\nextractor = "builtin:x"\n[run.options]\ndtype = "bfloat16"',
-        "dtype is float32, but the option dtype is bfloat16",
+        "[run] dtype is float32, but [run.options] dtype is bfloat16",
     ),
     "code that is run and not": (
         (
@@ -132,7 +132,7 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
             '[run.options]\ntrust_remote_code = "true"\n'
             '[loading]\nclass = "a"\noutput = "b"\ntokenizer = "c"\nremote_code = false'
         ),
-        "remote_code is false, but the option trust_remote_code is true",
+        "[loading] remote_code is false, but [run.options] trust_remote_code is true",
     ),
     "a number of no file": (
         source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1"',
@@ -215,7 +215,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         "model  weights  run by               open\n"
         "open            -                    no weights; no extractor\n"
         "ready  url      builtin:huggingface  nothing\n"
-        "2 models; `geneb-ci models show MODEL` prints one\n"
+        "2 models; `geneb-ci models show MODEL` prints its entry\n"
     )
     assert "https://x.org/m/model.bin" in command_output("show", "ready")
     assert (
@@ -238,7 +238,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
     )
-    assert "builtin:nope: not found in the harness" in command_output("verify", "typos", code=11)
+    refusal = "builtin:nope: the harness gave no digest of this extractor"
+    assert refusal in command_output("verify", "typos", code=11)
     (folder / "broken.toml").write_text("params = 1")
     assert "ready" in command_output("list"), "one that is broken does not hide the others"
     assert "broken.toml: schema_version: Field required" in command_output("verify", code=11)

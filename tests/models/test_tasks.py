@@ -85,10 +85,13 @@ def test_without_a_file_nothing_is_known(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x =", "not TOML: "),
+        ("x =", "the file is not valid TOML: "),
         ("", "schema_version: Field required"),
         (HEAD + '[[tasks]]\nmatch = "a"\n', "tasks/0/asks: Field required"),
-        (HEAD + '[[tasks]]\nmatch = "a"\nasks = "b"\npaper = "c"\n', "a: papers has no 'c'"),
+        (
+            HEAD + '[[tasks]]\nmatch = "a"\nasks = "b"\npaper = "c"\n',
+            "a: the table papers has no 'c'",
+        ),
         (HEAD + '[[tasks]]\nmatch = "*a*"\nasks = "b"\n', "*a*: expected at most one *"),
         (HEAD + '[papers.a]\ntitle = "t"\naddress = "http://a"\n', "papers/a/address: "),
     ],
@@ -115,7 +118,8 @@ def test_every_task_that_cannot_be_read_is_named_at_once(tmp_path):
     entries += '[[tasks]]\nmatch = "*a*"\nasks = "b"\n'
     with pytest.raises(BadConfiguration) as caught:
         task_notes(layout(tmp_path, HEAD + entries))
-    assert "a: papers has no 'c'; a: papers has no 'c'; *a*: expected" in caught.value.message
+    unknown_paper = "a: the table papers has no 'c'"
+    assert f"{unknown_paper}; {unknown_paper}; *a*: expected" in caught.value.message
 
 
 def test_the_example_of_the_documentation_is_complete():

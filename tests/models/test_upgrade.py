@@ -140,8 +140,8 @@ def test_an_entry_that_changes_is_said_and_refused(
     assert 'the model registry now has another entry for "GROVER"' in capsys.readouterr().out
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 11
     error_output = capsys.readouterr().err
-    assert "the submission names the entry " in error_output
-    assert "fix: upgrade the file again" in error_output
+    assert "is not the one that the submission names: its sha256 is " in error_output
+    assert "fix: name the present entry in the submission (`geneb-ci upgrade FILE" in error_output
     assert main(["upgrade", str(path), "--output", str(path)]) == 0
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 0
     entry.unlink()
@@ -165,7 +165,7 @@ def test_undo_and_the_streams_give_the_same_bytes(
     assert path.read_bytes() == old
     assert path.stat().st_mode & 0o777 == 0o644
     assert main(["upgrade", str(path), "--undo", "--output", str(path)]) == 2
-    assert b"it has format 1.0 already" in capsysbinary.readouterr().err
+    assert b"the file has format 1.0 already" in capsysbinary.readouterr().err
 
 
 WHOLE = '[weights]\nkind = "none"\n[run]\nextractor = "builtin:kmer"\n'
@@ -181,7 +181,7 @@ INCOMPLETE = {
         2,
         "is incomplete: no file is pinned",
     ),
-    "no TOML": ("[weights", 1, "not TOML: "),
+    "no TOML": ("[weights", 1, "the file is not valid TOML: "),
     "control character": (
         WHOLE + '[run.options]\nx = "\\u001b[2J"',
         2,

@@ -277,9 +277,15 @@ def test_verify_tells_which_generation_is_live(run, hub, repo, clone):
 
 
 HINDRANCES: dict[str, tuple[dict[str, object], str]] = {
-    "paused": ({"stage": "PAUSED"}, "the Space is not running, but PAUSED: restart it in its"),
-    "failed": ({"stage": "RUNTIME_ERROR"}, "the Space is not running, but RUNTIME_ERROR: restart"),
-    "private": ({"is_private": True}, "the Space is private: make it public in its settings"),
+    "paused": ({"stage": "PAUSED"}, "the Space is not running (stage PAUSED): restart the Space"),
+    "failed": (
+        {"stage": "RUNTIME_ERROR"},
+        "the Space is not running (stage RUNTIME_ERROR): restart",
+    ),
+    "private": (
+        {"is_private": True},
+        "the Space is private: make the Space public in its settings",
+    ),
     "renamed": ({"renamed": "them/other"}, "the Space was renamed to them/other: use the new name"),
     "an older board": ({"served": -2}, "the Space serves generation"),
     "no board": ({"served": 0}, "the Space serves no board: http"),

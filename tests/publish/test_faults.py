@@ -164,7 +164,9 @@ def test_no_space(hub, clock, newest):
     with pytest.raises(faults.RepoMissing) as refusal:
         push(Space("geneb/none", token=WRITER, endpoint=hub.endpoint), newest, clock=clock)
     assert (
-        refusal.value.fix == "create it: hf repos create geneb/none --type space --space-sdk static"
+        refusal.value.fix
+        == "create it: `hf repos create geneb/none --type space --space-sdk static`; "
+        "if it exists, use a token that may read it"
     )
     with pytest.raises(faults.RepoMissing):
         Space("geneb/none", token=None, endpoint=hub.endpoint).state()

@@ -123,7 +123,7 @@ def test_a_corrupt_index_is_named(board, capsys):
     assert main(["check", "--base", "main"]) == 1
     text = words(capsys)
     assert "git status failed: error: bad signature" in text
-    assert "`rm .git/index`, then `git reset`" in text
+    assert '--git-path index)"`, then `git reset`' in text
 
 
 @pytest.mark.usefixtures("board")

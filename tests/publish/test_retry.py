@@ -45,7 +45,7 @@ def test_six_tries_and_no_wait_after_the_last():
     assert story(*(Retryable(str(k)) for k in range(6))) == (
         (
             "6 tries failed; the last: 5",
-            "run the command again later; it first reads whether a try succeeded",
+            "run the command again later; the command first reads whether an earlier try succeeded",
         ),
         [2.0, 4.0, 8.0, 16.0, 32.0],
         [f"try {k + 1} of 6 failed: {k}; next try in {2 ** (k + 1)} s" for k in range(5)],

@@ -124,7 +124,7 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
             back(space, clone, repository, first.manifest.generation)
 
     hub.watch = overtake
-    with pytest.raises(NotFastForward, match="publishing would undo it"):
+    with pytest.raises(NotFastForward, match="publishing would undo the board on the Space"):
         push(space, PublishIntent(third, repository), clock=Patience())
     assert space_health(space, made(clone), repository).live_status is LiveStatus.ROLLED_BACK
 
@@ -188,8 +188,9 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     code, output, errors = within(*words, cwd=clone.root, env=env)
     assert (code, output, len(repo.commits)) == (1, "", 3)
     assert errors == (
-        f"geneb-ci: generation {other.manifest.generation[:12]} was built by geneb-ci 0.0.1; this "
-        f"version, {__version__}, builds other bytes from commit {clone.commits[0]}\n"
+        f"geneb-ci: generation {other.manifest.generation[:12]} was built by geneb-ci 0.0.1; "
+        f"geneb-ci {__version__} on this machine builds other bytes from commit "
+        f"{clone.commits[0]}\n"
         "  fix: pass --as-published to use the bytes that the Space had then\n"
     )
     code, _, errors = within(*words, "--as-published", cwd=clone.root, env=env)

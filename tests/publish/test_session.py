@@ -161,5 +161,5 @@ def test_a_token_for_another_space_is_not_asked_for(monkeypatch):
     with pytest.raises(NoHubToken) as refusal:
         find_token(SPACE, clock=clock)
     assert refusal.value.message == (
-        f"{RESOURCE_VARIABLE} is 'spaces/geneb/other', expected the Space to publish, {SPACE!r}"
+        f"{RESOURCE_VARIABLE} is 'spaces/geneb/other', but the Space to publish is {SPACE!r}"
     )

@@ -113,7 +113,9 @@ def test_a_fault_that_lasts_ends_after_six_tries(hub, repo, space, newest, clock
     with pytest.raises(faults.RetriesExhausted) as end:
         push(space, newest, clock=clock, say=answer.append)
     assert without_ports(end.value.message) == f"6 tries failed; the last: {what}{CONCERNS}"
-    assert end.value.fix == ("run the command again later; it first reads whether a try succeeded")
+    assert end.value.fix == (
+        "run the command again later; the command first reads whether an earlier try succeeded"
+    )
     assert [without_ports(line) for line in answer] == [
         f"try {number} of 6 failed: {what}{CONCERNS}; next try in {wait} s"
         for number, wait in enumerate(WAITS, 1)

@@ -72,10 +72,10 @@ def test_verdict_and_line(report, expected, line):
         ("a gap", "", "", "a gap"),
         ('the field "meta" is missing', "nothing", "meta", 'the field "meta" is missing'),
         (
-            "no matrix gives 0.1, 0.2, 0.3; the nearest one gives 0.1, 0.2, 0.4",
+            "no matrix gives 0.1, 0.2, 0.3; the nearest matrix gives 0.1, 0.2, 0.4",
             "0.1, 0.2, 0.3",
             "0.1, 0.2, 0.4",
-            "no matrix gives 0.1, 0.2, 0.3; the nearest one gives 0.1, 0.2, 0.4",
+            "no matrix gives 0.1, 0.2, 0.3; the nearest matrix gives 0.1, 0.2, 0.4",
         ),
         ("1 of 2 seeds", "nothing", "2", "1 of 2 seeds; expected 2"),
     ],

@@ -413,14 +413,14 @@ CASES = {
         lambda root: receipt(root, is_published=True),
         "receipt-not-verified",
         f"geneb-ci receipt verify {ROW} --data DIR && {ADD}",
-        says="has not been verified here",
+        says="has not been verified on this machine",
     ),
     "a row in the root": Case(
         moved,
         "misplaced-file",
         f"mkdir -p submissions && mv -n gamma.json {ROW}",
         "not-committed",
-        says=f'"gamma.json" is in the wrong place, expected "{ROW}"',
+        says=f'"gamma.json" is in the wrong folder; its path must be "{ROW}"',
     ),
     "a card of another layout": Case(
         moved_and_committed,
@@ -478,7 +478,7 @@ CASES = {
         "merge-conflict",
         f"${{EDITOR:-vi}} {ALPHA} && git add -- {ALPHA} && git commit --no-edit",
         "not-pushed",
-        says="1 file with both",
+        says="two versions of 1 file",
         edit=json.dumps(small("alpha") | {"meta": small("alpha")["meta"] | MOUSE}),
     ),
     "a row that changed on main": Case(
@@ -524,7 +524,7 @@ CASES = {
         "no-pull-request",
         "gh pr create --title 'Add gamma' --base main --fill-first --repo org/board --head "
         "org:add-gamma",
-        says="not checked: is there a pull request? (--repo OWNER/NAME, with GH_TOKEN)",
+        says="to check, set GH_TOKEN and pass --repo OWNER/NAME",
     ),
     "a file beside a submission": Case(
         stray,

@@ -346,7 +346,7 @@ CASES = {
         merged_commitment,
         "commitment-not-public",
         f"geneb-ci audit publish submissions/{MODEL}.json",
-        says="not checked: statuses on GitHub (--repo OWNER/NAME)",
+        says="statuses on GitHub were not checked: pass --repo OWNER/NAME",
     ),
     "a commitment in a file": Case(
         commitment_here,
@@ -399,7 +399,7 @@ CASES = {
         "record-differs",
         "git add --all -- {record} && git commit -m 'Audit model'",
         "row-disputed",
-        says="an audit of model differs: merge its record, but not a row that is still proposed",
+        says="an audit of model found other scores than the row claims",
     ),
     "a disputed row": Case(
         disputed, "row-disputed", f"geneb-ci explain {MODEL}", says="model is disputed"
@@ -453,7 +453,7 @@ CASES = {
         made_by_init,
         "not-on-github",
         "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
-        says="create org/board on GitHub, empty",
+        says="create org/board as an empty repository on GitHub",
     ),
     "a confirmed row": Case(confirmed, "nothing-to-do", LOOK, says="1 row, 0 to audit"),
 }
@@ -554,9 +554,7 @@ def test_a_pull_request_that_waits(board, tmp_path, monkeypatch):
     next_step = step(role="maintainer", repository="org/board")
     assert next_step.situation == "pull-request-waits", next_step.text()
     assert next_step.command == f"gh pr view {number} --repo org/board"
-    assert (
-        f"pull requests that wait for a maintainer: 1; the oldest is {number}" in next_step.lines[1]
-    )
+    assert f"wait for a maintainer: 1; the oldest is {number}" in next_step.lines[1]
 
 
 def test_a_pull_request_whose_action_is_a_command_or_a_label():
@@ -645,7 +643,7 @@ def test_from_a_row_to_its_record(capsys):
     file = f"submissions/{PRACTISED}.json"
     assert next_step.situation == "row-to-audit", next_step.text()
     assert next_step.command == f"geneb-ci audit {file} --practice --key {PEM}"
-    assert next_step.lines[1].startswith(f"audit {PRACTISED} first: no audit confirms it")
+    assert next_step.lines[1].startswith(f"audit {PRACTISED} first: no audit confirms this row")
     assert carry_out(next_step.command) == [0], capsys.readouterr().err
     next_step = step(role="maintainer")
     assert next_step.situation == "statement-not-committed"
@@ -714,9 +712,9 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
     decision = decide(Role.MAINTAINER, state, TABLE)
     assert decision.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert decision.lines[1:4] == (
-        "audit b first: no audit confirms it; weight of its warnings: 12.5",
+        "audit b first: no audit confirms this row; its warnings have the weight 12.5",
         "then c",
-        "rows that cannot be audited: 1; a: weights are not pinned",
+        "number of rows that cannot be audited: 1; the first is a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
     decision = decide(Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), TABLE)

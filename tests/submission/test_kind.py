@@ -34,7 +34,10 @@ def test_a_file_of_the_folder_is_suggested(tmp_path, capsys, monkeypatch):
     (tmp_path / "rows" / "b.json").write_text("{}")
     (tmp_path / "rows" / "a.json").write_text("{}")
     assert main(["matrices", "rows"]) == 3
-    assert "fix: name a file in it: geneb-ci matrices rows/a.json\n" in capsys.readouterr().err
+    assert (
+        "fix: name a file in this folder: geneb-ci matrices rows/a.json\n"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("command", ["audit plan", "audit run"])

@@ -86,7 +86,7 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
             '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: '
             "mcc.mean is nan: find out why, and score the task again"
         ),
-        'ignored, no task id in the file name: "notes.json"',
+        'ignored, since the file name has no task id: "notes.json"',
     ]
 
 

@@ -138,10 +138,10 @@ UNUSABLE: dict[str, tuple[Change | str, str]] = {
     "f1 is huge": (put("f1", 10**400), "scores.test.f1 is inf"),
     "mcc is true": (put("mcc", value=True), "scores.test.mcc is missing or not a number"),
     "no mcc": (lambda result: scores_of(result).pop("mcc"), "scores.test lacks mcc"),
-    "another revision": (root("dataset_revision", "0" * 40), "the revision of its data is"),
+    "another revision": (root("dataset_revision", "0" * 40), "the revision of the task data is"),
     "two subsets": (
         lambda result: result["scores"].update(test=[{"hf_subset": "a"}, {"hf_subset": "b"}]),
-        "has no subset, or several of which none is named 'default'",
+        "scores.test has 2 subsets, of which 0 have the name 'default', expected 1",
     ),
     "mcc twice": (
         json.dumps(result_of(TASKS[0])).replace('"ap": null', '"mcc": 0.123'),
@@ -169,7 +169,7 @@ EXPERIMENTS = [{"accuracy": 0.5, "ap": NAN}]
 OTHER_PROTOCOLS: dict[str, tuple[Change, str]] = {
     "MTEB's default": (
         put("scores_per_experiment", EXPERIMENTS * 10),
-        "its scores are means over 10 experiments, as by MTEB's default protocol: 8 samples",
+        "the scores are means over 10 experiments, as by MTEB's default protocol: 8 samples",
     ),
     "3 experiments": (put("scores_per_experiment", EXPERIMENTS * 3), "over 3 experiments"),
     "1 experiment": (put("scores_per_experiment", EXPERIMENTS), "over 1 experiment;"),
@@ -178,8 +178,8 @@ OTHER_PROTOCOLS: dict[str, tuple[Change, str]] = {
     "samples, at the top": (root("samples_per_label", 16), "trained on 16 samples a label"),
     "number of experiments": (root("n_experiments", 10), "over 10 experiments (n_experiments)"),
     "folds": (put("n_splits", 10), "cross-validation with 10 folds"),
-    "iterations": (put("max_iter", 100), "its probe has 100 iterations"),
-    "another probe": (put("method", "kNN"), 'its probe is "kNN"'),
+    "iterations": (put("max_iter", 100), "the probe has 100 iterations"),
+    "another probe": (put("method", "kNN"), 'the probe is "kNN"'),
 }
 
 
@@ -202,7 +202,7 @@ def test_a_whole_folder_of_another_protocol_writes_nothing(results_folder, capsy
     code, results, messages = imported(capsys)
     assert (code, results) == (3, {})
     assert messages.count("MTEB's default protocol") == 1
-    assert '"full" of GENEB-small has all training data and 5 seeds' in messages
+    assert 'expected all training data and 5 seeds as in "full" of GENEB-small' in messages
     assert "no file has a result of GENEB-small" in messages
 
 
@@ -215,7 +215,7 @@ def test_samples_of_a_regime_are_those_of_its_name(regime, samples, results_fold
     _, results, messages = imported(capsys)
     assert results[regime] == {task: CELLS[regime][task] for task in TASKS[1:]}
     assert "trained on 8 samples a label (samples_per_label); " in messages
-    assert f'"{regime}" of GENEB-small has {samples} a label and 5 seeds' in messages
+    assert f'expected {samples} a label and 5 seeds as in "{regime}" of GENEB-small' in messages
 
 
 def test_experiments_beside_the_results_are_left_out_unless_named(results_folder, capsys):
@@ -252,7 +252,7 @@ def test_hundreds_of_files_of_each_layout_are_read(layout, tmp_path, monkeypatch
     assert document["meta"]["params"] == 150_000_000
     messages = " ".join(capsys.readouterr().err.split())
     assert "cannot be used" not in messages
-    assert "ignored, no task id in the file name: " in messages
+    assert "ignored, since the file name has no task id: " in messages
     assert " and 2 more" in messages, "seven tasks are of MTEB itself"
 
 
@@ -264,7 +264,7 @@ def test_an_experiment_of_other_settings_is_refused_by_its_name(tmp_path, monkey
     assert files.write_experiment(tmp_path / "r", 8) == 100
     assert main(["pack", "r/experiments/samples_per_label_8"]) == 3
     messages = " ".join(capsys.readouterr().err.split())
-    assert " and 95 more cannot be used: it was trained on 8 samples a label" in messages
+    assert " and 95 more cannot be used: the probe was trained on 8 samples a label" in messages
     assert not list(tmp_path.glob("*.json"))
 
 
@@ -273,8 +273,8 @@ LOGS: dict[str, tuple[dict[str, Any], str]] = {
     "NaN of what is not used": (LOG | {"auroc": {"mean": NAN}}, ""),
     "NaN beside the mean": (LOG | {"mcc": {"mean": 0.5, "std": NAN}}, ""),
     "NaN of what is used": (LOG | {"mcc": {"mean": NAN}}, "mcc.mean is nan"),
-    "3 seeds": (LOG | {"n_seeds": 3}, "its scores are means over 3 experiments (n_seeds)"),
-    "another probe": (LOG | {"classifier": "xgboost"}, 'its probe is "xgboost"'),
+    "3 seeds": (LOG | {"n_seeds": 3}, "the scores are means over 3 experiments (n_seeds)"),
+    "another probe": (LOG | {"classifier": "xgboost"}, 'the probe is "xgboost"'),
     "the same probe": (LOG | {"classifier": "LogisticRegression"}, ""),
 }
 

@@ -130,7 +130,7 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
     assert "nothing was drawn: --committed-at is missing, the time at which" in again
     assert again.endswith(f"next: {NEXT_COMMAND}\n")
     without = typed(board, audit.replace(" --key keys/audit.pem", ""), code=2)
-    assert "fix: pass --key keys/audit.pem, which is here" in without
+    assert "fix: pass --key keys/audit.pem, or set " in without
     elsewhere = audit.replace(" keys/", " board/keys/").replace(
         " submissions/", " board/submissions/"
     )
@@ -153,8 +153,8 @@ def test_what_stops_an_audit_is_what_it_prints(board: Path, sample: str) -> None
         typed(board, "geneb-ci audit fresh commit ../fresh.csv --output ../fresh.json")
     fresh = "--fresh ../fresh.csv --fresh-commitment ../fresh.json"
     refused = typed(board, f"{audit} {fresh}", code=11)
-    assert "is finished, and its fresh set is not ../fresh.json" in refused
-    (rerun,) = re.findall(r"rerun the same draw with it: (.*)$", refused, re.MULTILINE)
+    assert "is finished; its fresh set is not the one that ../fresh.json commits to" in refused
+    (rerun,) = re.findall(r"rerun the same draw with --\S+: (.*)$", refused, re.MULTILINE)
     assert "fresh set: " in typed(board, rerun)
 
     row = board / f"submissions/{sample}.json"

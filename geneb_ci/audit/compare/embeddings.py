@@ -397,8 +397,8 @@ def _earlier_sample(
 
 
 def _recorded_samples(root: str, repository: AuditRepository) -> "Iterator[ReceiptSample]":
-    """Yield up to `EMBEDDINGS` embeddings of a receipt from the file beside each of its records."""
-    from geneb_ci.receipt.near import EMBEDDINGS, EMBEDDINGS_MIN, ReceiptSample
+    """Yield up to `COMPARED_COUNT` embeddings of a receipt from the file beside each record."""
+    from geneb_ci.receipt.near import COMPARED_COUNT, EMBEDDINGS_MIN, ReceiptSample
 
     for path in repository.files:
         record = repository.record_at(path)
@@ -416,7 +416,7 @@ def _recorded_samples(root: str, repository: AuditRepository) -> "Iterator[Recei
             for task, row in zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True)
         ]
         order = sorted(range(len(positions)), key=lambda index: _shuffle_key(*positions[index]))
-        order = order[:EMBEDDINGS]
+        order = order[:COMPARED_COUNT]
         if len(order) >= EMBEDDINGS_MIN:
             yield ReceiptSample(
                 tuple(positions[index] for index in order), embeddings.rerun[order].astype("f8")

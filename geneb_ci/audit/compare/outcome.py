@@ -321,9 +321,9 @@ def objections(
     ]
     claim_objections = []
     if differing_tasks:
-        rerun_tasks_text = plural(len(tasks), "rerun task")
+        extent = f"{len(differing_tasks)} of {plural(len(tasks), 'rerun task')}"
         claim_objections.append(
-            Objection(TOLERANCE, f"{', '.join(differing_tasks)} of {rerun_tasks_text}")
+            Objection(TOLERANCE, f"claims differ in {extent}: {', '.join(differing_tasks)}")
         )
     claim_objections += [
         Objection(JOINT, f"{test_name}: {bias.text}")

@@ -248,7 +248,8 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
             SIGNER,
             f"the key {envelope.keyid[:16]}... is not among the {_signer_count(keys, TrustedKey)} "
             "trusted keys",
-            f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
+            f"ask a maintainer to add this key to leaderboard/policy/{KEYS_FILE} of the main "
+            "branch",
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
@@ -267,10 +268,11 @@ def _listed_workflow(
         workflow = bundle_parts.workflow
         raise StepMismatch(
             SIGNER,
-            f"the bundle is signed by the workflow {quoted(workflow.workflow)} in "
-            f"{quoted(workflow.repository)}, according to {quoted(workflow.issuer)}: not one of "
-            f"the {_signer_count(keys, TrustedWorkflow)} trusted workflows",
-            f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
+            f"the workflow {quoted(workflow.workflow)} in {quoted(workflow.repository)} signed the "
+            f"bundle, according to {quoted(workflow.issuer)}; this workflow is not among the "
+            f"{_signer_count(keys, TrustedWorkflow)} trusted workflows",
+            "ask a maintainer to add this workflow to `workflows` of "
+            f"leaderboard/policy/{KEYS_FILE}",
         )
     try:
         verify_bundle(raw, bundle_parts, signer.root)
@@ -306,8 +308,8 @@ def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = F
             SIGNER,
             f"the {signer.title} was revoked at {signer.revoked_at}"
             f"{exceptions_text if exceptions else ''}",
-            "run the audit again: this record no longer counts; the new audit must rerun what this "
-            "one drew",
+            "run the audit again: this record no longer counts, and the new audit must rerun what "
+            "this record drew",
         )
 
 
@@ -347,7 +349,9 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
     except OSError as error:
         raise UsageProblem(
             f"{path}: cannot be written: {error.strerror}",
-            "name a file that does not exist: a key is never overwritten",
+            "name a file that does not exist: a key is never overwritten"
+            if isinstance(error, FileExistsError)
+            else "name a file in a folder that you can write to: --output FILE",
         ) from error
     with os.fdopen(handle, "wb") as stream:
         stream.write(pem)
@@ -378,9 +382,9 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
     file = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
     if not file:
         key_files = sorted(Path(KEYS_FOLDER).glob("*.pem"))
-        advice = f"pass --key {key_files[0]}, which is here" if key_files else "pass --key FILE"
+        advice = f"pass --key {key_files[0] if key_files else 'FILE'}"
         raise UsageProblem(
-            "there is no key to sign with",
+            "there is no private key to sign with",
             f"{advice}, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
@@ -390,7 +394,7 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
         raise UsageProblem(f"{file}: {error.reason}", "check the path of the key") from error
     if mode & _GROUP_AND_WORLD:
         raise UsageProblem(
-            f"{file}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
+            f"{file}: other users can read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
             f"chmod 600 {file}",
         )
     try:

@@ -198,7 +198,7 @@ class Signing:
         path = self._write(signed_event(abort, self.key, heads))
         error.fix += (
             f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main "
-            "branch; its draw counts for the next audit"
+            "branch; the next audit of this model reruns what this run drew"
         )
 
     def sign_record(self, rerun_result: RerunResult) -> Path | None:

@@ -158,7 +158,8 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
         raise UsageProblem(
             f"the key {key_id(public_key)[:16]}... is not trusted, so nobody would accept its "
             "record",
-            "add it to leaderboard/policy/keys.json of the main branch first, or pass --unsigned",
+            "add this key to leaderboard/policy/keys.json of the main branch first, or pass "
+            "--unsigned",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +167,7 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
             pass
     except OSError as error:
         raise UsageProblem(
-            f"{folder}: no record can be written here: {error.strerror}",
+            f"{folder}: no record can be written to this folder: {error.strerror}",
             "name another folder with --output DIR, or pass --unsigned",
         ) from error
 

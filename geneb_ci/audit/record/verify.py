@@ -96,10 +96,11 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
             _refuse(f"few-shot probes: {fault}")
     elif uses_all and benchmark.protocol.few_shot_k:
         _refuse(
-            "few-shot probes: none was fitted on other sequences, which the audit's limits require"
+            "few-shot probes: no probe was fitted on other sequences, but the limits of the audit "
+            "require such probes"
         )
     if variants is None and uses_all:
-        _refuse("variants: none were embedded, which the limits of the audit require")
+        _refuse("variants: no variant was embedded, but the limits of the audit require variants")
     if variants is not None:
         fault = variant_contradiction(variants, varied_sequence_count(len(outcome.plan.chosen)))
         if fault:

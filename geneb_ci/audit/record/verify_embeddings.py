@@ -41,6 +41,7 @@ from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.merkle import embedding_leaf, root_from_proof
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,8 +74,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if receipt is not None:
         _check_receipt(outcome, receipt, inputs.benchmark)
     task_ids = [task.task for task in outcome.tasks]
-    if len(set(task_ids)) != len(task_ids) or len(task_ids) != outcome.receipt.tasks:
-        _refuse(f"{len(task_ids)} tasks are compared, the receipt has {outcome.receipt.tasks}")
+    _check_task_ids(task_ids, outcome.receipt.tasks)
     if outcome.receipt.root != outcome.plan.root:
         _refuse("the receipt of the record is not the one that the plan draws from")
     for task in outcome.tasks:
@@ -164,7 +164,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
     probes_of_record = {f"{regime}, record" for regime in _test_draws(outcome)}
     if outcome.cells.of_record and not probes_of_record <= outcome.variants.others.keys():
-        _refuse("variants: probes of record, whose scores were compared, did not decide on them")
+        _refuse("variants: no decisions of the probes of record, whose scores were compared")
 
 
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
@@ -301,7 +301,9 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
         _refuse(f"{task.task}: the training embeddings do not follow from the seed")
     for part, rows in task.rows.items():
         if part.startswith(TEST_PART) and len(rows) not in {share.test, 0}:
-            _refuse(f"{task.task}: {len(rows)} embeddings of {part!r}, expected {share.test}")
+            _refuse(
+                f"{task.task}: {len(rows)} embeddings of {part!r} were drawn, expected {share.test}"
+            )
 
 
 def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
@@ -316,6 +318,17 @@ def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
         _refuse(f"{task.task}: the failed embeddings do not follow from its numbers")
 
 
+def _check_task_ids(task_ids: list[str], receipt_count: int) -> None:
+    """Refuse tasks that repeat, or that are not as many as the receipt has."""
+    if len(set(task_ids)) != len(task_ids):
+        _refuse("the record lists a task more than once")
+    if len(task_ids) != receipt_count:
+        _refuse(
+            f"the record compares {plural(len(task_ids), 'task')}, expected the "
+            f"{receipt_count} of the receipt"
+        )
+
+
 def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
     """Refuse an impossible number of strongest training embeddings, or test embeddings among them.
 
@@ -328,10 +341,14 @@ def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
             f"{task.task}: {len(set(rows))} of the strongest training embeddings, expected {least} "
             f"to {most}"
         )
-    if rows and (not is_expected or max(rows) >= task.train):
+    if rows and not is_expected:
         _refuse(
-            f"{task.task}: the list of strongest training embeddings contains test embeddings, or "
-            "the version of the record has no such list"
+            f"{task.task}: the record lists the strongest training embeddings, unlike records of "
+            "its version"
+        )
+    if rows and max(rows) >= task.train:
+        _refuse(
+            f"{task.task}: the list of the strongest training embeddings contains a test embedding"
         )
 
 

@@ -143,8 +143,8 @@ class SampleEmbedder:
 
         if embeddings.shape[1] != self._width:
             raise ResultRefused(
-                f"the extractor returns embeddings of {embeddings.shape[1]} numbers, those of the "
-                f"receipt have {self._width}",
+                f"the extractor returns embeddings of {embeddings.shape[1]} numbers, expected "
+                f"{self._width} as in the receipt",
                 "ask for a receipt of this extractor and these options",
             )
         with np.errstate(over="ignore"):  # a number that is too large becomes infinite

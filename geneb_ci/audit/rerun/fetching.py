@@ -330,7 +330,7 @@ def require_python(environment: Environment) -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if environment.python not in {None, version}:
         raise AuditRefused(
-            f"the model needs Python {environment.python}, this is {version}",
+            f"the model needs Python {environment.python}, but geneb-ci runs in Python {version}",
             f"install geneb-ci for Python {environment.python} and run the command again",
         )
 

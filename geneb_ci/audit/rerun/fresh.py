@@ -141,7 +141,7 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     Raises NothingChecked for an invalid set, AuditRefused for a sequence of the public data or an
     existing salt, UsageProblem when the salt cannot be written.
     """
-    content = _read(path)
+    content = _read(path, "pass the CSV file with the fresh sequences")
     sequences = parse_set(content, str(path), benchmark)
     refuse_public(sequences, source)
     salt_path = path.with_name(path.name + SALT_SUFFIX)
@@ -154,7 +154,8 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     except FileExistsError as error:
         raise AuditRefused(
             f"{salt_path}: exists already, so this set was committed to before",
-            "use that commitment: with another one, a maintainer could choose between two sets",
+            "use the commitment that was made then: with another commitment, a maintainer could "
+            "choose between two sets",
         ) from error
     except OSError as error:
         raise unwritable(
@@ -197,7 +198,8 @@ def _either_strand(sequence: str) -> set[str]:
 
 def fresh_release(path: Path) -> FreshRelease:
     """Return the set and salt to publish after the audit. Raises NothingChecked without them."""
-    return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
+    content = _read(path, "pass the CSV file with the fresh sequences")
+    return FreshRelease(schema_version="1.0", salt=_salt(path), content=content.decode("ascii"))
 
 
 def read_fresh_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
@@ -248,18 +250,25 @@ def _counts_text(counts: Mapping[str, int]) -> str:
 def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
     """Raise AuditRefused if an audit record used another set than the released one."""
     fresh = outcome.fresh
-    fix = "compare with the set that the record names"
-    if fresh is None or fresh.commitment != fresh_set.sha256:
-        used_set = "no set" if fresh is None else f"the set {fresh.commitment[:16]}..."
-        raise AuditRefused(f"the record used {used_set}, expected {fresh_set.sha256[:16]}...", fix)
+    if fresh is None:
+        raise AuditRefused(
+            "the audit of this record used no fresh set",
+            "leave out --record, or pass the record of the audit that used this set",
+        )
+    if fresh.commitment != fresh_set.sha256:
+        raise AuditRefused(
+            f"the audit of this record used the fresh set with the digest "
+            f"{fresh.commitment[:16]}..., expected {fresh_set.sha256[:16]}...",
+            "pass the set that the audit used, or the record of the audit that used this set",
+        )
     counts = Counter(sequence.task for sequence in fresh_set.sequences)
     for audited in outcome.tasks:
         scored_count = fresh.tasks[audited.task].fresh.rows if audited.task in fresh.tasks else 0
         if scored_count != counts[audited.task]:
             raise AuditRefused(
-                f"task {audited.task}: the record scored {scored_count} fresh sequences, the set "
-                f"has {counts[audited.task]}",
-                fix,
+                f"task {audited.task}: the record scored {scored_count} fresh sequences, expected "
+                f"the {counts[audited.task]} of the set",
+                "do not trust this record: an audit scores every fresh sequence of its tasks",
             )
 
 
@@ -274,29 +283,24 @@ def read_release(path: Path) -> FreshRelease:
 
 
 def _parsed(path: Path, model_class: type[_M], command: str) -> _M:
+    fix = f"pass a file that `{command}` wrote"
     try:
-        return parsed(model_class, _read(path))
+        return parsed(model_class, _read(path, fix))
     except NotReadable as error:
-        raise NothingChecked(
-            f"{path}: {error.reason}", f"pass a file that `{command}` wrote"
-        ) from error
+        raise NothingChecked(f"{path}: {error.reason}", fix) from error
 
 
 def _salt(path: Path) -> str:
     salt_path = path.with_name(path.name + SALT_SUFFIX)
-    salt = _read(salt_path).decode("ascii", "replace").strip()
+    fix = f"restore {salt_path}, which `geneb-ci audit fresh commit` wrote beside the set"
+    salt = _read(salt_path, fix).decode("ascii", "replace").strip()
     if len(salt) != 2 * SALT_BYTES or set(salt) - set("0123456789abcdef"):
-        raise NothingChecked(
-            f"{salt_path}: not a salt of {2 * SALT_BYTES} hex digits",
-            "take the file that `geneb-ci audit fresh commit` wrote beside the set",
-        )
+        raise NothingChecked(f"{salt_path}: not a salt of {2 * SALT_BYTES} hex digits", fix)
     return salt
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, fix: str) -> bytes:
     try:
         return read_regular(path, BYTES_MAX)
     except NotReadable as error:
-        raise NothingChecked(
-            f"{path}: {error.reason}", "pass the files that `geneb-ci audit fresh` wrote"
-        ) from error
+        raise NothingChecked(f"{path}: {error.reason}", fix) from error

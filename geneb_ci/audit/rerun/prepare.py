@@ -270,7 +270,7 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
     if files[0] is None or files[1] is None:
         if any(files):
             raise UsageProblem(
-                "a fresh set needs its commitment, and a commitment its set",
+                "only one of --fresh and --fresh-commitment is given, expected both or neither",
                 "pass both: --fresh SET.csv --fresh-commitment F.json",
             )
         return None
@@ -284,12 +284,12 @@ def _noise_dtype(subject: AuditSubject, machine: Machine) -> str:
     declared_dtype = subject.dtype
     if declared_dtype is None and machine.noise is None:
         raise UsageProblem(
-            "format 1.0 does not say in which dtype the model computed",
+            "neither the submission nor the model registry says in which dtype the model computed",
             "pass --noise float32, float16, bfloat16 or float64",
         )
     if declared_dtype is not None and machine.noise not in {None, declared_dtype}:
         raise UsageProblem(
-            f"--noise {machine.noise} contradicts the submission, which declares {declared_dtype}",
+            f"--noise {machine.noise} contradicts the declared dtype of the run, {declared_dtype}",
             "leave out --noise: the declared dtype is used",
         )
     return declared_dtype or str(machine.noise)

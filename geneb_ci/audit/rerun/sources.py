@@ -52,13 +52,13 @@ def sources_of(
     if isinstance(submission, SubmissionV11):
         if declared is not None:
             raise UsageProblem(
-                "the submission itself says which extractor and weights ran",
+                "--extractor is given, but the submission says which extractor and weights ran",
                 "leave out --extractor, --option, --model, --revision and --weights",
             )
         run = submission.run
         if run.harness.dirty:
             raise AuditRefused(
-                "the harness had local changes: nobody can repeat this run",
+                "the harness had local changes during this run, so nobody can repeat the run",
                 "ask for a run from a clean checkout or an installed package",
             )
         code = run.extractor
@@ -96,9 +96,11 @@ def _check_entry(
     digest = submission.registry_entry.sha256
     if read_entry is not None and read_entry.sha256 != digest:
         raise AuditRefused(
-            f"the submission names the entry {digest[:16]}... of the model registry, the one here "
-            f"is {read_entry.sha256[:16]}...",
-            "upgrade the file again (`geneb-ci upgrade FILE --output FILE`), and audit the result",
+            f"the model registry's entry of {submission.model_id} is not the one that the "
+            f"submission names: its sha256 is {read_entry.sha256[:16]}..., "
+            f"expected {digest[:16]}...",
+            "name the present entry in the submission (`geneb-ci upgrade FILE --output FILE`), and "
+            "audit the result",
         )
 
 

@@ -66,7 +66,7 @@ def read_further(path: Path) -> FurtherSequences:
     except (OSError, ValidationError) as error:
         fault = first_error(error) if isinstance(error, ValidationError) else error.strerror
         raise NothingChecked(
-            f"{path}: {fault}", "remove the folder of this task, and run the command again"
+            f"{path}: {fault}", f"remove {path.parent}, and run the command again"
         ) from error
 
 
@@ -112,7 +112,8 @@ def task_matrix(
                 f"task {task_id} has embeddings of {embeddings.shape[1]} numbers of "
                 f"{embeddings.dtype}; expected {first.shape[1]} of {first.dtype}, as task "
                 f"{first_task} has, with which it shares sequences",
-                "an extractor has to return embeddings of one width and one dtype for every task",
+                "ask for an extractor that returns embeddings of one width and one dtype for every "
+                "task",
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if computed is not None:

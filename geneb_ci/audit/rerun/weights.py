@@ -67,6 +67,12 @@ _LENGTH_BYTES = 8  # bytes at the start of a safetensors file that contain the h
 _AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
 """The key auto_map, or a JSON escape of one of its letters."""
 
+NO_WEIGHT_FILE = "the commitment names no weight file"
+NAME_FILES_FIX = (
+    "commit with --weights NAME=SHA256 for each weight file, or ask for a submission that lists "
+    "its weight files"
+)
+
 
 def fetch_weights(
     weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = silent
@@ -116,7 +122,7 @@ def fetch_weights(
         if isinstance(error, GatedRepoError):
             message, advice = (
                 "the repository is gated",
-                f"accept its terms there; {MANUAL_FETCH_FIX}",
+                f"accept the terms of {weights.location} on the Hub; or {MANUAL_FETCH_FIX}",
             )
         raise WeightsRefused(
             f"{weights.location} at {weights.revision} cannot be fetched: {message}", advice
@@ -158,10 +164,12 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
             )
     missing_files = [name for name in weights.files if not (folder / name).is_file()]
     files_without_address = [name for name in missing_files if name not in weights.addresses]
-    if files_without_address or not weights.files:
+    if not weights.files:
+        raise UsageProblem(NO_WEIGHT_FILE, NAME_FILES_FIX)
+    if files_without_address:
         raise UsageProblem(
-            f"{first_and_more(files_without_address) or 'the weights'}: no address to fetch from "
-            f"({weights.kind} {weights.location})",
+            f"the commitment has no address of {first_and_more(files_without_address)}, only "
+            f"{weights.kind} {weights.location}",
             MANUAL_FETCH_FIX,
         )
     archives: dict[str, dict[str, str]] = {}
@@ -198,10 +206,11 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         digest = digests.get(name)
         if digest != expected:
             raise WeightsRefused(
-                f"{name}: sha256 {digest}, the commitment has {expected}"
+                f"{name}: sha256 {digest}, expected {expected} as in the commitment"
                 f"{file_line_ends_clause(files[name], expected)}"
                 if digest
-                else f"{name}: there is no such file, the commitment has sha256 {expected}",
+                else f"{name}: there is no such file, expected sha256 {expected} as in the "
+                "commitment",
                 (digest and _disguise_fix(files[name]))
                 or "download the committed revision, or ask for a submission with these weights",
             )
@@ -209,12 +218,12 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
             raise WeightsRefused(
                 f"{name} is a weight file that the commitment does not name",
-                "remove it, or name it in the submission and make a new commitment",
+                f"remove {name}, or name {name} in the submission and make a new commitment",
             )
         if file.suffix in PICKLE_ENDINGS and level < PICKLE_LEVEL:
             raise WeightsRefused(
-                f"{name} may contain a pickle, and loading a pickle runs code; sandbox level "
-                f"{level}, expected {PICKLE_LEVEL} or above",
+                f"{name} may contain a pickle, and loading a pickle runs code: the sandbox has "
+                f"level {level}, expected {PICKLE_LEVEL} or above",
                 f"audit with --level {PICKLE_LEVEL}, or ask for weights in safetensors",
             )
         if file.suffix == ".safetensors":
@@ -222,11 +231,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     for name, raw in configurations.items():
         _check_config(raw, name, weights, files)
     if weights.kind != "none" and not weights.files:
-        raise WeightsRefused(
-            "the commitment names no weight file",
-            "commit with --weights NAME=SHA256 for each weight file, or ask for a submission that "
-            "lists them",
-        )
+        raise WeightsRefused(NO_WEIGHT_FILE, NAME_FILES_FIX)
     return digests
 
 
@@ -323,12 +328,12 @@ def _json_bytes(file: Path, name: str) -> bytes:
     try:
         raw = read_regular(file, JSON_MAX)
     except NotReadable as error:
-        raise WeightsRefused(f"{name} {error.reason}", "remove or replace it") from error
+        raise WeightsRefused(f"{name} {error.reason}", f"remove or replace {name}") from error
     if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
         raise WeightsRefused(
             f"{name} has {len(raw):,} bytes and may name code by auto_map; such a file may have "
             f"at most {CONFIG_MAX:,}",
-            "shorten it, or ask for weights that name code in config.json only",
+            f"shorten {name}, or ask for weights that name code in config.json only",
         )
     return raw
 
@@ -343,7 +348,7 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
         configuration = read_json(raw, values_max=VALUES_MAX)
     except ValueError as error:
         raise WeightsRefused(
-            f"{name} cannot be read as JSON: {error}", "repair or remove it"
+            f"{name} cannot be read as JSON: {error}", f"repair or remove {name}"
         ) from error
     is_on_hub = weights.kind == "huggingface"
     for code in _auto_map_texts(configuration):

@@ -244,15 +244,36 @@ class WorkFolder:
         ).items():
             first_value = getattr(pinned_settings, setting)
             if new_value != first_value:
-                option = OPTION_OF.get(setting)
-                raise AuditRefused(
-                    f"this audit began with {setting.replace('_', ' ')} {first_value}, now it is "
-                    f"{new_value}: its tasks would not be comparable",
-                    f"pass {option} {first_value}, or begin in another folder: --work DIR"
-                    if option
-                    else f"check out the version and files it began with, or remove {self.folder}",
-                )
+                raise self._setting_error(setting, first_value, new_value)
         return pinned_settings
+
+    def _setting_error(self, setting: str, first_value: object, new_value: object) -> AuditRefused:
+        """Return the error about a setting that differs from the one that an audit began with."""
+        consequence = "the tasks of this audit would not be comparable"
+        if setting == "fresh":
+            first_set, new_set = (
+                f"the fresh set with the digest {value}" if value else "no fresh set"
+                for value in (first_value, new_value)
+            )
+            return AuditRefused(
+                f"this audit began with {first_set}, and the command has {new_set}: {consequence}",
+                "pass the first set by --fresh and --fresh-commitment, or begin in another folder: "
+                "--work DIR"
+                if first_value
+                else "leave out --fresh and --fresh-commitment, or begin in another folder: "
+                "--work DIR",
+            )
+        if option := OPTION_OF.get(setting):
+            return AuditRefused(
+                f"this audit began with {option} {first_value}, and the command has {option} "
+                f"{new_value}: {consequence}",
+                f"pass {option} {first_value}, or begin in another folder: --work DIR",
+            )
+        return AuditRefused(
+            f"this audit began with {setting} {first_value}, expected {new_value}: {consequence}",
+            f"check out the version and the files with which the audit began, or remove "
+            f"{self.folder}",
+        )
 
     def pin_weights(self, digests: dict[str, str]) -> None:
         """Keep the digests of all files of the weights, or compare them with the kept ones.
@@ -269,8 +290,8 @@ class WorkFolder:
             if first_digest != digest:
                 raise AuditRefused(
                     f"file {file_name} of the weights: this audit began with "
-                    f"{_digest_text(first_digest)}, now "
-                    f"there is {_digest_text(digest)}: its tasks would not be comparable",
+                    f"{_digest_text(first_digest)}, now there is {_digest_text(digest)}: the tasks "
+                    "of this audit would not be comparable",
                     "restore the folder of the weights, or begin in another folder: --work DIR",
                 )
 
@@ -289,7 +310,7 @@ class WorkFolder:
         if settings is None:
             raise AuditRefused(
                 f"{self.folder / SETTINGS}: was removed while the audit ran",
-                f"remove {self.folder} and begin again",
+                f"remove {self.folder} and begin the audit again",
             )
         return settings
 
@@ -333,7 +354,8 @@ def open_work_folder(folder: Path) -> Iterator[WorkFolder]:
             fcntl.flock(lock_handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise LeftOver(
-                f"{folder}: another process runs this audit", "wait until it ends, or end it"
+                f"{folder}: another process runs this audit",
+                "wait until that process ends, or end that process",
             ) from error
         yield WorkFolder(folder)
     finally:

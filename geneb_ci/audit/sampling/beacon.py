@@ -158,7 +158,8 @@ def fallback_value(
     """
     if not KEY_PATTERN.fullmatch(hex_key):
         raise UsageProblem(
-            "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
+            "the fallback key is not 64 hex digits",
+            "pass the file of a published key, as `openssl rand -hex 32 > key` wrote it",
         )
     if not why.strip():
         raise UsageProblem(
@@ -193,7 +194,7 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
     if beacon.key is None:
         return
     if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
-        raise StepMismatch(SIGNATURE, "the revealed key is not the one whose digest was published")
+        raise StepMismatch(SIGNATURE, "the revealed key is not the key whose digest the plan names")
     if not hmac.compare_digest(_hmac_of(commitment, beacon.key), beacon.value):
         raise StepMismatch(
             SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"

@@ -125,8 +125,8 @@ def fetch_round(
     raise BeaconUnavailable(
         f"no relay returned round {number}: "
         + "; ".join(f"{relay}: {failure}" for relay, failure in failures.items()),
-        "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
-        "draw by --fallback-key-file with --why",
+        "try again later, or pass the round as a file by --beacon-file; if the round is an hour "
+        "overdue, draw by --fallback-key-file with --why",
     )
 
 
@@ -190,12 +190,12 @@ class BeaconSource(NamedTuple):
         if self.practice and (self.beacon_file or self.relay or self.fallback_key_file):
             raise UsageProblem(
                 "--practice cannot be combined with --beacon-file, --relay or --fallback-key-file",
-                "pass one of them",
+                "leave out --practice, or pass --practice without these options",
             )
         if self.fallback_key_file is not None and (self.beacon_file or self.relay):
             raise UsageProblem(
                 "--fallback-key-file cannot be combined with --beacon-file or --relay",
-                "pass one of them",
+                "leave out --fallback-key-file, or pass --fallback-key-file without these options",
             )
         if self.fallback_key_file is None and (self.why or self.reveal):
             raise UsageProblem(
@@ -226,7 +226,7 @@ def beacon_of(
     committed_seconds = seconds_of(committed_at)
     if committed_seconds > time.time() + CLOCK_SKEW_SECONDS:
         raise UsageProblem(
-            f"--committed-at {committed_at} is in the future: the clock here says "
+            f"--committed-at {committed_at} is in the future: the clock of this machine says "
             f"{moment_of(int(time.time()))}",
             "pass the time at which the commitment became public, in UTC",
         )

@@ -201,8 +201,12 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
     """
     if not guaranteed <= drawn <= sum(sizes):
         raise UsageProblem(
-            f"cannot draw {drawn} of {sum(sizes)} tasks: each of the {guaranteed} larger "
-            "categories needs one",
+            f"cannot draw {drawn} of {sum(sizes)} tasks"
+            + (
+                f": each of the {guaranteed} larger categories needs one task"
+                if drawn < guaranteed
+                else ""
+            ),
             f"draw {guaranteed} to {sum(sizes)} tasks",
         )
     counts = [int(number < guaranteed) for number in range(len(sizes))]
@@ -237,8 +241,7 @@ def drawable_regimes_and_tasks(
     if not tasks:
         raise AuditRefused(
             "the submission has no score in a regime that is audited",
-            f"the policy audits {', '.join(audited_regimes)}; without a score there, no audit is "
-            "possible",
+            f"ask the contributor for scores in an audited regime: {', '.join(audited_regimes)}",
         )
     return regimes, tasks
 
@@ -370,8 +373,9 @@ def needed_sample_size(
     low, high = max(1, design.guaranteed), design.tasks
     if detection_probability(design, fabricated, high, power) < confidence:
         raise UsageProblem(
-            f"no sample detects one of {fabricated} fabricated tasks with probability "
-            f"{float(confidence):g}, when a rerun detects a drawn one with {float(power):g}",
+            f"no sample detects one of {plural(fabricated, 'fabricated task')} with probability "
+            f"{float(confidence):g}, if a rerun detects a drawn fabricated task with probability "
+            f"{float(power):g} (--task-power)",
             "lower --confidence, or raise --detect",
         )
     # Detection never falls as the sample grows, so bisection finds the smallest sample.
@@ -385,7 +389,7 @@ def needed_sample_size(
 
 
 class PowerLine(NamedTuple):
-    """The probabilities of detection by a sample of one size."""
+    """A line of the table of detection: how probably `drawn` tasks reveal a fabrication."""
 
     drawn: int
     detection: tuple[Fraction, ...]
@@ -436,7 +440,8 @@ def sample_size_of(
                 if earlier_sample_size > committed_count
                 else ""
             ),
-            "a sample can only grow: pass a larger number, or leave out --drawn",
+            f"pass --drawn {max(committed_count, earlier_sample_size)} or more, or leave out "
+            "--drawn: a sample can only grow",
         )
     return max(committed_count, drawn or 0, drawn_min, earlier_sample_size)
 

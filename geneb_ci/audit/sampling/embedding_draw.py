@@ -159,7 +159,8 @@ def refuse_smaller_sample(
             raise UsageProblem(
                 f"--size would make the sample smaller: --size {drawn_size} was drawn before for "
                 "this commitment",
-                f"a sample can only grow: pass --size {drawn_size} or more",
+                f"pass --size {drawn_size}{'' if plan.rows.whole else ' or more'}: a sample can "
+                "only grow",
             )
 
 

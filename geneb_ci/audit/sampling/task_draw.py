@@ -133,8 +133,8 @@ def draw_tasks(
     count = commitment.policy.drawn if drawn is None else drawn
     if not commitment.policy.drawn <= count <= len(commitment.tasks):
         raise UsageProblem(
-            f"cannot draw {count} of {len(commitment.tasks)} tasks: the commitment requires at "
-            f"least {commitment.policy.drawn}",
+            f"cannot draw {count} tasks: the commitment has {len(commitment.tasks)} "
+            f"tasks, and requires at least {commitment.policy.drawn}",
             f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))

@@ -251,12 +251,13 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
             POLICY,
-            f"{len(plan.drawn)} tasks are drawn, the policy requires {policy.minimum_drawn}",
+            f"the audit drew {plural(len(plan.drawn), 'task')}, but the policy requires "
+            f"{policy.minimum_drawn}",
             "audit again",
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(
-            POLICY, "the sample is not stratified, the policy requires strata", "audit again"
+            POLICY, "the sample is not stratified, but the policy requires strata", "audit again"
         )
     commitment = plan.commitment
     strata = strata_of(inputs.benchmark, commitment.tasks) if commitment.policy.stratified else []
@@ -282,8 +283,8 @@ def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> N
     if counts.test < minimum:
         raise StepMismatch(
             POLICY,
-            f"{plural(counts.test, 'test embedding')} of each regime drawn, the policy requires "
-            f"{minimum:,}",
+            f"the audit drew {plural(counts.test, 'test embedding')} of each regime, but the "
+            f"policy requires {minimum:,}",
             "audit again",
         )
     if missing := missing_cells(outcome, inputs):
@@ -333,7 +334,8 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if harness.version != current:
         raise StepMismatch(
             HARNESS,
-            f"{quoted(harness.version)} scored, the current version is {quoted(current)}",
+            f"version {quoted(harness.version)} of the harness scored, but the current version is "
+            f"{quoted(current)}",
             "the evidence is stale: audit again",
         )
     if harness.dirty:
@@ -353,8 +355,8 @@ def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if sandbox.level < minimum_level:
         raise StepMismatch(
             SANDBOX,
-            f"the extractor ran at level {sandbox.level}, the policy requires {minimum_level} or "
-            "above",
+            f"the extractor ran at sandbox level {sandbox.level}, but the policy requires level "
+            f"{minimum_level} or above",
             "audit again on a machine with bubblewrap",
         )
     successful_escapes = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]

@@ -391,7 +391,10 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
     }
     unconfirmed_reason = audit.by_receipt.unconfirmed_reason if audit.by_receipt is not None else ""
     if audit.agrees:
-        level = f"sandbox level {audit.sandbox}, the policy requires {requirements.minimum_level}"
+        level = (
+            f"the audit had sandbox level {audit.sandbox}, but the policy requires "
+            f"{requirements.minimum_level}"
+        )
         objections |= {
             level: audit.sandbox < requirements.minimum_level,
             "an escape from the sandbox succeeded, or none was attempted": not audit.all_refused,

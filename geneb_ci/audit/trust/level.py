@@ -33,7 +33,7 @@ UNCOMPARED_TEXT = "the scores shown were not compared"
 """Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
 scores on the board are among its cells, and training and few-shot sequences were varied."""
 UNVARIED_TEXT = "training sequences, or those of few-shot probes, were not varied"
-MEMORY_NOT_EXCLUDED = "memory is not excluded, since it had no fresh set"
+MEMORY_NOT_EXCLUDED = "memory is not excluded, since no audit had a fresh set"
 """The sentence about an audit without a fresh set."""
 
 
@@ -350,8 +350,8 @@ def decide(
         evidence, basis = Evidence.STALE, agreeing_audits
         row_digest, board_digest = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
         reason = (
-            f"its scores are those of the scorer {row_digest}..., that of the board is "
-            f"{board_digest}...: `geneb-harness receipt-rescore` makes them again"
+            f"its scores come from the scorer {row_digest}..., but the board has the scorer "
+            f"{board_digest}...: `geneb-harness receipt-rescore` scores the receipt again"
         )
     elif regimes := _reproduced_text(current_audits, requirements):
         evidence, basis = Evidence.REPRODUCED, current_audits
@@ -483,11 +483,12 @@ def _embedding_shortcoming(facts: EmbeddingAuditFacts, requirements: EvidenceReq
     shortcomings = {
         facts.rule_gap: bool(facts.rule_gap),
         f"the receipt is weak: {facts.weakness}": bool(facts.weakness),
-        f"nobody can repeat it: the receipt was last available on {facts.receipt_gone_since}": bool(
-            facts.receipt_gone_since
-        ),
-        f"{plural(facts.test, 'test embedding')} of each regime drawn, the policy requires "
-        f"{requirements.minimum_rows}": facts.test < requirements.minimum_rows,
+        (
+            "nobody can repeat the audit: the receipt was last available on "
+            f"{facts.receipt_gone_since}"
+        ): bool(facts.receipt_gone_since),
+        f"the audit drew {plural(facts.test, 'test embedding')} of each regime, but the policy "
+        f"requires {requirements.minimum_rows}": facts.test < requirements.minimum_rows,
         f"the receipt has no cells of {first_and_more(list(facts.missing))}": bool(facts.missing),
         f"{plural(facts.cells - facts.equal, 'cell')} not claimed": facts.equal < facts.cells,
     }
@@ -501,11 +502,12 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
             _NO_VARIANTS if not audit.has_variants else ""
         )
     drawn_text = (
-        f"{plural(audit.drawn, 'task')} drawn, the policy requires {requirements.minimum_drawn}"
+        f"the audit drew {plural(audit.drawn, 'task')}, but the policy requires "
+        f"{requirements.minimum_drawn}"
     )
     shortcomings = {
         drawn_text: audit.drawn < requirements.minimum_drawn,
-        "its sample is not stratified, the policy requires strata": (
+        "its sample is not stratified, but the policy requires strata": (
             requirements.stratified and not audit.stratified
         ),
         f"it leaves out the regimes {', '.join(audit.uncompared_regimes)}": bool(

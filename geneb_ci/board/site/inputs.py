@@ -360,9 +360,11 @@ class Site:
         ]
 
 
-def _rows_by_regime(board: Mapping[str, Any]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the rows of one of upstream's files, by regime and model."""
-    return {regime: {row["model"]: row for row in rows} for regime, rows in board["data"].items()}
+def _rows_by_regime(parsed_file: Mapping[str, Any]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the rows of a parsed leaderboard.json or leaderboard_tasks.json, by regime, model."""
+    return {
+        regime: {row["model"]: row for row in rows} for regime, rows in parsed_file["data"].items()
+    }
 
 
 def site_of(

@@ -108,7 +108,7 @@ def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
 def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
     """Return the message, found and expected text for a triple that no confusion matrix gives."""
     return _no_matrix_text(
-        classes, reported, nearest_table(classes, reported.value).scores, "the nearest one"
+        classes, reported, nearest_table(classes, reported.value).scores, "the nearest matrix"
     )
 
 
@@ -139,7 +139,7 @@ def _misfit_text(
         classes,
         reported,
         contradiction.scores,
-        f"the one that {contradiction.other_metrics} fit",
+        f"the matrix that {contradiction.other_metrics} fit",
     )
 
 

@@ -326,7 +326,7 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
                 ("results", regime),
                 f'the scores of "{regime}" were rounded: {len(ambiguous_counts)} of its '
                 f"{len(claims)} cells "
-                f"fit more than one confusion matrix, {quoted(worst_task)} {count_text}",
+                f"fit more than one confusion matrix, and {quoted(worst_task)} fits {count_text}",
                 f"{count_text} matrices",
                 "one matrix",
                 on_key=True,

@@ -153,7 +153,7 @@ PLACEHOLDER_IN_CARD = Rule(
     severity=Severity.ERROR,
     what="The model card still has placeholder text.",
     why="A placeholder passes as an answer in a program but tells a reader nothing.",
-    fix='Replace it with a statement about this model, or with "unknown".',
+    fix='Replace the placeholder with a statement about this model, or with "unknown".',
     check=placeholder_in_card,
     needs=(Need.CARD,),
 )
@@ -251,7 +251,7 @@ CARD_DISAGREES = Rule(
     severity=Severity.ERROR,
     what="The model card and the submission contradict each other.",
     why="One of the two is wrong, and a reader cannot tell which.",
-    fix="Correct the wrong one; both should describe the same run.",
+    fix="Correct the card or the submission, so that both describe the same run.",
     check=card_disagrees,
     needs=(Need.CARD,),
 )

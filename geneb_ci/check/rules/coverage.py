@@ -39,7 +39,7 @@ MISSING_REGIME = Rule(
     severity=Severity.ERROR,
     what="A regime of the benchmark has no scores.",
     why="Leaving out the regime in which a model is weak would make it look better than it is.",
-    fix="Run the missing regime: `geneb-harness run --regimes full,10shot,1shot`.",
+    fix="Run every regime of benchmark.json: `geneb-harness run --regimes full,10shot,1shot`.",
     check=missing_regime,
 )
 
@@ -70,7 +70,7 @@ UNKNOWN_REGIME = Rule(
     severity=Severity.ERROR,
     what="The benchmark does not have this regime.",
     why="Programs ignore unknown names, so the scores would be lost.",
-    fix='Use exactly the names "full", "10shot" and "1shot".',
+    fix='Use the names of regimes in benchmark.json, such as "full", "10shot" and "1shot".',
     check=unknown_regime,
 )
 
@@ -193,7 +193,7 @@ DECLARED_GAP = Rule(
     severity=Severity.WARNING,
     what="A regime has cells that are declared missing.",
     why="Means over fewer tasks are not comparable, so this regime is not ranked.",
-    fix='Nothing, if the tasks cannot be run; otherwise run them and remove them from "gaps".',
+    fix='Run the tasks and remove them from "gaps". If they cannot be run, leave "gaps" as it is.',
     check=declared_gap,
 )
 

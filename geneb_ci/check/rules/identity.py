@@ -208,7 +208,7 @@ def confusable_name(context: Context) -> Iterator[Fault]:
                 path,
                 f"{path[-1]} {quoted(name)} looks like {first_and_more(similar_texts)}",
                 quoted(name),
-                "a name that no other row has, nor one that looks like it",
+                "a name that no other row has or resembles",
             )
 
 

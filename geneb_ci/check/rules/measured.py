@@ -73,7 +73,7 @@ IMPOSSIBLE_MEASUREMENT = Rule(
     what="A measured number is larger than the one it is part of, or its task has no scores.",
     why=(
         "The harness counts the letters, tokens and embeddings of each task that it scores, and a "
-        "part never exceeds its whole. It did not write these numbers."
+        "part never exceeds its whole. The harness did not write these numbers."
     ),
     fix="Write the submission again from the run record: `geneb-harness run --submission FILE`.",
     check=impossible_measurement,

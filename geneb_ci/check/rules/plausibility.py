@@ -47,8 +47,8 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
                 NESTED_TASKS.id,
                 ("results", regime, tasks[relation.task].id, metric),
                 f"{metric} differs by {difference:+.3f} from {parts}, which {verb} the same "
-                f"sequences; in other rows by {usual_difference.median:+.3f}, standard deviation "
-                f"{usual_difference.scale:.3f}",
+                f"sequences; in other rows the difference is {usual_difference.median:+.3f} with "
+                f"standard deviation {usual_difference.scale:.3f}",
                 f"{difference:+.4f}",
                 f"about {usual_difference.median:+.3f}",
                 score=score,
@@ -105,7 +105,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
             yield Fault(
                 FEW_SHOT_ABOVE_FULL.id,
                 ("results", regimes[few_shot_index], task.id, metric),
-                f'{metric} is {excess:.3f} above that of "{regimes[full_index]}": '
+                f'{metric} is {excess:.3f} above that of "{regimes[full_index]}", which is '
                 f"{excess / noise:.1f} standard deviations",
                 f"{excess:+.4f}",
                 f"at most {FEW_SHOT_LIMIT * noise:+.3f}",

@@ -98,7 +98,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
             yield Fault(
                 UNIFORM_GAIN.id,
                 ("results", regime),
-                f"better than all {view.others_count} other rows, or all but one, in "
+                f"the row is better than all {view.others_count} other rows, or all but one, in "
                 f"{percent(share)} of the tasks",
                 percent(share),
                 f"at most {percent(GAIN_LEAD)}, as in every published row",

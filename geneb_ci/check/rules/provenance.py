@@ -48,7 +48,7 @@ def changed_official_file(context: Context) -> Iterator[Fault]:
             CHANGED_OFFICIAL_FILE.id,
             ("model_id",),
             f"{quoted(context.model_id)} is an official row, but this file differs from the "
-            f"official one{f' in its line ends, which are {ends} there' if ends else ''}",
+            f"official file{f', but only in the line ends: expected {ends}' if ends else ''}",
             f"sha256 {digest}",
             f"sha256 {expected}",
             fix=_NO_TRANSLATION if ends else "",
@@ -88,7 +88,7 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
     elif entry.get(path[1]) != digest:
         actual = quoted(entry.get(path[1]))
         text = (
-            f"the entry names another file than the one that was upgraded, whose digest is {digest}"
+            f"{quoted(path[1])} is not the sha256 of the file that was upgraded, which is {digest}"
         )
         yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
     current_entry = context.upgraded_entry

@@ -94,7 +94,10 @@ WRONG_RECEIPT = Rule(
         "digest "
         "of all of them: if one number was changed, none of the others can be trusted."
     ),
-    fix="Write both in one run: `geneb-harness run --receipt DIR --submission FILE`.",
+    fix=(
+        "Write the receipt and the submission in one run: "
+        "`geneb-harness run --receipt DIR --submission FILE`."
+    ),
     check=wrong_receipt,
 )
 
@@ -271,13 +274,13 @@ UNUSABLE_LOCK = Rule(
     severity=Severity.ERROR,
     what="The extractor's lock file lists more, or less, than packages with versions and hashes.",
     why=(
-        "An audit installs what it lists. An option, an address or a file name could make it "
-        "install "
-        "something else, and without hashes a package could be replaced unnoticed."
+        "An audit installs what the lock file lists. An option, an address or a file name could "
+        "make the audit install something else, and without hashes a package could be replaced "
+        "unnoticed."
     ),
     fix=(
-        "Write it with `uv pip compile --generate-hashes --only-binary :all:`, and run again with "
-        "it."
+        "Write the lock file with `uv pip compile --generate-hashes --only-binary :all:`, and run "
+        "again with that file."
     ),
     check=unusable_lock,
     needs=(Need.EXTRACTOR,),

@@ -281,7 +281,7 @@ GIT_SUBMODULE = ChangeRule(
         "A submodule points to another repository, whose content nobody reviewed and whose owner "
         "can replace it."
     ),
-    fix="Remove it with `git rm --cached FILE`, and add the files themselves.",
+    fix="Remove the submodule with `git rm --cached FILE`, and add the files themselves.",
     check=git_submodule,
 )
 
@@ -326,7 +326,7 @@ DELETED_FILE = ChangeRule(
     what="The pull request deletes or renames a file.",
     why="Deleting or renaming a row would separate it from its history and its audits.",
     fix=(
-        "Restore it: `git checkout main -- FILE`. To withdraw your own row, open an issue; a "
+        "Restore the file: `git checkout main -- FILE`. To withdraw your own row, open an issue; a "
         "maintainer will remove it from the board."
     ),
     check=deleted_file,

@@ -91,8 +91,8 @@ SCORE_OUT_OF_RANGE = Rule(
     what="A score is outside the range of its metric.",
     why="No predictions have such a score: it is a typing error, or in another unit.",
     fix=(
-        "MCC ranges from -1 to 1, accuracy and macro-F1 from 0 to 1; compute the score again from "
-        "the predictions."
+        "Compute the score again from the predictions: MCC ranges from -1 to 1, accuracy and "
+        "macro-F1 from 0 to 1."
     ),
     check=score_out_of_range,
 )

@@ -57,8 +57,8 @@ REPORTED: tuple[Rule, ...] = (
         what="The file has merge conflict markers.",
         why="Git could not decide between two versions of these lines, and nobody has since: the "
         "file is neither of the two.",
-        fix="On each of these places keep one side, delete the lines with <<<<<<<, ======= and "
-        ">>>>>>>, then `git add FILE` and commit.",
+        fix="Keep one of the two versions in each conflict, delete the lines with <<<<<<<, ======= "
+        "and >>>>>>>, then `git add FILE` and commit.",
     ),
     reading_rule(
         "structure",

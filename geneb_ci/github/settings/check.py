@@ -148,7 +148,7 @@ def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which of the rules that apply to main can be bypassed, or None."""
     rules_by_kind = {kind: active_rules for kind in GUARDS if (active_rules := rules(client, kind))}
     if not rules_by_kind:
-        return "none of these rules applies to main"
+        return f"none of the rules {', '.join(GUARDS)} applies to main"
     bypassable = [
         kind
         for kind, active_rules in rules_by_kind.items()
@@ -193,9 +193,12 @@ def verdict(client: SettingsClient, _setting: Setting) -> str | None:
     except UnreadableSetting:
         return None
     if app is not None and app not in apps:
-        return f"{STATUS_CONTEXT} counts from any account, not only from the App {app}"
+        return f"the status {STATUS_CONTEXT} counts from any account, not only from the App {app}"
     if other_apps := sorted(apps - {None, app}):
-        return f"{STATUS_CONTEXT} counts only from the App {other_apps[0]}, which does not set it"
+        return (
+            f"the status {STATUS_CONTEXT} counts only from the App {other_apps[0]}, which does not "
+            "set this status"
+        )
     return None
 
 

@@ -71,7 +71,7 @@ def merge_queue(client: SettingsClient, _setting: Setting) -> str | None:
     workflows = (client.content(path) or b"" for path in client.files_below(WORKFLOWS))
     if any(re.search(rb"^ +merge_group:", workflow, re.MULTILINE) for workflow in workflows):
         return None
-    return f"main has a merge queue, but no workflow sets {STATUS_CONTEXT} on its commits"
+    return f"main has a merge queue, but no workflow sets the status {STATUS_CONTEXT} for the queue"
 
 
 def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
@@ -116,7 +116,7 @@ def code_owners(client: SettingsClient, _setting: Setting) -> str | None:
         return f"missing: {OWNERS}"
     owners_text = raw.decode("utf-8", "replace")
     if OWNER_PLACEHOLDER in owners_text:
-        return f"{OWNER_PLACEHOLDER}... is a placeholder"
+        return f"{OWNERS} has the placeholder {OWNER_PLACEHOLDER}..."
     owned_patterns = re.findall(r"^/?(\S+?)/?\s+@\S+", owners_text, re.MULTILINE)
     unowned_folders = [
         name for name in owned_folders() if name not in owned_patterns and "*" not in owned_patterns

@@ -15,7 +15,7 @@ from geneb_ci.github.errors import (
     UnexpectedReply,
     UnreadableSetting,
 )
-from geneb_ci.github.trees import read_blob
+from geneb_ci.github.trees import CUT_FIX, CUT_MESSAGE, read_blob
 from geneb_ci.github.wire import Wire
 
 MAIN = "main"
@@ -85,7 +85,9 @@ class SettingsClient:
         """
         reply = self.get(path, ADMINISTRATION)
         if not isinstance(reply, dict):
-            raise _unreadable(path, ADMINISTRATION, "GitHub finds nothing there")
+            raise _unreadable(
+                path, ADMINISTRATION, "GitHub answers 404, as to a token without the right"
+            )
         return reply
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
@@ -134,7 +136,7 @@ class SettingsClient:
             branch = self.get(f"/branches/{MAIN}", "Contents: read")
             tree = self._github.tree(branch["commit"]["sha"])
             if tree.is_cut:
-                raise UnexpectedReply("GitHub lists only a part of main", RETRY_FIX)
+                raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
             self._replies["tree"] = {
                 path: blob.sha for path, blob in tree.files.items() if blob.mode != SUBMODULE
             }

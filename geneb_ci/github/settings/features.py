@@ -122,19 +122,19 @@ class _Board:
         path = f"{WORKFLOWS}/{workflow}.yml"
         actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
         if actions.get("enabled") is False:
-            raise _FeatureFault("Actions are off", "Settings > Actions > General: allow Actions")
+            raise _FeatureFault("Actions are off", "allow Actions at Settings > Actions > General")
         raw = self.client.content(path)
         if raw is None:
             raise _FeatureFault(
                 f"main has no {path}",
-                "run geneb-ci init, which writes it, and commit it",
+                "run geneb-ci init, which writes this file, and commit the file",
                 state=FeatureState.NOT_SET_UP,
             )
         workflows_reply = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
         states = {item["path"]: item["state"] for item in workflows_reply.get("workflows", ())}
         state = states.get(path, "active")
         if state == DISABLED:
-            fix = f"gh workflow enable {workflow}.yml, if you want it"
+            fix = f"to enable the workflow again: gh workflow enable {workflow}.yml"
             raise _FeatureFault(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
             raise _FeatureFault(
@@ -162,7 +162,10 @@ class _Board:
             path = f"/environments/{job.environment}"
             if job.environment and self.client.get(path, "Actions: read") is None:
                 reason = f"there is no environment {job.environment}, which {job.workflow} uses"
-                raise _FeatureFault(reason, "geneb-ci init --apply makes it and admits only main")
+                raise _FeatureFault(
+                    reason,
+                    "run geneb-ci init --apply, which makes the environment and admits only main",
+                )
 
     def require_secrets(self, jobs: Sequence[JobSettings], optional: frozenset[str]) -> None:
         """Raise _FeatureFault if a secret that a job reads is not stored."""
@@ -214,7 +217,10 @@ def _publishing(board: _Board) -> str:
             raise _FeatureFault(reason, "geneb-ci init --apply --space OWNER/NAME")
     (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
     if not has_published(board.client, publisher):
-        reason = "no run of publish.yml has succeeded; every run fails until the Space trusts it"
+        reason = (
+            "no run of publish.yml has succeeded; every run fails until the Space trusts this "
+            "workflow"
+        )
         fix = f"{publisher.by_hand}; then: gh workflow run publish.yml"
         raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
     return ""
@@ -245,7 +251,7 @@ def _audits(board: _Board) -> str:
     if flavor and not board.variable(PROBED):
         raise _FeatureFault(
             f"audits run in a Job of the Hub, because {FLAVOR} is set, but it is unknown whether "
-            "the sandbox works there",
+            "the sandbox works in such a Job",
             f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )
@@ -254,7 +260,9 @@ def _audits(board: _Board) -> str:
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
     if app := board.variable(APP, ENVIRONMENT):
-        notes.append(f"the first audit will show whether the App {app} is installed here")
+        notes.append(
+            f"the first audit will show whether the App {app} is installed in this repository"
+        )
     elif not board.has_secret(WRITER, ENVIRONMENT):
         notes.append("records are attached to comments; `geneb-ci audit propose` proposes them")
     return "; ".join(notes)
@@ -271,13 +279,16 @@ def _merging(board: _Board) -> str:
     people = board.client.entries("/collaborators", "Metadata: read")
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]
     if len(writers) < WRITERS_MIN:
-        writer = visible(str(writers[0].get("login", ""))) if writers else "nobody"
-        reason = f"only {writer} may write, and nobody can approve his own pull request"
+        reason = "no account may write to the repository"
+        if writers:
+            writer = visible(str(writers[0].get("login", "")))
+            reason = f"only {writer} may write, and nobody can approve his own pull request"
         fix = (
-            "invite a second maintainer; to go on alone, which is weaker: "
-            "geneb-ci init --maintainers @ME"
+            "invite a second maintainer; to go on alone, which is weaker, run geneb-ci init "
+            "--maintainers @ME --alone --force, commit the changed files, and run geneb-ci init "
+            "--apply"
         )
-        raise _FeatureFault(reason, f"{fix} --alone --force, commit it, geneb-ci init --apply")
+        raise _FeatureFault(reason, fix)
     return ""
 
 

@@ -22,7 +22,15 @@ from geneb_ci.github.verdict.checker import PullChecker, repository_folders
 from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.publish.git import HEAD, MAIN_NAMES, GitRepository, NoBranch, known_base, top_folder
+from geneb_ci.publish.git import (
+    HEAD,
+    MAIN_NAMES,
+    GitRepository,
+    NoBranch,
+    NoClone,
+    known_base,
+    top_folder,
+)
 from reference_harness.formats.text import Say, silent
 
 GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
@@ -32,10 +40,6 @@ _OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """Meaning of the marks that `git status` prints; any other mark means changed."""
-
-
-class NoClone(NoBranch):
-    """There is no branch to check: the folder is no clone of submissions, or HEAD is main."""
 
 
 class BranchVerdict(NamedTuple):
@@ -77,11 +81,9 @@ def judge_branch(
 
     Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
     ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
-    Without `base`, raises NoClone if this is no clone of submissions, and NoBranch if no base is
-    known or HEAD adds nothing to it.
+    Without `base`, raises NoClone if the clone has no submissions, and NoBranch if no base is known
+    or HEAD adds nothing to it.
     """
-    if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
-        raise NoClone(f"{folder} is not in a clone", "clone the board's repository, or your fork")
     if clone is None:
         clone = Clone(GitRepository(top_folder(folder)))
     repository, root = clone.repository, clone.repository.root

@@ -122,7 +122,7 @@ def _board_mismatch(
     if on_main and not on_main & history.with_predecessors({record: history.files[record].sha256}):
         yield (
             f"links: the statement links to none of the {plural(len(on_main), 'statement')} on "
-            "main; sign it in a clone of main"
+            "main; sign the statement in a clone of main"
         )
 
 
@@ -135,7 +135,7 @@ def _link_errors(
     if file.heads is None:
         yield (
             "links: the statement does not list the earlier statements that it links to; "
-            "sign it again with this version of geneb-ci"
+            "sign the statement again with this version of geneb-ci"
         )
         return
     yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(record).values())
@@ -145,8 +145,9 @@ def _link_errors(
     if file.plan.beacon.kind == "practice":
         if not is_practice(benchmark_of(repository.layout).sha256):
             yield (
-                "dating: a practice draw, which anybody could foresee, on a board with another "
-                "benchmark than the practice one; draw by the public beacon, without --practice"
+                "dating: the sample was drawn by a practice beacon, which anybody can predict, but "
+                "the benchmark of this board is not the practice benchmark; draw again without "
+                "--practice, by the public beacon"
             )
     elif not isinstance(reader, Clone):
         yield from _dating_errors(repository, file.plan, reader, main)

@@ -38,14 +38,15 @@ def dating_errors(
     ]
     if not commits:
         yield (
-            "dating: the record names no commit whose status shows its commitment: draw with "
-            "--shown-on COMMIT"
+            "dating: the record names no commit whose status shows the commitment of the record: "
+            "draw again with --shown-on COMMIT"
         )
         return
     if not dated_commits:
         yield (
             f"dating: GitHub has no status of commit {', '.join(commits)} with commitment "
-            f"{digest[:16]}... at {plan.committed_at}"
+            f"{digest[:16]}... that was set at {plan.committed_at}: draw again with the time and "
+            "the commit of such a status"
         )
         return
     pulls = sorted({start.pull for start in starts if start.pull})

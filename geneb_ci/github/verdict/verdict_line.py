@@ -57,7 +57,9 @@ def decode(line: str, repository: str) -> Verdicts:
     Raises UsageProblem if the line is empty, and Tampered if it is invalid or contradicts itself.
     """
     if not line.strip():
-        raise UsageProblem("there is no verdict: VERDICT is empty", _RETRY_FIX)
+        raise UsageProblem(
+            "there is no verdict: the environment variable VERDICT is empty or not set", _RETRY_FIX
+        )
     verdicts = one_line.decode(line, Verdicts, "the verdict", _RETRY_FIX)
     if verdicts.repository.casefold() != repository.casefold():
         raise Tampered(

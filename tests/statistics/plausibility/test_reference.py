@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 from operator import mul
 from typing import Any
 
@@ -17,6 +18,7 @@ from geneb_ci.statistics.reference import (
     RIDGE,
     Reference,
     ScoreTable,
+    dots,
     gram,
     inverse,
     reference_of,
@@ -44,6 +46,25 @@ def test_inverse() -> None:
     rows = np.random.default_rng(0).normal(size=(20, 50)).tolist()
     matrix = gram(rows, 3.0)
     assert np.allclose(np.array(inverse(matrix)) @ np.array(matrix), np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [0, 3, 30, 200])
+def test_sums_are_the_same_with_numpy_and_without(
+    monkeypatch: pytest.MonkeyPatch, spread: int
+) -> None:
+    """Also where sums cancel, are halfway between two numbers or have terms of any size."""
+    rng = np.random.default_rng(spread)
+    numbers = rng.normal(size=(30, 64)) * np.exp(spread * rng.normal(size=(30, 64)) / 3)
+    numbers[:, :8] = np.round(numbers[:, :8])
+    numbers[::2, 32:] = -numbers[::2, :32]
+    numbers[1::2, 32:] = numbers[1::2, :32]
+    numbers[0], numbers[1] = 0.0, 5e-324
+    rows = numbers.tolist()
+    halves = [[1.0, 2.0**-53, 0.0], [1.0, 2.0**-53, 2.0**-106], [-1.0, -(2.0**-53), 0.0]]
+    fast = [dots(rows, rows), gram(rows, 3.0), dots(halves, [[1.0] * 3, [3.0, 1.0, 1.0]])]
+    monkeypatch.delitem(sys.modules, "numpy")
+    slow = [dots(rows, rows), gram(rows, 3.0), dots(halves, [[1.0] * 3, [3.0, 1.0, 1.0]])]
+    assert repr(fast) == repr(slow)
 
 
 @pytest.mark.parametrize("number", [0, 3, 25, 40])

@@ -1,0 +1,31 @@
+"""Path, class and digest of the built-in extractors, found without NumPy."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from .extractors import BUILTINS
+from .formats.files import file_sha256
+
+_FOLDER = Path(__file__).parent / "extractors"
+
+
+class BuiltIn(NamedTuple):
+    """Path, class and digest that identify a built-in extractor in a submission."""
+
+    path: str
+    class_name: str
+    sha256: str
+
+
+def built_in(builtin_name: str) -> BuiltIn:
+    """Return path, class and digest of a built-in extractor, without importing it."""
+    builtin = BUILTINS[builtin_name]
+    files = [_FOLDER / f for f in ("base.py", f"{builtin.stem}.py", *builtin.helpers)]
+    return BuiltIn(f"builtin:{builtin_name}", builtin.class_name, _sha256_of_files(files))
+
+
+def _sha256_of_files(files: list[Path]) -> str:
+    """Return the digest of lines `<sha256> <name>`, in order of name, as `sha256sum` prints."""
+    lines = sorted(f"{file_sha256(file)}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()
