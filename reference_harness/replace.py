@@ -38,7 +38,10 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
             "--regimes" if settings.regimes else "",
         )
     elif tasks and settings.limit is not None and document.get("limit") is None:
-        lost_scores, limiting_option = "scores of all sequences, but this run is a trial", "--limit"
+        lost_scores, limiting_option = (
+            "scores of all sequences, but this run has --limit",
+            "--limit",
+        )
     else:
         return
     fix = (
@@ -46,7 +49,9 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
         if limiting_option
         else "delete the file first"
     )
-    msg = f"{option} {path}: not replaced, as it has {lost_scores}: name another file, or {fix}"
+    msg = (
+        f"{option} {path}: not replaced, as the file has {lost_scores}: name another file, or {fix}"
+    )
     raise OptionError(msg)
 
 

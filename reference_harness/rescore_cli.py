@@ -80,7 +80,7 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
     commands = {command.name: command for command in batch_commands}
     command = commands.get(next(iter(arguments), ""))
     if command is None:
-        msg = f"found the command {arguments[:1]}, expected {' or '.join(map(str, commands))}"
+        msg = f"found the command {next(iter(arguments), '')!r}, expected {' or '.join(commands)}"
         raise click.UsageError(msg)
     command.main(arguments[1:], standalone_mode=False, obj=workers)
 
@@ -210,7 +210,10 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
     if sequence_file is None and embedding_file is None:
         return None
     if sequence_file is None or embedding_file is None or len(task_ids_of(options["tasks"])) > 1:
-        msg = "--further needs --further-embeddings, and exactly one task in --tasks"
+        msg = (
+            "--further and --further-embeddings go together, with one task in --tasks: pass "
+            "all three"
+        )
         raise OptionError(msg)
     return FurtherFiles(sequence_file, embedding_file)
 

@@ -122,7 +122,7 @@ def scorer_ref(
         differences.append(f"{threads} threads, expected {definitions.THREADS}")
     if not differences:
         return definitions.of_record()
-    reason = f"this is not the scorer of record: it has {'; '.join(differences)}: {ADVICE}"
+    reason = f"this machine does not have the scorer of record: {'; '.join(differences)}: {ADVICE}"
     return ScorerRef(
         digest=None,
         kernel=", ".join(sorted(set(kernels.values()))) or "unknown",

@@ -28,7 +28,9 @@ CALL_OPTIONS = ("listed", "engine", "quiet")
 """Options of the whole command, which a listed run cannot set."""
 OLD_KEYS: dict[str, str] = {"workers": "jobs"}
 """The present key for each earlier key of a list, which is accepted for one release."""
-LIST_FIX = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
+LIST_FIX = (
+    'write each run as [[run]] with output = "M.json" and other options of `geneb-harness run`'
+)
 
 
 def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +54,11 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     outputs = [run["output"] and run["output"].absolute() for run in runs]
     for number, output in enumerate(outputs, 1):
         if output is None or outputs.count(output) > 1:
-            fault = "no output is named" if output is None else f"{output.name} is named twice"
+            fault = (
+                "the run names no output"
+                if output is None
+                else f"another run names the output {output.name} too"
+            )
             raise OptionError(f"{path}: run {number}: {fault}: give each run an output of its own")
     return runs
 

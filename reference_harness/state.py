@@ -48,8 +48,9 @@ class State:
                 key = changed_keys[0]
                 stored_value, new_value = _differing_values(stored.get(key), identity.get(key))
                 msg = (
-                    f"{path}: the stopped run had {key} {stored_value!r}, but this one has "
-                    f"{new_value!r}: run without --resume to start over"
+                    f"{path}: the stopped run had {key} {stored_value!r}, but this run "
+                    f"has {new_value!r}: repeat the options of the stopped run, or leave --resume "
+                    "out to start over"
                 )
                 raise StateError(msg)
             return True

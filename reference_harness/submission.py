@@ -118,7 +118,8 @@ def _run(record: RunRecord) -> dict[str, Any]:
     """Return the member `run`. Raise OptionError if tasks differ in the width of embeddings."""
     dims = sorted({task.dim for task in record.tasks.values()})
     if len(dims) != 1:
-        msg = f"the embeddings of the run have {len(dims)} widths: {dims}, expected one"
+        msg = f"the embeddings of the run have {len(dims)} widths: {dims}, expected one width: "
+        msg += "correct the extractor"
         raise OptionError(msg)
     return {
         "benchmark": record.benchmark.model_dump(),

@@ -55,7 +55,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path} is not a valid submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
-        msg = f"{path}: it already has format {LATEST}: nothing to do"
+        msg = f"{path}: the submission already has format {LATEST}: use it as it is"
         raise OptionError(msg)
     if version not in MISSING_FACTS or not cells:
         msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
@@ -116,7 +116,8 @@ def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
         if candidate.sha256 == record.benchmark.sha256:
             return candidate
     msg = (
-        f"the run was of {record.benchmark.name}, {record.benchmark.sha256}: pass that definition "
+        f"the run was of {record.benchmark.name}, whose definition has sha256 "
+        f"{record.benchmark.sha256}: pass that definition "
     )
     msg += "with --benchmark"
     raise OptionError(msg)
@@ -137,7 +138,7 @@ def upgraded_submission(
     try:
         metadata = dict(document["meta"])
     except (KeyError, TypeError, ValueError) as error:
-        msg = "the submission has no metadata: run `geneb-ci check` first"
+        msg = "the submission has no metadata: run `geneb-ci check` on the file"
         raise OptionError(msg) from error
     upgraded = submission.build(record, bench, submission.meta_of(metadata), LATEST)
     differences = _score_differences(document["results"], upgraded["results"])

@@ -64,15 +64,15 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "no regime of all data": (
         {"regimes": ["10shot", "1shot"]},
-        'regimes: found ["10shot", "1shot"]; expected "full" first, none twice',
+        'regimes: found ["10shot", "1shot"]; expected "full" first, each regime once',
     ),
     "full not first": (
         {"regimes": ["1shot", "full"]},
-        'regimes: found ["1shot", "full"]; expected "full" first, none twice',
+        'regimes: found ["1shot", "full"]; expected "full" first, each regime once',
     ),
     "a regime twice": (
         {"regimes": ["full", "full"]},
-        'regimes: found ["full", "full"]; expected "full" first, none twice',
+        'regimes: found ["full", "full"]; expected "full" first, each regime once',
     ),
     "an unknown regime": (
         {"regimes": ["full", "half"]},

@@ -103,7 +103,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         unclear_declarations += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
             f"Embeddings are {_description(best_match, block_count)}; the declared "
-            f"{' and '.join(unclear_declarations)} cannot be compared with this."
+            f"{' and '.join(unclear_declarations)} cannot be compared with this description."
         )
         raise UnverifiedError(msg, best_match.distance)
     msg = (

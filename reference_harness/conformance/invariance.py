@@ -37,7 +37,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                     subject.embed(sequences, size),
                     unbatched,
                     f"embeddings under batch_size={size} differ from those under batch_size=1: "
-                    "pool every record of a batch, each under its own mask",
+                    "pool each sequence of a batch under its own mask",
                     f"{call_code(sequences, size)} against batch_size=1",
                 ),
             )
@@ -103,8 +103,8 @@ def order(subject: Subject) -> tuple[str, float]:
             subject.checked_distance(
                 actual,
                 expected[rows],
-                f"embeddings do not follow their sequences when these come {name}: restore the "
-                "order after sorting by length",
+                f"embeddings do not follow their sequences when these are {name}: return "
+                "embeddings in the order of the sequences, also after sorting by length",
                 f"{call_code(sequences, 2)}, {name}",
             ),
         )

@@ -56,12 +56,15 @@ def _check_limit(subject: Subject, make: SequenceMaker) -> str:
     reach = _letters_with_effect(subject, sequence)
     if reach.side == "none":
         msg = (
-            f"the extractor declares max_length {limit}, and reads all {len(sequence)} letters of "
+            f"the extractor declares max_length {limit}, but reads all {len(sequence)} letters of "
             "a longer sequence: pass max_length with truncation=True to the tokenizer"
         )
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
     if truncation not in (reach.side, UNDECLARED):
-        msg = f"the extractor declares truncation {truncation!r}, and cuts {reach.side_text}"
+        msg = (
+            f"the extractor declares truncation {truncation!r}, but cuts {reach.side_text} of a "
+            "longer sequence: declare what is cut, or cut what is declared"
+        )
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
     return _compare_token_counts(reach, sequence, limit, count_tokens)
 
@@ -101,8 +104,8 @@ def _compare_token_counts(
             "says."
         )
     msg = (
-        f"the extractor declares max_length {limit}, and reads {read_length}: declare the real "
-        "limit"
+        f"the extractor declares max_length {limit}, but reads {read_length}: declare "
+        "max_length as the number of tokens that are read"
     )
     raise BrokenError(msg, _example(sequence, reach.start or reach.stop - 1))
 
@@ -129,7 +132,7 @@ def _check_last_letter(
         "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
     )
     msg = (
-        f"the extractor {declaration}, and reads only {reach.letters} of {letters} letters, "
+        f"the extractor {declaration}, but reads only {reach.letters} of {letters} letters, "
         f"cutting {reach.side_text}: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
@@ -162,7 +165,7 @@ def _check_refusal(subject: Subject, sequence: str, limit: int) -> str:
             "says."
         )
     msg = (
-        f"the extractor declares max_length {limit} and truncation 'none', and embeds a sequence "
+        f"the extractor declares max_length {limit} and truncation 'none', but embeds a sequence "
         f"of {len(sequence)} letters: raise a ValueError, or declare what is cut"
     )
     raise BrokenError(msg, call_code([sequence], 1))

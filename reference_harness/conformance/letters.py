@@ -48,15 +48,19 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
     ):
         sequences = [ambiguous_sequence, plain_sequence]
         embeddings = subject.embed(sequences, 2)
-        if not np.isfinite(embeddings).all():
-            msg = "a sequence with N or another IUPAC letter gives NaN or infinity"
-            raise BrokenError(msg, call_code([ambiguous_sequence], 1))
+        if not np.isfinite(embeddings[0]).all():
+            msg = (
+                "a sequence with N, U or another IUPAC letter gives NaN or infinity, expected "
+                "finite numbers: read an unknown letter as a token of its own"
+            )
+            raise BrokenError(msg, call_code(sequences, 2))
         largest_distance = max(
             largest_distance,
             subject.checked_distance(
                 embeddings[1],
                 unbatched,
-                "a sequence with N or another IUPAC letter changes the embedding of its neighbour",
+                "a sequence with N, U or another IUPAC letter changes the embedding of its "
+                "neighbour, expected the embedding that the neighbour has alone",
                 f"{call_code(sequences, 2)}[1] against {call_code([plain_sequence], 1)}[0]",
             ),
         )
@@ -89,7 +93,9 @@ def empty_and_short(subject: Subject) -> str:
                     subject.checked_distance(
                         embeddings[neighbour],
                         unbatched,
-                        f"{short_sequence!r} in a batch changes the embeddings of its neighbours",
+                        f"{short_sequence!r} in a batch changes the embedding of its neighbour, "
+                        "expected the "
+                        "embedding that the neighbour has alone",
                         f"{call_code(sequences, 8)}[{neighbour}] against "
                         f"{call_code([plain_sequence], 1)}[0]",
                     )

@@ -87,9 +87,9 @@ def loaded_weights(subject: Subject) -> str:
     extractor, reports = _reload_with_reports(subject)
     if reports.faults:
         msg = (
-            f"{'; '.join(dict.fromkeys(reports.faults))}: those layers hold random numbers; "
-            "build the class the checkpoint was saved from (trust_remote_code, or another "
-            "Auto class)"
+            f"{'; '.join(dict.fromkeys(reports.faults))}, expected that the model and its file "
+            "have the same weights, as a missing weight holds random numbers: build the class from "
+            "which the checkpoint was saved (trust_remote_code, or another Auto class)"
         )
         raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
     tensors = _weights_of(extractor)

@@ -30,7 +30,10 @@ def letters_read(subject: Subject) -> str:
         if not unread_indices:
             continue
         if len(unread_indices) == len(sequence):
-            msg = "No change of a letter changes the embedding: see finite and batch-neighbours."
+            msg = (
+                "No change of a letter changes the embedding: see the properties finite and "
+                "batch-neighbours."
+            )
             raise UnverifiedError(msg)
         positions = (
             f"letters {unread_indices[0] + 1} to {unread_indices[-1] + 1}"
@@ -49,11 +52,12 @@ def letters_read(subject: Subject) -> str:
             raise UnverifiedError(msg)
         else:
             msg = (
-                f"{sentence}, expected another one: pass the model every letter, and pool over all"
+                f"{sentence}, expected another embedding: pass the model every letter, and pool "
+                "over all tokens"
             )
             raise BrokenError(msg, call_code([sequence], 1))
     if remainders:
-        msg = f"{_capital('; '.join(remainders))}: letters that fill no k-mer are not read."
+        msg = f"{_capital('; '.join(remainders))}: these letters may fill no whole k-mer."
         raise UnverifiedError(msg)
     return f"Every letter of sequences of {', '.join(str(len(s)) for s in sequences)} is read."
 

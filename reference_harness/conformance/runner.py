@@ -30,7 +30,7 @@ LETTERS = 8192
 """Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD_SENTENCE = "Not tried, as the extractor does not load."
-NOT_TRIED_SENTENCE = "Not tried, as another property does not hold: fix that before the full check."
+NOT_TRIED_SENTENCE = "Not tried, as another property does not hold: correct that property first."
 SILENT = SilentListener()
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -264,5 +264,6 @@ def _end_reason(
     )
     output_lines = output_file.read_text("utf-8", errors="replace").strip().splitlines()
     return (
-        f"The process died with {end_text}{': ' + output_lines[-1][:200] if output_lines else ''}."
+        "The extractor's process ended early, with "
+        f"{end_text}{': ' + output_lines[-1][:200] if output_lines else ''}."
     )

@@ -146,7 +146,10 @@ def run_batches(subject: Subject) -> tuple[str, float]:
             raise BrokenError(fault, f"a call of {len(rows)} sequences, batch_size={size}")
         widths.add(embedded.shape[1])
         if len(widths) > 1:
-            msg = f"the width of embeddings differs between calls: {sorted(widths)}; expected one"
+            msg = (
+                f"the width of embeddings differs between calls: {sorted(widths)}; expected "
+                "one width"
+            )
             raise BrokenError(msg, f"a call of {len(rows)} sequences, batch_size={size}")
         for index, row in enumerate(rows):
             if int(row) in full_check.position_texts:
@@ -305,7 +308,7 @@ def _compare(
     sentence = (
         f"sequence {index} of a call of {plural(len(sequences), 'sequence')} "
         f"({full_check.position_texts[row]} in a run) does not have the embedding that it "
-        "has alone, expected the same: pool each record under its own mask, compute no statistic "
+        "has alone, expected the same: pool each sequence under its own mask, compute no statistic "
         "over the call, and return every embedding, also of the last, incomplete batch"
     )
     example = (

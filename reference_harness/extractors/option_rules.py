@@ -54,7 +54,10 @@ def tokenizer_rules(
     ]
     yield (
         bool(repository_options) and not options.trust_remote_code,
-        f"{', '.join(repository_options)} needs trust_remote_code=true: read the code first",
+        (
+            f"{', '.join(repository_options)} needs trust_remote_code=true: read the code, then "
+            "declare that option"
+        ),
     )
 
 
@@ -64,18 +67,21 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
         options.compile and options.batching == "exact",
         (
             "compile=true and batching=exact exclude each other, as the bits of compiled kernels "
-            "may vary: leave one out"
+            "may vary: leave one of them out"
         ),
     )
     yield (
         options.compile and options.output.startswith("module:"),
-        f"compile=true and output={options.output} exclude each other: declare one of them",
+        f"compile=true and output={options.output} exclude each other: leave one of them out",
     )
     has_fixed_letters = options.fixed_letters is not None
     has_other_output = options.output not in ("auto", "hidden_states")
     yield (
         options.layer != "last" and has_other_output,
-        f"layer={options.layer} and output={options.output} exclude each other: keep one",
+        (
+            f"layer={options.layer} and output={options.output} exclude each other: leave one of "
+            "them out"
+        ),
     )
     yield (
         not options.pool_special and options.pooling not in ("mean", "max"),
@@ -104,8 +110,8 @@ def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     yield (
         bool(options.weights) and auto_class.startswith("AutoModel"),
         (
-            f"weights needs the class of its tensors, but auto_class is {auto_class}: declare it, "
-            "such as auto_class=transformers:CLASS"
+            f"weights needs the class of its tensors, but auto_class is {auto_class}: declare "
+            "the class, such as auto_class=transformers:CLASS"
         ),
     )
     for option, choice in (("padding", "both"), ("truncation", "middle")):

@@ -88,12 +88,15 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
         return ""
     configured_version = _configured_version(folder)
     configured_text = (
-        f"the model's config.json names {configured_version}{_age_text(configured_version)}"
+        f"the model's config.json names transformers {configured_version}"
+        f"{_age_text(configured_version)}"
     )
     sentences = [
         cause,
         f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
-        configured_text if configured_version else "the model's config.json names no version",
+        configured_text
+        if configured_version
+        else "the model's config.json names no version of transformers",
     ]
     is_other_major_version = (
         bool(configured_version)
@@ -130,7 +133,7 @@ def _age_text(version: str) -> str:
     configured, installed = _version_numbers(version), _version_numbers(transformers.__version__)
     if configured == installed:
         return ""
-    return " (an older one)" if configured < installed else " (a newer one)"
+    return " (an older version)" if configured < installed else " (a newer version)"
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:

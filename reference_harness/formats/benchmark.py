@@ -388,7 +388,7 @@ def _example(example: Any, path: tuple[int | str, ...]) -> str:
 def _regime_faults(members: Any) -> Iterator[str]:
     regimes, shots = members["regimes"], members["protocol"]["few_shot_k"]
     if regimes[:1] != [FULL] or len(set(regimes)) < len(regimes):
-        yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, none twice"
+        yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, each regime once"
     for regime in dict.fromkeys(regimes):
         if regime not in {FULL, *shots}:
             yield (

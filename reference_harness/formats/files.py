@@ -307,7 +307,7 @@ TEXT_MAX = 20_000_000
 """Bytes from which a file counts as weights, not as text: a tokenizer.json has some MB at most."""
 LINE_ENDS_FIX = (
     "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
-    "again, or write it with those line ends"
+    "again, or write the file with those line ends"
 )
 
 

@@ -125,7 +125,9 @@ def _statements(raw: bytes) -> Iterator[tuple[int, str]]:
             if statement:
                 yield first_line, statement
     if any(line_parts):
-        raise LockRefused("ends in the middle of a statement", first_line)
+        raise LockRefused(
+            "ends in the middle of a statement, as its last line ends with a backslash", first_line
+        )
 
 
 _PIN = re.compile(

@@ -58,7 +58,12 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"# xet version ", POINTER, "a pointer of git-xet", "get the file itself: `git xet checkout`"),
     (b"\x1f\x8b", ENCODING, "gzip data", _UNPACK),
     (b"PK\x03\x04", ENCODING, "a zip archive", _UNPACK),
-    (b"PK\x05\x06", ENCODING, "an empty zip archive", "pack the file again, or pass it as it is"),
+    (
+        b"PK\x05\x06",
+        ENCODING,
+        "an empty zip archive",
+        "pass the file that was to be packed, or pack it again",
+    ),
     (b"BZh91AY&SY", ENCODING, "bzip2 data", _UNPACK),
     (b"\xfd7zXZ\x00", ENCODING, "xz data", _UNPACK),
     (b"\x28\xb5\x2f\xfd", ENCODING, "zstd data", _UNPACK),
@@ -84,7 +89,7 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (rb"\x80[\x02-\x05][\x80-\xff(}\]X]", "a Python pickle", "write its contents as text"),
     # Eight bytes of length, then JSON.
     (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _GIVE_RESULTS),
-    (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the file in .py"),
+    (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the .py file"),
     # Two characters of UTF-16 or one of UTF-32 without a byte order mark; text begins with ASCII.
     (
         rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]",
@@ -130,7 +135,7 @@ _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         rb"(\.\.?/)?[\w.@+-]+(/[\w.@+-]+)*\.(json|md|py|toml|txt)\Z",
         FOREIGN,
         "the text of a symbolic link, as git writes it where links are not enabled",
-        "put the file itself in its place, or `git config core.symlinks true`, `git checkout FILE`",
+        "put the file itself there, or run `git config core.symlinks true && git checkout FILE`",
     ),
     (
         rb"outs:\r?\n- md5:",
@@ -165,7 +170,7 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
         rb"(#!.*python|from [\w.]+ import |import \w|class \w+[(:]|def \w+\(|@\w|\"{3}|'{3})",
         FOREIGN,
         "a module of Python",
-        "pass a submission; an extractor is tried by `geneb-harness extractors check FILE:CLASS`",
+        "pass a submission; to try an extractor, run `geneb-harness extractors check FILE:CLASS`",
     ),
     (
         # A header and a line of values, with the same separator.

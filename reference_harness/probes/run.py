@@ -67,9 +67,9 @@ def read_receipt(word: str) -> Receipt:
         file, folder = stem.with_name(f"{stem.name}.json"), stem
     if not file.exists():
         msg = (
-            f"{file}: no such file: pass SUBMISSION=FOLDER, or put both into one folder as X.json "
+            f"{file}: no such file: pass SUBMISSION=FOLDER, or put submission and receipt into one "
         )
-        msg += "and X"
+        msg += "folder as X.json and X"
         raise OptionError(msg)
     document, tasks = receipt_in(file)
     try:
@@ -97,8 +97,8 @@ def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[s
     """
     ids = [receipt.model_id for receipt in receipts]
     if repeated_ids := sorted({model_id for model_id in ids if ids.count(model_id) > 1}):
-        msg = f"two receipts have the model_id {repeated_ids[0]!r}: give each another name with "
-        msg += "`geneb-harness run --model-id`"
+        msg = f"two receipts have the model_id {repeated_ids[0]!r}: give one of the models "
+        msg += "another name with `geneb-harness run --model-id`"
         raise OptionError(msg)
     for receipt in receipts:
         if receipt.benchmark != benchmark.sha256:

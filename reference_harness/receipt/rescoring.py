@@ -154,7 +154,10 @@ def read_former(path: Path) -> SubmissionV12:
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValidationError as error:
-        msg = f"{path}: not a submission of format 1.2: {first_error(error)}: run `geneb-ci check`"
+        msg = (
+            f"{path}: not a submission of format 1.2: {first_error(error)}: run `geneb-ci "
+            f"check {path}`"
+        )
         raise OptionError(msg) from error
     if former_submission.receipt is None:
         msg = (

@@ -187,7 +187,10 @@ def file_values(file: Path, receipt: TaskReceipt, task_data: TaskData) -> npt.ND
     counts = (len(task_data.train.labels), len(task_data.test.labels))
     if counts != (receipt.train, receipt.test):
         msg = f"{task_data.id}: the receipt has {receipt.train} training and {receipt.test} test "
-        msg += f"embeddings, expected {counts[0]} and {counts[1]} by the data"
+        msg += (
+            f"embeddings, expected {counts[0]} and {counts[1]} as in the data: pass the data "
+            "of the run"
+        )
         raise EmbeddingError(msg)
     size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
     if size != expected:
@@ -258,9 +261,11 @@ def equal_embeddings(folder: Path, tasks: Mapping[str, TaskReceipt]) -> EqualEmb
         path = folder / f"{task}{DIGESTS_SUFFIX}"
         raw = path.read_bytes() if path.is_file() else b""
         if len(raw) != 2 * DIGEST_BYTES * (receipt.train + receipt.test):
-            msg = f"{path}: expected {plural(receipt.train + receipt.test, 'digest')}: "
+            found_text = f"{len(raw):,} bytes" if path.is_file() else "no such file"
+            msg = f"{path}: found {found_text}, expected the digests of "
+            msg += f"{plural(receipt.train + receipt.test, 'embedding')}: run "
             raise DataError(
-                [f"{msg}run `geneb-harness receipt-cells --digests {folder}` for this task"]
+                [f"{msg}`geneb-harness receipt-cells --digests {folder}` for task {task}"]
             )
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
         digests_by_task[task] = DigestPairs(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])

@@ -28,7 +28,8 @@ def receipt_of(record: RunRecord) -> EmbeddingReceipt | None:
     }
     if len(widths := sorted({task.dim for task in receipts.values()})) > 1:
         raise OptionError(
-            f"the embeddings of the run have {len(widths)} widths: {widths}, expected one"
+            f"the embeddings of the run have {len(widths)} widths: {widths}, expected one width: "
+            "correct the extractor"
         )
     return EmbeddingReceipt.model_validate(
         {

@@ -129,8 +129,8 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         ("[[run]]\nk = 1", "run 1: 'k' is not an option of a run"),
         ('[[run]]\nengine = "ray"', "run 1: 'engine' is not an option of a run"),
         ('[[run]]\noutput = "a"\njobs = 0', "run 1: jobs: 0 is not in the range x>=1."),
-        ("[[run]]\njobs = 2", "run 1: no output is named: give each run an output of its own"),
-        ('[[run]]\noutput = "a"\n' * 2, "run 1: a is named twice"),
+        ("[[run]]\njobs = 2", "run 1: the run names no output: give each run an output of its own"),
+        ('[[run]]\noutput = "a"\n' * 2, "run 1: another run names the output a too"),
     ],
 )
 def test_a_list_of_models_that_is_wrong_is_refused(

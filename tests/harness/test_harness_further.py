@@ -132,5 +132,5 @@ def test_further_rows_need_their_embeddings_and_one_task(tmp_path):
         ["--tasks", "mini_tf", "--further-embeddings", "f"],
         ["--tasks", "mini_tf,mini_splice", "--further", "f", "--further-embeddings", "g"],
     ):
-        with pytest.raises(OptionError, match="and exactly one task"):
+        with pytest.raises(OptionError, match="go together, with one task"):
             rescore.main([*words, *common], standalone_mode=False)

@@ -29,7 +29,7 @@ def submission(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> di
             record(("mini_tf", "mini_splice", "mini_mouse", "mini_phage", "mini_coding")),
             ("--tasks", "mini_splice", "--resume"),
             (
-                "--output record.json: not replaced, as it has 4 tasks that this run omits "
+                "--output record.json: not replaced, as the file has 4 tasks that this run omits "
                 "(mini_tf, mini_mouse, mini_phage and 1 more): name another file, or run the same "
                 "command without --tasks"
             ),
@@ -39,7 +39,7 @@ def submission(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> di
             record(("mini_tf",)),
             ("--tasks", "mini_tf", "--regimes", "full,10shot"),
             (
-                "--output record.json: not replaced, as it has 1 regime that this run omits "
+                "--output record.json: not replaced, as the file has 1 regime that this run omits "
                 "(1shot): name another file, or run the same command without --regimes"
             ),
         ),
@@ -48,9 +48,9 @@ def submission(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> di
             record(("mini_tf",)),
             ("--limit", "20"),
             (
-                "--output record.json: not replaced, as it has scores of all sequences, but "
+                "--output record.json: not replaced, as the file has scores of all sequences, but "
                 "this run "
-                "is a trial: name another file, or run the same command without --limit"
+                "has --limit: name another file, or run the same command without --limit"
             ),
         ),
         (
@@ -58,7 +58,7 @@ def submission(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> di
             record(("of_another_benchmark",)),
             (),
             (
-                "--output record.json: not replaced, as it has 1 task that this run omits "
+                "--output record.json: not replaced, as the file has 1 task that this run omits "
                 "(of_another_benchmark): name another file, or delete the file first"
             ),
         ),
@@ -67,7 +67,7 @@ def submission(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> di
             submission(("mini_tf", "mini_splice")),
             ("--tasks", "mini_tf", "--submission", "mine.json"),
             (
-                "--submission mine.json: not replaced, as it has 1 task that this run omits "
+                "--submission mine.json: not replaced, as the file has 1 task that this run omits "
                 "(mini_splice): name another file, or run the same command without --tasks"
             ),
         ),

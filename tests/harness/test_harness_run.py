@@ -206,10 +206,10 @@ def test_a_stopped_run_resumes(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--model-id other", "model_id 'Slow', but this one has 'other'"),
+        ("--model-id other", "model_id 'Slow', but this run has 'other'"),
         pytest.param(
             "--probe-device torch-cpu",
-            "probe_device 'cpu', but this one has 'cpu, torch from 4194304 numbers'",
+            "probe_device 'cpu', but this run has 'cpu, torch from 4194304 numbers'",
             marks=pytest.mark.nightly,  # it imports torch, to compare one more member
         ),
     ],

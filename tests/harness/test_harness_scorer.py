@@ -90,8 +90,8 @@ def test_another_kernel_gives_another_fit(plain):
     refusal, *_ = late
 
     assert refusal.startswith(
-        "this is not the scorer of record: it has the kernel Sandybridge of OpenBLAS of numpy, "
-        "expected Haswell; the kernel Sandybridge of OpenBLAS of scipy, expected Haswell: "
+        "this machine does not have the scorer of record: the kernel Sandybridge of OpenBLAS of "
+        "numpy, expected Haswell; the kernel Sandybridge of OpenBLAS of scipy, expected Haswell: "
     )
     assert "`geneb-harness receipt-rescore`" in refusal
 
@@ -121,7 +121,7 @@ def test_each_difference_is_named(change, words):
     assert words in (other.reason or "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "scorer_ref", lambda **_: other)
-        with pytest.raises(ScorerError, match="not the scorer of record"):
+        with pytest.raises(ScorerError, match="does not have the scorer of record"):
             SCORER.check()
 
 

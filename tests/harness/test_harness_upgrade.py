@@ -137,7 +137,7 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
     ("words", "code", "message"),
     [
         (("1.1.json",), 2, "for each of 3 cells its classes and its confusion matrices."),
-        (("1.2.json",), 2, "it already has format 1.2: nothing to do"),
+        (("1.2.json",), 2, "the submission already has format 1.2: use it as it is"),
         (("1.2.json", "--undo"), 2, "1.2.json: the file describes its run, so it was not"),
         (("record.json",), 2, "record.json: not a valid submission: this is a run record, not a "),
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),

@@ -127,7 +127,9 @@ def test_a_machine_without_the_scorer_says_so_and_another_one_scores_its_receipt
         *("--submission", f"{MODEL}.json", "--receipt", "receipt"),
     )
     assert code == 0, message
-    reason = "this is not the scorer of record: it has Linux aarch64, expected Linux x86_64: "
+    reason = (
+        "this machine does not have the scorer of record: Linux aarch64, expected Linux x86_64: "
+    )
     assert f"scores are not of record: {reason}" in " ".join(message.split())
     scorer = record_in(tmp_path)["scorer"]
     assert scorer["digest"] is None
@@ -167,7 +169,9 @@ def test_a_machine_without_the_scorer_is_refused_by_name(
         tmp_path, command, *words, "--receipt", "receipt", "--output", "out.json", "--quiet"
     )
     assert code == 3
-    assert message.startswith("error: this is not the scorer of record: it has Linux aarch64, ")
+    assert message.startswith(
+        "error: this machine does not have the scorer of record: Linux aarch64, "
+    )
     assert not (tmp_path / "out.json").exists()
 
 
@@ -182,7 +186,7 @@ def test_cells_of_an_earlier_submission_need_no_scorer(of_mini: Written, tmp_pat
     )  # fmt: skip
     assert (code, message) == (0, "")
     cells = record_in(tmp_path, "out.json")
-    assert cells["scorer"]["reason"].startswith("this is not the scorer of record")
+    assert cells["scorer"]["reason"].startswith("this machine does not have the scorer of record")
     assert cells["tasks"][TASKS[0]]["record"] is None
 
 

@@ -175,7 +175,9 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
     step, refusal_text = written.refused(apart=True)
     assert step == "cells"
-    assert "has 61 training and 41 test embeddings, expected 60 and 41 by the data" in refusal_text
+    assert (
+        "has 61 training and 41 test embeddings, expected 60 and 41 as in the data" in refusal_text
+    )
 
 
 def another_row(written: Written) -> None:

@@ -83,7 +83,8 @@ def test_a_bare_error_is_followed_by_what_is_known(name, copy):
     assert words in text
     assert meaning in text
     installed = f"transformers {transformers.__version__} and torch {torch.__version__}"
-    assert f"installed are {installed}; the model's config.json names 4.28.0 (an older one)" in text
+    named = "the model's config.json names transformers 4.28.0 (an older version)"
+    assert f"installed are {installed}; {named}" in text
     assert "`[run.environment]`" in text
     assert "your own extractor (docs/contributor/extractor.md)" in text
 
@@ -96,7 +97,7 @@ def test_an_architecture_that_is_too_new_is_said(copy):
         HuggingFaceExtractor(str(copy))
     text = str(caught.value)
     assert "does not have the model's architecture or tokenizer" in text
-    assert "the model's config.json names 9.1.0 (a newer one)" in text
+    assert "the model's config.json names transformers 9.1.0 (a newer version)" in text
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,11 @@ def test_an_architecture_that_is_too_new_is_said(copy):
         (ValueError("x"), '{"transformers_version": ["4"]}', "config.json names no version"),
         (ValueError("x"), "not JSON", "config.json names no version"),
         (ValueError("x"), "[" * 10_000, "config.json names no version"),
-        (ValueError("x"), '{"transformers_version": "4.41.0.dev0"}', "names 4.41.0.dev0 (an old"),
+        (
+            ValueError("x"),
+            '{"transformers_version": "4.41.0.dev0"}',
+            "names transformers 4.41.0.dev0 (an old",
+        ),
     ],
 )
 def test_what_is_no_version_is_not_one(error, config, text, tmp_path):
