@@ -97,10 +97,8 @@ def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
     }
     if not fit_by_task:
         return [
-            (
-                "no McNemar test is shown, since few-shot fits share test sequences; "
-                "--format json has a test for each fit"
-            )
+            "no McNemar test is shown, since few-shot fits share test sequences;",
+            "--format json has a test for each fit",
         ]
     rows = [
         (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")

@@ -117,7 +117,7 @@ def test_what_is_not_whole_is_not_pushed(hub, run, folder):
     code, _, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
     assert code == 3
     assert errors == (
-        f"geneb-ci: {folder}: 1 task of GENEB-mini missing: {gone}\n"
+        f"geneb-ci: {folder} lacks 1 task of GENEB-mini: {gone}\n"
         f"  fix: name a folder with every task; to fetch them: geneb-ci data pull {folder}\n"
     )
     assert len(repo.commits) == 1

@@ -68,7 +68,7 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
     with pytest.raises(BadConfiguration) as caught:
         _require_default_paths(dataclasses.replace(layout, **elsewhere))
     assert caught.value.message.startswith(
-        f"pyproject.toml: the setting {name} of [tool.geneb-ci] is "
+        f"pyproject.toml: [tool.geneb-ci] sets {name} to another path than "
     )
 
 

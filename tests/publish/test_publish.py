@@ -162,7 +162,7 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(clone):
     clone.write("pyproject.toml", b'[tool.geneb-ci]\nsubmissions = "leaderboard/rows"\n')
     clone.write("leaderboard/rows/x.txt", b"")
     clone.commit("Rows elsewhere")
-    with pytest.raises(BadConfiguration, match="the setting submissions of"):
+    with pytest.raises(BadConfiguration, match="sets submissions to another path than"):
         made(clone)
 
 

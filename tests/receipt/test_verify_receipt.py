@@ -325,7 +325,7 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     step, refusal_text = written.refused()
     assert step == "files"
-    assert refusal_text.startswith(f"{path} has ")
+    assert refusal_text.startswith(f"{path}: has ")
     assert re.search(r"has \d+ bytes and the sha256 \w+; expected \d+ bytes", refusal_text)
     path.unlink()
     done = written.verify("--quiet")
