@@ -77,7 +77,7 @@ def run_in_batch(arguments: list[str], workers: object) -> None:
     from .receipt_cli import receipt_cells, receipt_equal, receipt_refit  # imports this module
 
     batch_commands = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
-    commands = {command.name: command for command in batch_commands}
+    commands = {str(command.name): command for command in batch_commands}
     command = commands.get(next(iter(arguments), ""))
     if command is None:
         msg = f"found the command {next(iter(arguments), '')!r}, expected {' or '.join(commands)}"
