@@ -27,5 +27,6 @@ def built_in(builtin_name: str) -> BuiltIn:
 
 def _sha256_of_files(files: list[Path]) -> str:
     """Return the digest of lines `<sha256> <name>`, in order of name, as `sha256sum` prints."""
-    lines = sorted(f"{file_sha256(file)}  {file.name}\n" for file in files)
-    return hashlib.sha256("".join(sorted(lines, key=lambda x: x[66:])).encode()).hexdigest()
+    files = sorted(files, key=lambda file: file.name)
+    text = "".join(f"{file_sha256(file)}  {file.name}\n" for file in files)
+    return hashlib.sha256(text.encode()).hexdigest()

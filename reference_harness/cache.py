@@ -190,8 +190,7 @@ class Cache:
             raise StateError(msg) from error
         self.damage_notes.append(
             f"{shard}: {reason}: the file was renamed to {renamed_path.name}, and its embeddings "
-            "are "
-            "computed again"
+            "are computed again"
         )
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
