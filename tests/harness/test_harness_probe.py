@@ -149,12 +149,12 @@ for task_id in ("mini_promoter", "mini_species"):
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
     few = probe.few_shot_indices(data.train.labels, 10, 13)
-    large = probe.Device("cpu", torch=True, numbers_min=problem.train.size)
+    large = probe.Device("cpu", torch=True, size_min=problem.train.size)
     assert (large.fits_on(problem.train), large.fits_on(problem.train[few])) == (True, False)
     small = [probe.fit_all(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
     assert (small[0] == small[1]).all()
     for rows in ([None], [few]):
-        torch_fit = probe.fit_all(problem, rows, probe.Device("cpu", torch=True, numbers_min=0))[0]
+        torch_fit = probe.fit_all(problem, rows, probe.Device("cpu", torch=True, size_min=0))[0]
         numpy_fit = probe.fit_all(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
         assert set(torch_fit.predictions) <= set(data.train.labels)
