@@ -142,16 +142,16 @@ def measurements_of(
     seconds_per_task = (time.monotonic() - started) / len(task_weights)
     sequences = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(sequences)} sequences")
-    rate = _measured_rate(prepared, sequences, _expected_work(sizes, task_weights))
-    embeddings = rate.embeddings
+    timing = _measured_timing(prepared, sequences, _expected_work(sizes, task_weights))
+    embeddings = timing.embeddings
     smallest_task = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest_task}")
     measurements = Measurements(
         sizes=sizes,
-        start_seconds=rate.start_seconds,
-        seconds_per_letter=rate.seconds_per_letter,
+        start_seconds=timing.start_seconds,
+        seconds_per_letter=timing.seconds_per_letter,
         embedding_bytes=embeddings.shape[1] * embeddings.dtype.itemsize,
-        peak_bytes=rate.peak_bytes,
+        peak_bytes=timing.peak_bytes,
         listing_seconds=seconds_per_task,
         scored_sequences=sizes[smallest_task].sequences,
         scoring_seconds=_scoring_seconds(prepared, smallest_task, embeddings),
@@ -212,8 +212,8 @@ class TimedRun(NamedTuple):
     """Largest memory of the extractor, in bytes."""
 
 
-class Rate(NamedTuple):
-    """The speed of the extractor on a sample."""
+class SampleTiming(NamedTuple):
+    """Times, memory and embeddings of runs of the extractor on a sample."""
 
     start_seconds: float
     """Seconds of a run without sequences."""
@@ -243,9 +243,9 @@ def _expected_work(
     return ExpectedWork(RUNS_PER_TASK * task_count, max(mean_letters, *letters.values()))
 
 
-def _measured_rate(
+def _measured_timing(
     prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork
-) -> Rate:
+) -> SampleTiming:
     """Return the speed of the extractor in the sandbox. Raises what the sandbox raises."""
 
     def run(sequences: list[str]) -> TimedRun:
@@ -253,15 +253,15 @@ def _measured_rate(
         sandbox_run = prepared.runner.embed(sequences, prepared.spec, prepared.machine.limits)
         return TimedRun(time.monotonic() - started, sandbox_run.values, sandbox_run.peak)
 
-    return rate_of(run, sequences, expected_work, prepared.machine.limits.seconds / 2)
+    return timing_of(run, sequences, expected_work, prepared.machine.limits.seconds / 2)
 
 
-def rate_of(
+def timing_of(
     run: Callable[[list[str]], TimedRun],
     sequences: list[str],
     expected_work: ExpectedWork,
     run_seconds_max: float,
-) -> Rate:
+) -> SampleTiming:
     """Return the rate at which `run` embeds; no run takes much longer than `run_seconds_max`.
 
     Start and sample are timed in turn, and the rate follows from the median of their differences: a
@@ -298,7 +298,7 @@ def rate_of(
             differences.append(run(sequences * repeats).seconds - starts[-1])
     per_letter = max(0.0, statistics.median(differences)) / letters_beyond_start
     start = max(0.0, statistics.median(starts) - per_letter * start_letters)
-    return Rate(start, per_letter, embeddings, peak_bytes)
+    return SampleTiming(start, per_letter, embeddings, peak_bytes)
 
 
 def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -> float:

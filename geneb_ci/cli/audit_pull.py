@@ -270,5 +270,6 @@ def propose_command(number: int, repo: str | None, author_id: int) -> int:
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:
         attached, opened = propose_record(github, layout, number)
-    echo(f"audit {attached.record}: {attached.verdict}; merge #{opened}")
+    echo(f"audit {attached.record}: {attached.verdict}")
+    echo(f"opened pull request #{opened} with the record: merge it")
     return Exit.CLEAN

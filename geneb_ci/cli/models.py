@@ -389,7 +389,7 @@ def upgrade_command(
         return run_harness("upgrade", *arguments, "--", str(file))
     if definition is not None:
         raise click.UsageError(
-            "--benchmark is only read with --record: pass --record FILE too, or leave it out"
+            "--benchmark needs --record: pass --record FILE too, or leave out --benchmark"
         )
     is_piped = str(file) == STDIN
     require_file(file, FileKind.SUBMISSION, "upgrade")

@@ -85,9 +85,9 @@ from reference_harness.formats.text import next_line, plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
-    """Print which generation is live, and return the exit code.
+    """Print which generation is live on the Space, and return the exit code.
 
-    It is 11 if this generation is incomplete, or not the one that the Space should have.
+    The code is 11 unless visitors get every file of the live generation, and it is `generation`.
     """
     health = attempt(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):

@@ -118,7 +118,7 @@ class _TooLong(Exception):  # noqa: N818 (no error of this program)
 def _receive(
     address: str, partial_file: Path, size: int, kind: DownloadKind, bytes_max: int
 ) -> None:
-    """Append the bytes of an address after the first `size` ones to `partial_file`.
+    """Download the rest of a file to `partial_file`, which has its first `size` bytes.
 
     Raises `kind.not_served`, and _TooLong if the file would exceed `bytes_max`.
     """

@@ -170,8 +170,10 @@ class RunOptions(StrictModel):
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
         if (self.extractor is None) == (self.missing is None):
-            found = "both keys" if self.missing else "neither key"
-            raise ValueError(f"found {found}, expected the key 'extractor' or the key 'missing'")
+            keys_text = "both keys" if self.missing else "neither key"
+            raise ValueError(
+                f"found {keys_text}, expected the key 'extractor' or the key 'missing'"
+            )
         extractor = self.extractor or "builtin:x"
         if not re.fullmatch(r"builtin:\w+|\S+\.py:\w+", extractor):
             raise ValueError(f"extractor {extractor!r} is neither builtin:NAME nor PATH.py:CLASS")

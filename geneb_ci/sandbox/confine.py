@@ -47,7 +47,10 @@ def checked_call(operation: str, return_code: int) -> int:
 
 
 def prctl(operation: str, *arguments: int) -> int:
-    """Call prctl with up to five arguments. Raises KernelRefused if that fails."""
+    """Return the result of prctl; its option is the first of up to five arguments.
+
+    Raises KernelRefused, whose message begins with `operation`, if the call fails.
+    """
     padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:5]]
     return checked_call(operation, _libc.prctl(*padded))
 

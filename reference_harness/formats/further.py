@@ -23,7 +23,7 @@ class FurtherSequence(StrictModel):
 
 
 class FurtherSequences(StrictModel):
-    """All further sequences of one task."""
+    """Sequences that an audit embeds beside those of one task: variants of them, and fresh ones."""
 
     schema_version: Literal["1.0"] = "1.0"
     rows: list[FurtherSequence]

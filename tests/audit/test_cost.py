@@ -84,25 +84,25 @@ class _Runs:
 LARGE = cost.ExpectedWork(runs=26, letters=1e9)
 
 
-def _rate(delays: Callable[[int], float]) -> cost.Rate:
-    return cost.rate_of(_Runs(delays, PER_LETTER), WORDS, LARGE, 1800)
+def _timing(delays: Callable[[int], float]) -> cost.SampleTiming:
+    return cost.timing_of(_Runs(delays, PER_LETTER), WORDS, LARGE, 1800)
 
 
 @pytest.mark.parametrize("delayed", range(8))
 def test_one_run_that_is_delayed_does_not_change_the_estimate(delayed: int) -> None:
-    quiet = _rate(lambda _: 1.0)
+    quiet = _timing(lambda _: 1.0)
     assert (quiet.start_seconds, quiet.seconds_per_letter) == pytest.approx((START, PER_LETTER))
-    rate = _rate(lambda number: 1.8 if number == delayed else 1.0)
+    timing = _timing(lambda number: 1.8 if number == delayed else 1.0)
     for tasks in (1000, 100_000):  # of 100 letters
-        ratio = (rate.start_seconds + rate.seconds_per_letter * 100 * tasks) / (
+        ratio = (timing.start_seconds + timing.seconds_per_letter * 100 * tasks) / (
             START + PER_LETTER * 100 * tasks
         )
         assert ratio == pytest.approx(1, abs=0.25)
 
 
 def test_a_load_that_lasts_is_in_the_estimate() -> None:
-    rate = _rate(lambda _: 3.0)
-    assert (rate.start_seconds, rate.seconds_per_letter) == pytest.approx(
+    timing = _timing(lambda _: 3.0)
+    assert (timing.start_seconds, timing.seconds_per_letter) == pytest.approx(
         (3 * START, 3 * PER_LETTER)
     )
 
@@ -110,14 +110,14 @@ def test_a_load_that_lasts_is_in_the_estimate() -> None:
 def test_a_slow_model_is_timed_once() -> None:
     """A sample of minutes has the load of minutes in its mean; two more would cost as many."""
     runs = _Runs(lambda _: 1.0, 0.01)
-    assert cost.rate_of(runs, WORDS, LARGE, 1800).seconds_per_letter == pytest.approx(0.01)
+    assert cost.timing_of(runs, WORDS, LARGE, 1800).seconds_per_letter == pytest.approx(0.01)
     assert runs.number == 3
 
 
 def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
     runs = _Runs(lambda _: 1.0, 0.0)
-    rate = cost.rate_of(runs, WORDS, LARGE, 1800)
-    assert (rate.seconds_per_letter, rate.peak_bytes) == (
+    timing = cost.timing_of(runs, WORDS, LARGE, 1800)
+    assert (timing.seconds_per_letter, timing.peak_bytes) == (
         0.0,
         cost.REPEATS_MAX * cost.SAMPLE_SEQUENCES,
     )
@@ -128,14 +128,16 @@ def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
     """One task of a few thousand letters: its two starts are most of it."""
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
     letters = 2 * cost.SAMPLE_SEQUENCES * len(WORDS[0])
-    rate = cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
-    assert (rate.start_seconds, rate.seconds_per_letter) == pytest.approx((START, PER_LETTER / 100))
+    timing = cost.timing_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
+    assert (timing.start_seconds, timing.seconds_per_letter) == pytest.approx(
+        (START, PER_LETTER / 100)
+    )
     assert runs.number == 4  # two starts, the sample, and four times the sample
 
 
 def test_nothing_is_repeated_where_all_letters_were_timed() -> None:
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
-    cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=len(WORDS[0])), 1800)
+    cost.timing_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=len(WORDS[0])), 1800)
     assert runs.number == 3
 
 

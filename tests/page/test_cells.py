@@ -43,7 +43,7 @@ def test_a_text_is_escaped_as_templates_escape_it(text):
 def test_a_frame_has_markup_in_its_slots_in_order():
     site = public_site()
     cells = [f"<td>{task}</td>" for task in site.benchmark.task_ids]
-    made = render_frame("tasks.html", "../", site, [cells[k] for k in site.tasks_by_category])
+    made = render_frame("tasks.html", "../", site, [cells[k] for k in site.page_task_indices])
     for task in site.benchmark.tasks:
         assert f'tasks/{task.id}.html">{task.label}</a></th><td>{task.id}</td></tr>' in made
     with pytest.raises(ValueError, match="zip"):

@@ -138,9 +138,10 @@ class AuditRepository:
         return History(files, other_facts, log, fault, self.keys)
 
     def _signed_file(self, path: Path) -> SignedFile | None:
-        """Return the digests, the signer, the heads, and the plan or event of a signed file.
+        """Return digests, signer, heads (the newest statements it names), event and plan of a file.
 
-        If its statement is invalid, the parts that can be read; None if the file cannot be read.
+        Of a withdrawal or an invalid statement, return the parts that can be read; return None if
+        the file cannot be read.
         """
         try:
             raw = self.read(path)

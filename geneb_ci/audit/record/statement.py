@@ -216,7 +216,12 @@ def check_model_id(model_id: str) -> None:
     Raises StepMismatch, of the step "statement".
     """
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
-        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE_FIX)
+        raise StepMismatch(
+            STATEMENT,
+            f"{quoted(model_id)} is not a model id, expected up to {MODEL_ID_MAX} of the "
+            "characters A-Z a-z 0-9 . _ -",
+            RESTORE_FIX,
+        )
 
 
 def _check_moments(outcome: AnyOutcome) -> None:

@@ -287,7 +287,7 @@ def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingP
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Refuse a fallback beacon whose key was not published, or is not yet revealed."""
+    """Refuse a fallback beacon whose key the policy does not list, or is not yet revealed."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
@@ -295,15 +295,16 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
             canonical.SIGNATURE,
-            f"the fallback key {beacon.key_sha256[:16]}... was never published",
-            "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
+            f"the fallback key with sha256 {beacon.key_sha256[:16]}... is none of the policy",
+            "do not trust this draw: fallback_keys and spent_keys of the policy list the digest of "
+            "every valid key",
         )
     if beacon.key is None:
         raise MissingInput(
             canonical.SIGNATURE,
             "the draw used a fallback key of the maintainers instead of the beacon, and cannot be "
-            "verified before that key is published",
-            "verify again after a later plan has published the key (--reveal)",
+            "verified before that key is revealed",
+            "verify again after a later plan has revealed the key (--reveal)",
         )
 
 

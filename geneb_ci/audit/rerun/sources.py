@@ -116,7 +116,8 @@ def _entry_sources(
             "format 1.0 does not say which extractor and weights ran, and the model registry has "
             f"no entry for {model_id}",
             "add an entry (docs/maintainer/models.md), or pass --extractor PATH:CLASS with --model "
-            "REPO --revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
+            "REPO, --revision COMMIT and --weights NAME=SHA256 for each file; if the extractor has "
+            "no weights, pass --no-weights in place of these three",
         )
     run, weights = read_entry.entry.run, read_entry.entry.weights
     if run is None or run.extractor is None or weights is None:

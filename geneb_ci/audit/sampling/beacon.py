@@ -159,7 +159,7 @@ def fallback_value(
     if not KEY_PATTERN.fullmatch(hex_key):
         raise UsageProblem(
             "the fallback key is not 64 hex digits",
-            "pass the file of a published key, as `openssl rand -hex 32 > key` wrote it",
+            "pass the file of a key of the policy, as `openssl rand -hex 32 > key` wrote it",
         )
     if not why.strip():
         raise UsageProblem(
@@ -169,10 +169,10 @@ def fallback_value(
     key_sha256 = hashlib.sha256(bytes.fromhex(hex_key)).hexdigest()
     if key_sha256 not in published_digests:
         raise UsageProblem(
-            f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
+            f"the fallback key has sha256 {key_sha256}, which is not among fallback_keys of the "
             "policy",
-            "use a published key; a new key is valid for commitments that are made after its "
-            "digest was added to leaderboard/policy/policy.toml of the main branch",
+            "use a key whose digest is there; a new key is valid for commitments that are made "
+            "after its digest was added to leaderboard/policy/policy.toml of the main branch",
         )
     keyed_digest = _hmac_of(commitment, hex_key)
     return FallbackBeacon(

@@ -348,10 +348,10 @@ def decide(
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
     elif not is_rescored:
         evidence, basis = Evidence.STALE, agreeing_audits
-        row_digest, board_digest = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
+        row_scorer, board_scorer = scorer[:DIGEST_DIGITS], requirements.scorer[:DIGEST_DIGITS]
         reason = (
-            f"its scores come from the scorer {row_digest}..., but the board has the scorer "
-            f"{board_digest}...: `geneb-harness receipt-rescore` scores the receipt again"
+            f"its scores come from the scorer {row_scorer}..., but the board has the scorer "
+            f"{board_scorer}...: `geneb-harness receipt-rescore` scores the receipt again"
         )
     elif regimes := _reproduced_text(current_audits, requirements):
         evidence, basis = Evidence.REPRODUCED, current_audits

@@ -183,8 +183,8 @@ class Site:
         return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
 
     @functools.cached_property
-    def tasks_by_category(self) -> list[int]:
-        """Indices of the tasks in board order, ordered by category as pages list them."""
+    def page_task_indices(self) -> list[int]:
+        """Index in board order of each task, category by category, as pages list the tasks."""
         position_by_task = {task: index for index, task in enumerate(self.benchmark.task_ids)}
         return [
             position_by_task[task] for tasks in self.benchmark.categories.values() for task in tasks

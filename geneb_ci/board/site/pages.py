@@ -157,7 +157,7 @@ def model_page(row: Row, site: Site) -> Page:
         means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],
-            site.tasks_by_category,
+            site.page_task_indices,
         ),
         snippet=snippet_of(model_entry),
         install=INSTALL,

@@ -82,7 +82,11 @@ def standings(
     benchmark: Benchmark,
     decide_regime: DecisionFunction | None = None,
 ) -> list[RowStanding]:
-    """Return the ranks of a row, and of the row that it replaces, in each regime that ranks it."""
+    """Return the standing of a submission in each regime in which it is ranked.
+
+    It has the rank of the row that the submission replaces, too, and what `decide_regime` returns
+    of the regime.
+    """
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
