@@ -79,7 +79,7 @@ def test_a_reason_has_to_be_given(why):
 
 @pytest.mark.parametrize("published", [[], [hexes("another")], [KEY]])
 def test_a_key_that_was_not_published_is_refused(published):
-    with pytest.raises(UsageProblem, match=f"{PUBLISHED} is not among fallback_keys"):
+    with pytest.raises(UsageProblem, match=f"{PUBLISHED}, which is not among fallback_keys"):
         fallback_value(C.sha256, KEY, published, WHY)
 
 

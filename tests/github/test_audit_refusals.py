@@ -92,7 +92,7 @@ def test_without_a_token_one_command_proposes_the_record(flow, shift):
     assert len(flow.forge.comments[number]) == 2
     code, out, err = flow.run("audit", "propose", str(number), GH_TOKEN=APP_TOKEN)
     assert code == 0, err
-    assert out.endswith(f"merge #{number + 1}\n")
+    assert out.endswith(f"\nopened pull request #{number + 1} with the record: merge it\n")
     assert flow.forge.pulls[number]["state"] == ("closed" if shift == 0 else "open")
     merged(flow, number + 1)
     is_audited = flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")
