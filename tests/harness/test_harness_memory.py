@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.memory import fitting_budget, free_memory_of_groups, memory_of
+from reference_harness.embedding.memory import fitting_budget, free_memory_of_groups, memory_of
 from tests.harness.support import REPOSITORY
 
 ROWS, DIM = 10_000, 4096
@@ -29,7 +29,7 @@ from reference_harness.engine import threads
 threads.limit_to_scorer()
 import numpy as np
 from reference_harness import job
-from reference_harness.tasks import sequence_digests
+from reference_harness.data.tasks import sequence_digests
 rows = int(sys.argv[2])
 digests = sequence_digests(f"A{i}" for i in range(rows))
 labels = np.arange(rows) % 2
@@ -57,8 +57,8 @@ from tests.harness.support import TaskEmbedder, peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness import cache
-from reference_harness.embed import Batching
-from reference_harness.tasks import Split, TaskData
+from reference_harness.embedding.embed import Batching
+from reference_harness.data.tasks import Split, TaskData
 cache.SHARD_BYTES = int(sys.argv[3])
 rows, dim = int(sys.argv[2]), int(sys.argv[4])
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import newton, optimum
 from reference_harness.errors import ProbeError
+from reference_harness.probe import newton, optimum
 from reference_harness.receipt.rounding import WidenedEmbeddings
 from tests.harness.support import REPOSITORY
 

@@ -1,0 +1,1 @@
+"""Task data and the benchmark that they belong to: download, verify, read, define."""

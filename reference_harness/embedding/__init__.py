@@ -1,0 +1,1 @@
+"""Embed sequences in batches that fit the memory, and keep the embeddings in a cache."""

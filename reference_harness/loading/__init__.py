@@ -1,0 +1,1 @@
+"""Find an extractor by name or path, build it, and describe it and the weights that it loaded."""

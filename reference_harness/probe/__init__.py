@@ -1,0 +1,1 @@
+"""The probe of record: fit it on embeddings, and score its predictions."""

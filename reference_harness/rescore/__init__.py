@@ -1,0 +1,1 @@
+"""Score embeddings of an audit, and noisy copies of them."""

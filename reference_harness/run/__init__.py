@@ -1,0 +1,1 @@
+"""One run: settings, tasks, progress, run record and submission."""
