@@ -1,1 +1,4 @@
-"""The commands of `geneb-harness`."""
+"""The commands of `geneb-harness`.
+
+Internal: other programs call `geneb-harness`.
+"""
