@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import WHOLE, is_unrounded
+from geneb_ci.statistics.metrics import WHOLE_SCORES, is_unrounded
 
 # Accuracy is left out: 0.75 is likely with 1,000 sequences. MCC and F1 are rarely round numbers.
 DECIMAL_METRICS = ("MCC", "F1")
@@ -41,7 +41,7 @@ class Rounding(NamedTuple):
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None for unrounded or too few scores."""
     scores = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
-    informative = [score for score in scores if score not in WHOLE]
+    informative = [score for score in scores if score not in WHOLE_SCORES]
     short_decimals = [decimals(score) for score in informative if not is_unrounded(score)]
     if sum(n is not None and n <= FULL_DECIMALS for n in short_decimals) < SHORT_VALUES_MIN:
         return None  # the file is not rounded; most files end here

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked
 
-# Published files depend only on these folders of a layout (geneb_ci.common.config) and on the code:
-# if none of them changed, the published files are unchanged.
 INPUTS = (
     "submissions",
     "leaderboard",
@@ -22,6 +20,8 @@ INPUTS = (
     "model_cards",
     "harness/extractors",
 )
+"""Published files depend only on these folders of a layout (geneb_ci.common.config) and on the
+code: if none of them changed, the published files are unchanged."""
 CODE = "geneb_ci"
 
 SUBMISSIONS = "submissions"

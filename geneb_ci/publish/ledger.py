@@ -128,9 +128,9 @@ def _trailers(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip().lower(), content.strip()
 
 
-# Maximum number of cached verifications: one for all rows without an audit, and one for each change
-# of evidence of the other rows.
 CACHED_STATES_MAX = 1024
+"""Maximum number of cached verifications: one for all rows without an audit, and one for each
+change of evidence of the other rows."""
 
 
 @dataclass(frozen=True)

@@ -38,15 +38,19 @@ def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
 
 T = TypeVar("T")
 
-# Maximum number of tries: six conflicts in a row do not occur by chance. A token that may only open
-# pull requests always gets 412.
 TRIES = 6
+"""Maximum number of tries: six conflicts in a row do not occur by chance.
+
+A token that may only open pull requests always gets 412.
+"""
 FIRST_WAIT_S = 2.0  # seconds before the second try; doubled after each try: 2, 4, 8, 16, 32
 # The Hub's rate limits have windows of 300 s.
 WAIT_MAX_S = 600.0
-# Maximum seconds spent on requests without an answer, which is fewer than two timeouts. Pauses and
-# answered requests do not count.
 SILENT_MAX_S = 200.0
+"""Maximum seconds spent on requests without an answer, which is fewer than two timeouts.
+
+Pauses and answered requests do not count.
+"""
 _RETRY_FIX = "run the command again later; the command first reads whether an earlier try succeeded"
 
 

@@ -10,7 +10,7 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
 from geneb_ci.statistics.neighbours import relations_of, usual_difference_of
 from geneb_ci.statistics.reference import ScoreTable
-from geneb_ci.statistics.view import score_of, shots_of
+from geneb_ci.statistics.view import finding_score, shots_of
 from reference_harness.formats.text import plural
 
 # In standard deviations of the difference in the other rows. The largest value of the 41 public
@@ -40,7 +40,7 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
             ):
                 continue
             deviations = abs(difference - usual_difference.median) / usual_difference.scale
-            score = score_of(deviations, NESTED_LIMIT)
+            score = finding_score(deviations, NESTED_LIMIT)
             parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             verb = "has" if len(relation.parts) == 1 else "have"
             yield Fault(
@@ -100,7 +100,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
             noise = (max(noise_full**2, sampling_variance) + noise_few**2) ** 0.5
             if excess <= FEW_SHOT_LIMIT * noise:
                 continue
-            score = score_of(excess / noise, FEW_SHOT_LIMIT)
+            score = finding_score(excess / noise, FEW_SHOT_LIMIT)
             regimes = context.benchmark.regimes
             yield Fault(
                 FEW_SHOT_ABOVE_FULL.id,
@@ -149,7 +149,7 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
         limit = SHARE_FULL if shots[larger_regime] == math.inf else SHARE_FEW_SHOT
         if share <= limit:
             continue
-        score = score_of(share, limit)
+        score = finding_score(share, limit)
         regimes = context.benchmark.regimes
         yield Fault(
             REGIMES_OUT_OF_ORDER.id,
@@ -278,7 +278,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
                 f"{round_count} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
                 f"most have {usual_decimals}"
             )
-            score = score_of(round_count, SHORT_VALUES_MIN)
+            score = finding_score(round_count, SHORT_VALUES_MIN)
             yield _decimals_fault(
                 message, f"{round_count} round values", "digits as computed", score
             )
@@ -295,7 +295,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
                 f"{round_ends} of {len(decimal_counts)} values of MCC and F1 end in 0 or 5 at "
                 f"decimal {usual_decimals}"
             )
-            score = score_of(excess, DEVIATIONS)
+            score = finding_score(excess, DEVIATIONS)
             yield _decimals_fault(
                 message, f"{round_ends} of {len(decimal_counts)}", "about one in five", score
             )
@@ -340,7 +340,7 @@ def size_against_width(context: Context) -> Iterator[Fault]:
     ratio = params / (width * width)
     if _is_usual(ratio):
         return
-    score = score_of(
+    score = finding_score(
         ratio / PARAMETERS_MOST if ratio > PARAMETERS_MOST else PARAMETERS_LEAST / ratio, 1.0
     )
     unit = next((u for u, n in _UNITS.items() if _is_usual(n * ratio) and params < n), "")

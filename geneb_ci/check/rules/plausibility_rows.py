@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent
 from geneb_ci.statistics.neighbours import (
-    NEAR,
-    NEAR_SHARE,
+    COPY_SHARE_MIN,
+    NEAR_DISTANCE,
     AffineFit,
     affine_copy,
     is_coarse,
@@ -15,7 +15,7 @@ from geneb_ci.statistics.neighbours import (
     lead_share,
     near_copies,
 )
-from geneb_ci.statistics.view import RowView, led_categories, score_of
+from geneb_ci.statistics.view import RowView, finding_score, led_categories
 from reference_harness.formats.text import quoted
 
 # In standard deviations above the prediction, for the full regime, with or without the nearest
@@ -46,7 +46,7 @@ def implausible_cell(context: Context) -> Iterator[Fault]:
         if abs(distance) <= limit:
             continue
         metric = context.benchmark.primary_metric
-        score = score_of(abs(distance), limit)
+        score = finding_score(abs(distance), limit)
         side = "above" if distance > 0 else "below"
         predicted = prediction.predicted[number]
         yield Fault(
@@ -89,12 +89,14 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
     for regime, columns in zip(context.benchmark.regimes, view.table.regimes, strict=True):
         if columns.stop - columns.start < GAIN_CELLS_MIN:
             continue
-        fit = affine_copy(view, columns, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
+        fit = affine_copy(
+            view, columns, GAIN_RESIDUAL, NEAR_DISTANCE
+        )  # near-copy reports plain copies
         if fit is not None:
             yield _linear_fault(regime, fit, view)
         share = lead_share(view, columns) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
         if share > GAIN_LEAD:
-            score = score_of(share, GAIN_LEAD)
+            score = finding_score(share, GAIN_LEAD)
             yield Fault(
                 UNIFORM_GAIN.id,
                 ("results", regime),
@@ -108,7 +110,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
 
 
 def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
-    score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
+    score = finding_score(GAIN_RESIDUAL, max(fit.residual, 1e-9))
     model = quoted(view.table.models[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
@@ -150,15 +152,15 @@ def near_copy(context: Context) -> Iterator[Fault]:
     for similar_row in similar[:COPIES_NAMED_MAX]:
         if similar_row.number in identical_indices:  # reported by identical-results
             continue
-        score = score_of(similar_row.near_cells / similar_row.cells, NEAR_SHARE)
+        score = finding_score(similar_row.near_cells / similar_row.cells, COPY_SHARE_MIN)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
-            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.models[similar_row.number])} "
+            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR_DISTANCE} "
+            f"of those of {quoted(view.table.models[similar_row.number])} "
             f"({similar_row.equal_cells} are equal)",
-            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
-            f"below {percent(NEAR_SHARE)}, as of any two different models",
+            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR_DISTANCE}",
+            f"below {percent(COPY_SHARE_MIN)}, as of any two different models",
             on_key=True,
             score=score,
         )
@@ -191,7 +193,7 @@ def blended_rows(context: Context) -> Iterator[Fault]:
     heaviest_rows = sorted((-w, i) for i, w in prediction.weights.items() if w > BLEND_WEIGHT)
     if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
-    score = score_of(BLEND_LIMIT, max(spread, 1e-9))
+    score = finding_score(BLEND_LIMIT, max(spread, 1e-9))
     mixture_text = first_and_more(
         [f"{-w:.2f} x {quoted(view.table.models[i])}" for w, i in heaviest_rows]
     )
@@ -243,7 +245,7 @@ def category_crown(context: Context) -> Iterator[Fault]:
             f"{lead.size:.1f} standard deviations less",
             f"{lead.mean:.3f}",
             f"about {lead.expected:.3f}",
-            score=score_of(lead.size, CROWN_LIMIT),
+            score=finding_score(lead.size, CROWN_LIMIT),
         )
 
 
