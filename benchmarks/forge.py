@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from geneb_ci.check.claims import fit_count_of, two_classes
+from geneb_ci.check.claims import fit_count_of, two_class_sizes
 from geneb_ci.statistics.binary import Classes, binary_metrics, fitting_rho_ranges
 from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
@@ -27,7 +27,7 @@ class CellScope(NamedTuple):
 
     name: str
     full: bool
-    two_classes: bool
+    two_class_sizes: bool
 
     def cells(self, benchmark: Benchmark) -> list[tuple[str, str]]:
         return [
@@ -35,14 +35,14 @@ class CellScope(NamedTuple):
             for regime in benchmark.regimes
             for task in benchmark.tasks
             if (fit_count_of(benchmark, regime) == 1) == self.full
-            and (two_classes(task) is not None) == self.two_classes
+            and (two_class_sizes(task) is not None) == self.two_class_sizes
         ]
 
 
-FULL = CellScope("full, two classes", full=True, two_classes=True)
-FEW_SHOT = CellScope("few-shot, two classes", full=False, two_classes=True)
-FULL_MANY_CLASSES = CellScope("full, more classes", full=True, two_classes=False)
-FEW_SHOT_MANY_CLASSES = CellScope("few-shot, more classes", full=False, two_classes=False)
+FULL = CellScope("full, two classes", full=True, two_class_sizes=True)
+FEW_SHOT = CellScope("few-shot, two classes", full=False, two_class_sizes=True)
+FULL_MANY_CLASSES = CellScope("full, more classes", full=True, two_class_sizes=False)
+FEW_SHOT_MANY_CLASSES = CellScope("few-shot, more classes", full=False, two_class_sizes=False)
 SCOPES = (FULL, FEW_SHOT, FULL_MANY_CLASSES, FEW_SHOT_MANY_CLASSES)
 
 COPY_NAME = "forged-model"
@@ -129,7 +129,7 @@ def improve_confusion_matrix(board: Board, rng: random.Random) -> Forgery:
     """Return a row with a cell of a made-up confusion matrix that is 0.02 more accurate."""
     model_id, results = random_row(board, rng)
     regime, task = rng.choice(FULL.cells(board.benchmark))
-    classes = two_classes(board.benchmark.by_id[task])
+    classes = two_class_sizes(board.benchmark.by_id[task])
     assert classes is not None
     correct, rho = _true_matrix(classes, results[regime][task])
     correct_max = min(2 * classes.small + rho, 2 * classes.large - rho)
@@ -147,7 +147,10 @@ def scale_mcc(board: Board, rng: random.Random) -> Forgery:
     model_id, results = random_row(board, rng)
     for regime, cells in results.items():
         for task, cell in cells.items():
-            mcc, classes = min(1.02 * cell["MCC"], 1.0), two_classes(board.benchmark.by_id[task])
+            mcc, classes = (
+                min(1.02 * cell["MCC"], 1.0),
+                two_class_sizes(board.benchmark.by_id[task]),
+            )
             if classes is not None and fit_count_of(board.benchmark, regime) == 1:
                 correct, rho = _true_matrix(classes, cell)
                 start, end = (

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.registry import CHANGES
-from geneb_ci.check.report import CRASHED, Report
+from geneb_ci.check.report import CRASH_RULE, Report
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
@@ -45,7 +45,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
     errors = [
         finding
         for finding in sorted(report.findings, key=Finding.sort_key)
-        if finding.severity is Severity.ERROR and finding.rule != CRASHED
+        if finding.severity is Severity.ERROR and finding.rule != CRASH_RULE
     ]
     command = ""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.check.change import SUFFIXES
+from geneb_ci.check.change import MODEL_FILE_SUFFIXES
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
@@ -157,7 +157,7 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
     pathspecs = [f":(top,literal){folder}" for folder in folders]
     reasons = _reason_by_path(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
     for path, reason in (reasons | _reason_by_path(repository, "--untracked-files=no")).items():
-        if reason != _IGNORED or path.endswith(SUFFIXES):
+        if reason != _IGNORED or path.endswith(MODEL_FILE_SUFFIXES):
             yield UncommittedFile(path, reason)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.check.rule import own_vector
+from geneb_ci.check.rule import primary_scores
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import ScoreTable, ridge_fit_of
 from geneb_ci.statistics.view import RowView, finding_score, leave_one_out_of, view_of
@@ -138,7 +138,7 @@ def test_rows_kept_are_bounded(tmp_path: Path, benchmark: Benchmark) -> None:
         row.path for row in peers_of(tmp_path.glob("*.json")).rows
     }
     assert len(peers.by_digest) == 1
-    view = view_of(own_vector({}, benchmark), tmp_path / "m0.json", peers, benchmark)
+    view = view_of(primary_scores({}, benchmark), tmp_path / "m0.json", peers, benchmark)
     assert isinstance(view, RowView)
     assert view.prediction is None
     assert Peers().rows == ()

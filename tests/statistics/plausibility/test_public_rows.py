@@ -66,9 +66,9 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
         highest = max(highest, *distance[:100])
         few_shot = max(few_shot, *distance[100:])
         lowest = min(lowest, *distance)
-    assert highest * 1.18 < plausibility_rows.ABOVE
-    assert few_shot * 1.18 < plausibility_rows.ABOVE_FEW_SHOT
-    assert -lowest * 1.18 < plausibility_rows.BELOW
+    assert highest * 1.18 < plausibility_rows.ABOVE_DEVIATIONS_MAX
+    assert few_shot * 1.18 < plausibility_rows.ABOVE_FEW_SHOT_DEVIATIONS_MAX
+    assert -lowest * 1.18 < plausibility_rows.BELOW_DEVIATIONS_MAX
 
 
 def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark) -> None:
@@ -100,7 +100,7 @@ def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark)
                 binding.add(number)
                 assert abs(law.difference(view.row, 0) - usual.median) < 5.5 * usual.scale
     assert binding == set(range(15)), "promoters of 70 bp follow those of 300 bp too loosely"
-    assert plausibility.NESTED_LIMIT > 5.5 * 1.18
+    assert plausibility.NESTED_DEVIATIONS_MAX > 5.5 * 1.18
 
 
 def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:

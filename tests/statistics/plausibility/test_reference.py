@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from geneb_ci.check.folder_context import shipped_rows
-from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
+from geneb_ci.check.rules.plausibility_rows import (
+    ABOVE_DEVIATIONS_MAX,
+    ABOVE_FEW_SHOT_DEVIATIONS_MAX,
+    BELOW_DEVIATIONS_MAX,
+)
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics import reference as module
 from geneb_ci.statistics import view
@@ -119,7 +123,9 @@ def test_leaving_out_is_honest(table: ScoreTable, fit: RidgeFit, step: int) -> N
         alone = leave_one_out_of(row, reference, None)
         assert shared is not None
         assert alone is not None
-        limits = [(-BELOW, ABOVE)] * 100 + [(-BELOW, ABOVE_FEW_SHOT)] * 200
+        limits = [(-BELOW_DEVIATIONS_MAX, ABOVE_DEVIATIONS_MAX)] * 100 + [
+            (-BELOW_DEVIATIONS_MAX, ABOVE_FEW_SHOT_DEVIATIONS_MAX)
+        ] * 200
         if any(not a < d < b for d, (a, b) in zip(alone.distances, limits, strict=True)):
             flagged.add(table.models[number])
         apart += [abs(a - b) for a, b in zip(shared.distances, alone.distances, strict=True)]
