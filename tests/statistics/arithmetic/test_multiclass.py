@@ -1,4 +1,4 @@
-"""MetricBounds that hold for any classes hold for random matrices of 3 to 40."""
+"""Bounds that hold for any classes hold for random matrices of 3 to 40."""
 
 import itertools
 
