@@ -40,12 +40,12 @@ try:
 except ScorerError as error:
     refusal = str(error)
 import numpy as np
-from reference_harness import probe
+from reference_harness.probe import logistic
 draw = np.random.RandomState(1)
 scale = np.logspace(0, 3, 64)
 x = (draw.standard_normal((600, 64)) * scale).astype(np.float16).astype(np.float32)
 y = np.argmax(x[:, :5] / scale[:5] + draw.standard_normal((600, 5)), axis=1)
-fitted = probe.fit(x[:400], y[:400], x[400:])
+fitted = logistic.fit(x[:400], y[:400], x[400:])
 from sklearn.linear_model import LogisticRegression
 weights = LogisticRegression(max_iter=1000).fit(x[:400], y[:400]).coef_
 import hashlib

@@ -28,7 +28,7 @@ OF_RECORD = {
 """First digits of the digests of predictions, by task and regime."""
 OTHER_KERNEL = """
 import sys
-from reference_harness import scorer
+from reference_harness.probe import scorer
 scorer_ref = scorer.scorer_ref
 scorer.scorer_ref = lambda **found: scorer_ref(**{**found, "platform": "Linux aarch64"})
 sys.argv[1:] = WORDS
