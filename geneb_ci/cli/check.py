@@ -39,7 +39,7 @@ from geneb_ci.common.types import level_meaning, level_word
 from geneb_ci.render.formats import FULL_TEXT, proposal_lines, pull_request_hint, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def read_stdin() -> bytes:
             f"reading a submission from the terminal until Ctrl-D; to read a file: {_PIPE}",
             err=True,
         )
-    return sys.stdin.buffer.read(BYTES_MAX + 1)
+    return sys.stdin.buffer.read(SUBMISSION_BYTES_MAX + 1)
 
 
 _PIPE = "geneb-ci check - < submission.json"

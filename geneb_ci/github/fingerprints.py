@@ -14,7 +14,7 @@ from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
 from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.peers import normal_model_id
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
@@ -70,7 +70,7 @@ def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -
     files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(other.model):
+    elif normal_model_id(fingerprint.model) == normal_model_id(other.model):
         yield Rival(number, RivalKind.NAME, other.model)
     else:
         similar_names = (

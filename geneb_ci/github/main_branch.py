@@ -20,8 +20,8 @@ from geneb_ci.github.trees import (
     tree_of,
 )
 from geneb_ci.publish.git import CODE, GitRepository
-from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
 
 _TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
@@ -193,7 +193,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
 
 
 def _is_readable(blob: Blob) -> bool:
-    return blob.mode == REGULAR and blob.size <= BYTES_MAX
+    return blob.mode == REGULAR and blob.size <= SUBMISSION_BYTES_MAX
 
 
 def _fetched_bytes(reader: GitReader, blob: Blob) -> bytes | None:

@@ -24,9 +24,10 @@ from geneb_ci.situation.table import (
     decide,
     repository_named,
 )
-from geneb_ci.submission.reading import BYTES_MAX, located
+from geneb_ci.submission.reading import located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
 from reference_harness.formats.recognition import FOREIGN, POINTER
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
 """Rules about the set of files that a branch changes; editing a file cannot fix these."""
@@ -86,7 +87,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
     if not _is_board(layout):
         return f"git clone {shlex.quote(board_address(repository_named()))}"
     if not path.is_relative_to(layout.root):
-        model_id = text_at(read_json(read_text(row, BYTES_MAX)), "model_id")
+        model_id = text_at(read_json(read_text(row, SUBMISSION_BYTES_MAX)), "model_id")
         copied_path = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
