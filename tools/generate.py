@@ -263,7 +263,7 @@ def generated() -> dict[str, str]:
             **situations_page(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
-            f"schemas/{shipped.KNOWN_FILE}": known_files(),
+            f"schemas/{shipped.KNOWN_FILES_LIST}": known_files(),
             "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: board_files_page(),

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
-from geneb_ci.common.config import FILE as SETTINGS_FILE
-from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, Layout, find_layout
+from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, SETTINGS_FILE, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import (
@@ -59,7 +58,7 @@ class Clone:
             "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
         )
         if not merge_base.strip():
-            self.repository.require_whole()
+            self.repository.require_complete_response()
             raise UnexpectedReply(
                 "this branch has no commit in common with the base branch",
                 "make the branch again from the base branch, or fetch the whole history",

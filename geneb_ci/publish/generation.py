@@ -78,7 +78,7 @@ def source_of(repository: GitRepository, commit: str) -> str:
 
     Raises BadRepository if there is none, or if the clone is shallow.
     """
-    repository.require_whole()
+    repository.require_complete_response()
     newest = repository.newest_change(commit, (*INPUTS, CODE))
     if newest is None:
         raise BadRepository(

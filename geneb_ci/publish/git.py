@@ -247,7 +247,7 @@ class GitRepository:
             "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
         )
 
-    def require_whole(self) -> None:
+    def require_complete_response(self) -> None:
         """Raise BadRepository if the clone is shallow."""
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise BadRepository(

@@ -71,7 +71,7 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
 
     A merge is one step, compared with its first parent. Raises BadRepository for a shallow clone.
     """
-    repository.require_whole()
+    repository.require_complete_response()
     output = repository.run(
         *("log", "-z", "--first-parent", "--reverse", "--diff-merges=first-parent", "--raw"),
         *("--root", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color", "--no-mailmap"),

@@ -268,7 +268,7 @@ def fit_text(table: ScoreTable) -> str:
 
 def _fit_bytes(fitted: Fitted) -> bytes:
     fit_scales, fit, sizes, pooled_scales = fitted
-    return shipped.packed(
+    return shipped.doubles_as_bytes(
         [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
     )
 
@@ -277,7 +277,7 @@ def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     """Return a digest of everything that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
     bounds = [bound for regime in regimes for bound in (regime.start, regime.stop)]
-    return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
+    return hashlib.sha256(shipped.doubles_as_bytes([settings, bounds, *rows])).hexdigest()
 
 
 def _shipped_fit(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
+from geneb_ci.common.finding import HIDING_CHARACTERS, Fault, KeyPath, Position
 from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
     DEPTH_MAX,
@@ -44,7 +44,9 @@ def quick_value(text: str) -> Any:
     It is also UNUSABLE for a text with escapes, or with characters that may hide text.
     """
     classes = text.encode("utf-8", "surrogatepass").translate(_CHARACTER_CLASSES, _WHITESPACE)
-    if "\\" in text or (_CONTROL_CLASS in classes if text.isascii() else HIDING.search(text)):
+    if "\\" in text or (
+        _CONTROL_CLASS in classes if text.isascii() else HIDING_CHARACTERS.search(text)
+    ):
         return UNUSABLE
     try:
         value = _FAST_DECODER.decode(text)
@@ -108,7 +110,7 @@ def _character_class(byte: int) -> str:
     character = chr(byte)
     if character in "+-.0123456789Ee":
         return "0"
-    if character.isascii() and HIDING.match(character):
+    if character.isascii() and HIDING_CHARACTERS.match(character):
         return "c"
     return character if character in '":' else " "
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import (
-    HINTS_MAX,
+    NAME_SEARCHES_MAX,
     Fault,
     KeyPath,
     first_and_more,
@@ -221,7 +221,7 @@ def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
         if (
             fault.rule in _MISSING_RULES
             and fault.path in names_by_path
-            and searched_count < HINTS_MAX
+            and searched_count < NAME_SEARCHES_MAX
         ):
             searched_count += len(names_by_path[fault.path])
             fix = renaming_fix(names_by_path[fault.path], [_missing_name(fault)], "")
@@ -316,7 +316,9 @@ def _faults(
             # Show the original value: -1.0 was converted to -1 before the bound was checked.
             detail["input"] = _value_at(document, detail["loc"])
         if unknown_key:
-            siblings = _value_at(document, detail["loc"][:-1]) if hint_count <= HINTS_MAX else None
+            siblings = (
+                _value_at(document, detail["loc"][:-1]) if hint_count <= NAME_SEARCHES_MAX else None
+            )
             yield unknown(tuple(detail["loc"]), version or "1.0", siblings)
         else:
             yield _fault(detail)

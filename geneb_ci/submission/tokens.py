@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from geneb_ci.common.finding import HIDING, Fault, KeyPath
+from geneb_ci.common.finding import HIDING_CHARACTERS, Fault, KeyPath
 from reference_harness.formats.text import quoted
 
 RECORDED_FAULTS_MAX = 5_000
@@ -211,7 +211,7 @@ class Strings(Cursor):
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
-        if (hiding_character := HIDING.search(text)) is not None:
+        if (hiding_character := HIDING_CHARACTERS.search(text)) is not None:
             code_point = _code_point(hiding_character.group())
             self.fault(
                 "forbidden-character",
