@@ -14,7 +14,7 @@ from benchmarks.bench_plausibility import DEFECTIVE_ROWS, SEED, reporting_rules
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX, led_tasks
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
+from geneb_ci.statistics.reference import ScoreTable, Vector, score_table_of
 from geneb_ci.statistics.view import RowView, led_categories
 from geneb_ci.submission.peers import peers_of
 from tests.paths import ROOT, SUBMISSIONS
@@ -49,7 +49,7 @@ class Detection(NamedTuple):
 
 def public_table() -> ScoreTable:
     """Return the table of the public rows."""
-    return table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
+    return score_table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
 
 
 def raised_rows(table: ScoreTable, models: int = MODELS) -> Iterator[RaisedRow]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from geneb_ci.check.claims import fit_count_of, two_class_sizes
-from geneb_ci.statistics.binary import Classes, fitting_runs, scores
-from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
+from geneb_ci.statistics.binary import Classes, binary_metrics, fitting_rho_ranges
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 
 METRICS = ("MCC", "Acc", "F1")
@@ -114,7 +114,14 @@ def copy_cell_of_other_model(board: Board, rng: random.Random) -> Forgery:
 def _true_matrix(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the only confusion matrix that gives a real cell."""
     triple = Triple(cell["MCC"], cell["Acc"], cell["F1"])
-    matrix = next(fitting_runs(classes, ReportedTriple(triple, Triple(EXACT, EXACT, EXACT))))
+    matrix = next(
+        fitting_rho_ranges(
+            classes,
+            ReportedTriple(
+                triple, Triple(UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH)
+            ),
+        )
+    )
     return matrix.correct, matrix.first_rho
 
 
@@ -127,7 +134,7 @@ def improve_confusion_matrix(board: Board, rng: random.Random) -> Forgery:
     correct, rho = _true_matrix(classes, results[regime][task])
     correct_max = min(2 * classes.small + rho, 2 * classes.large - rho)
     correct = min(correct + 2 * round(0.01 * classes.total), correct_max)
-    results[regime][task] = dict(zip(METRICS, scores(classes, correct, rho), strict=True))
+    results[regime][task] = dict(zip(METRICS, binary_metrics(classes, correct, rho), strict=True))
     return Forgery(model_id, results)
 
 
@@ -146,9 +153,12 @@ def scale_mcc(board: Board, rng: random.Random) -> Forgery:
             )
             if classes is not None and fit_count_of(board.benchmark, regime) == 1:
                 correct, rho = _true_matrix(classes, cell)
-                start, end = scores(classes, 0, rho).mcc, scores(classes, classes.total, rho).mcc
+                start, end = (
+                    binary_metrics(classes, 0, rho).mcc,
+                    binary_metrics(classes, classes.total, rho).mcc,
+                )
                 share = (mcc - start) / (end - start) if end > start else correct / classes.total
-                triple = scores(classes, share * classes.total, rho)
+                triple = binary_metrics(classes, share * classes.total, rho)
                 cell.update(MCC=mcc, Acc=min(triple.acc, 1.0), F1=min(triple.f1, 1.0))
             else:
                 mcc_raise = mcc - cell["MCC"]

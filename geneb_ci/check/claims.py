@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.common.finding import KeyPath
-from geneb_ci.statistics.binary import Classes, acc_limits
+from geneb_ci.statistics.binary import Classes, correct_count_limits
 from geneb_ci.statistics.metrics import Matrix, ReportedTriple, Triple, half_widths, is_mixed
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import member_at
@@ -58,7 +58,7 @@ def has_impossible_accuracy(claim: ScoreClaim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
-    low, high = acc_limits(claim.task.n_test, claim.reported, claim.fit_count)
+    low, high = correct_count_limits(claim.task.n_test, claim.reported, claim.fit_count)
     return low > high
 
 

@@ -23,7 +23,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import Finding, KeyPath
-from geneb_ci.statistics.metrics import EXACT, UNROUNDED_DECIMALS
+from geneb_ci.statistics.metrics import UNROUNDED_DECIMALS, UNROUNDED_HALF_WIDTH
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.scanner import Span
 from geneb_ci.submission.structure import known_members, model_key_of, version_of
@@ -186,7 +186,10 @@ def _rounded_means(context: Context) -> Iterator[tuple[KeyPath, str]]:
         if reported is None:
             continue
         for metric_field, metric in METRIC_BY_FIELD.items():
-            if max(getattr(seed.width, metric_field) for seed in claim.seed_triples) > EXACT:
+            if (
+                max(getattr(seed.width, metric_field) for seed in claim.seed_triples)
+                > UNROUNDED_HALF_WIDTH
+            ):
                 continue
             seeds = [getattr(seed.value, metric_field) for seed in claim.seed_triples]
             mean = math.fsum(seeds) / len(seeds)
@@ -197,10 +200,10 @@ def _rounded_means(context: Context) -> Iterator[tuple[KeyPath, str]]:
 def _is_rounded(reported: float, mean: float) -> bool:
     """Whether a reported number is the mean, rounded to as many decimals as the number has."""
     decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
-    half_width = 0.5 * 10.0**-decimals + EXACT
+    half_width = 0.5 * 10.0**-decimals + UNROUNDED_HALF_WIDTH
     return (
         REPAIRED_DECIMALS_MIN <= decimals < UNROUNDED_DECIMALS
-        and EXACT < abs(mean - reported) <= half_width
+        and UNROUNDED_HALF_WIDTH < abs(mean - reported) <= half_width
     )
 
 

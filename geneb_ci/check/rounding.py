@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import WHOLE, is_unrounded
+from geneb_ci.statistics.metrics import WHOLE_SCORES, is_unrounded
 
 JUDGED_METRICS = ("MCC", "F1")
 """Metrics whose decimals are judged: they are rarely round numbers. Accuracy is left out, as 0.75
@@ -44,7 +44,7 @@ class Rounding(NamedTuple):
 def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
     """Return the decimals of the scores of cells; None for unrounded or too few scores."""
     scores = [cell[metric] for cell in cells for metric in JUDGED_METRICS if metric in cell]
-    informative = [score for score in scores if score not in WHOLE]
+    informative = [score for score in scores if score not in WHOLE_SCORES]
     short_decimals = [decimals(score) for score in informative if not is_unrounded(score)]
     if sum(n is not None and n <= ROUNDED_DECIMALS_MAX for n in short_decimals) < SHORT_SCORES_MIN:
         return None  # the file is not rounded; most files end here

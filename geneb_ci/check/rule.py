@@ -18,7 +18,7 @@ from geneb_ci.check.claims import (
 from geneb_ci.check.rounding import Rounding, rounding_of
 from geneb_ci.check.row_facts import ExtractorFile
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
-from geneb_ci.statistics.reference import Vector, vector
+from geneb_ci.statistics.reference import Vector, score_vector
 from geneb_ci.statistics.view import RowView, view_of
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card
@@ -214,7 +214,7 @@ def primary_scores(results: dict[str, Any], benchmark: Benchmark) -> Vector:
             score: Any = cell.get(metric) if isinstance(cell, dict) else None
             is_score = type(score) in {int, float} and -1 <= score <= 1
             numbers.append(float(score) if is_score else math.nan)
-    return vector(numbers)
+    return score_vector(numbers)
 
 
 _THREE_FLOATS = (float, float, float)

@@ -12,7 +12,7 @@ from geneb_ci.check.report import CRASH_RULE, Report
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.publish.git import known_base, repository_at
+from geneb_ci.publish.git import main_branch_of, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.table import (
@@ -110,7 +110,7 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
     status_command = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
     if repository.run(*status_command):
         return True
-    base = known_base(repository)
+    base = main_branch_of(repository)
     return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 

@@ -18,7 +18,7 @@ from geneb_ci.check.change import (
 )
 from geneb_ci.common.config import Layout
 from geneb_ci.github.verdict.checker import repository_folders
-from geneb_ci.publish.git import GitRepository, NoBranch, known_base, repository_at
+from geneb_ci.publish.git import GitRepository, NoBranch, main_branch_of, repository_at
 
 PYTHON_CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
@@ -146,7 +146,7 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     ahead, behind = (int(word[1:]) for word in headers.get("branch.ab", "+0 -0").split(" "))
     branch, head = headers.get("branch.head", ""), headers.get("branch.oid", "")
     try:
-        base = known_base(repository)
+        base = main_branch_of(repository)
     except NoBranch:
         base = ""
     return WorkTree(

@@ -9,14 +9,14 @@ from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import (
     Classes,
-    acc_limits,
-    fitting_runs,
-    has_table,
+    binary_metrics,
+    correct_count_limits,
+    fitting_rho_ranges,
+    has_fitting_table,
     nearest_table,
-    scores,
 )
 from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, impossible_metric
-from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
+from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_texts
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import quoted
 
@@ -72,7 +72,7 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
             continue
-        if not has_table(classes, _widened(context, claim)):
+        if not has_fitting_table(classes, _widened(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
             contradiction = wrong_metric(classes, claim.reported)
             if contradiction is None:
@@ -119,7 +119,7 @@ def _no_matrix_texts(
     classes: Classes, reported: ReportedTriple, possible_scores: Triple, other_matrix: str
 ) -> tuple[str, str, str]:
     """Return the message, found and expected text for a triple that no confusion matrix gives."""
-    actual, expected = distinct_text(reported.value, possible_scores)
+    actual, expected = distinct_texts(reported.value, possible_scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
     message = f"no confusion matrix on {sizes} gives {actual}; {other_matrix} gives {expected}"
     return message, actual, expected
@@ -153,9 +153,9 @@ def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | No
         without_metric = ReportedTriple(
             reported.value, reported.width._replace(**{metric: _IGNORED_HALF_WIDTH})
         )
-        first_run = next(fitting_runs(classes, without_metric), None)
+        first_run = next(fitting_rho_ranges(classes, without_metric), None)
         if first_run is not None and len(first_run) == 1:
-            expected_scores = scores(classes, first_run.correct, first_run.first_rho)
+            expected_scores = binary_metrics(classes, first_run.correct, first_run.first_rho)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
@@ -268,7 +268,7 @@ def metrics_out_of_bounds(
         metrics.one_matrix_bounds(n_test, correct)
         if fit_count == 1
         else metrics.mean_bounds(n_test, correct, fit_count)
-        for correct in acc_limits(n_test, reported, fit_count)
+        for correct in correct_count_limits(n_test, reported, fit_count)
     ]
     for metric, actual, slack, low, high in (
         (
@@ -342,10 +342,10 @@ def matrix_may_exist(task: Task, reported: ReportedTriple) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_class_sizes(task)
     if classes is not None:
-        return has_table(classes, reported)
+        return has_fitting_table(classes, reported)
     if task.n_test is None:
         return True
-    low, high = acc_limits(task.n_test, reported)
+    low, high = correct_count_limits(task.n_test, reported)
     return low <= high and not any(metrics_out_of_bounds(task.n_test, reported, 1))
 
 

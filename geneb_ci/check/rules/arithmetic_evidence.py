@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from geneb_ci.check.claims import METRIC_BY_FIELD, MatrixClaims, ScoreClaim, fit_count_of
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
-from geneb_ci.statistics.binary import table_count
+from geneb_ci.statistics.binary import fitting_table_count
 from geneb_ci.statistics.metrics import (
-    EXACT,
-    SINGLE,
+    SINGLE_HALF_WIDTH,
+    UNROUNDED_HALF_WIDTH,
     ReportedTriple,
     Triple,
-    distinct_text,
+    distinct_texts,
     scores_of_matrix,
     true_class_sizes,
 )
@@ -63,7 +63,7 @@ def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
         columns = zip(*(reported.value for reported in claim.seed_triples), strict=True)
         metric_names = ("MCC", "accuracy", "F1")
         for name, column in zip(metric_names, columns, strict=True):
-            if max(column) - min(column) <= EXACT:
+            if max(column) - min(column) <= UNROUNDED_HALF_WIDTH:
                 continue
             yield Fault(
                 SEEDS_DIFFER_IN_FULL.id,
@@ -199,9 +199,9 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
     """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
         for number, reported, expected in _seed_comparisons(claim):
-            if reported.agrees_with(expected, EXACT):
+            if reported.agrees_with(expected, UNROUNDED_HALF_WIDTH):
                 continue
-            claimed, computed = distinct_text(reported.value, expected)
+            claimed, computed = distinct_texts(reported.value, expected)
             source = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
             yield Fault(
                 WRONG_MATRIX_SCORES.id,
@@ -336,9 +336,13 @@ def _matrix_count(claim: ScoreClaim) -> int:
 
     Return 0 if the cell was not rounded, is a mean over seeds, or has more than two classes.
     """
-    if claim.classes is None or claim.fit_count > 1 or max(claim.reported.width) <= SINGLE:
+    if (
+        claim.classes is None
+        or claim.fit_count > 1
+        or max(claim.reported.width) <= SINGLE_HALF_WIDTH
+    ):
         return 0
-    return table_count(claim.classes, claim.reported, STATED_MATRICES_MAX)
+    return fitting_table_count(claim.classes, claim.reported, STATED_MATRICES_MAX)
 
 
 ROUNDED_SCORES = Rule(

@@ -10,7 +10,7 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
 from geneb_ci.statistics.neighbours import relations_of, usual_difference_of
 from geneb_ci.statistics.reference import ScoreTable
-from geneb_ci.statistics.view import score_of, shots_of
+from geneb_ci.statistics.view import finding_score, shots_of
 from reference_harness.formats.text import plural
 
 NESTED_DEVIATIONS_MAX = 7.0
@@ -40,7 +40,7 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
             ):
                 continue
             deviations = abs(difference - usual_difference.median) / usual_difference.scale
-            score = score_of(deviations, NESTED_DEVIATIONS_MAX)
+            score = finding_score(deviations, NESTED_DEVIATIONS_MAX)
             parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             verb = "has" if len(relation.parts) == 1 else "have"
             yield Fault(
@@ -100,7 +100,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
             noise = (max(noise_full**2, sampling_variance) + noise_few**2) ** 0.5
             if excess <= FEW_SHOT_DEVIATIONS_MAX * noise:
                 continue
-            score = score_of(excess / noise, FEW_SHOT_DEVIATIONS_MAX)
+            score = finding_score(excess / noise, FEW_SHOT_DEVIATIONS_MAX)
             regimes = context.benchmark.regimes
             yield Fault(
                 FEW_SHOT_ABOVE_FULL.id,
@@ -156,7 +156,7 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
         )
         if share <= limit:
             continue
-        score = score_of(share, limit)
+        score = finding_score(share, limit)
         regimes = context.benchmark.regimes
         yield Fault(
             REGIMES_OUT_OF_ORDER.id,
@@ -286,7 +286,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
                 f"{round_count} values of MCC and F1 have at most {SHORT_SCORE_DECIMALS_MAX} "
                 f"decimals; most have {usual_decimals}"
             )
-            score = score_of(round_count, SHORT_SCORES_MIN)
+            score = finding_score(round_count, SHORT_SCORES_MIN)
             yield _decimals_fault(
                 message, f"{round_count} round values", "digits as computed", score
             )
@@ -303,7 +303,7 @@ def round_numbers(context: Context) -> Iterator[Fault]:
                 f"{round_ends} of {len(decimal_counts)} values of MCC and F1 end in 0 or 5 at "
                 f"decimal {usual_decimals}"
             )
-            score = score_of(excess, ROUND_DIGITS_DEVIATIONS_MAX)
+            score = finding_score(excess, ROUND_DIGITS_DEVIATIONS_MAX)
             yield _decimals_fault(
                 message, f"{round_ends} of {len(decimal_counts)}", "about one in five", score
             )
@@ -349,7 +349,7 @@ def size_against_width(context: Context) -> Iterator[Fault]:
     ratio = params / (width * width)
     if _is_usual(ratio):
         return
-    score = score_of(
+    score = finding_score(
         ratio / PARAMETER_RATIO_MAX if ratio > PARAMETER_RATIO_MAX else PARAMETER_RATIO_MIN / ratio,
         1.0,
     )

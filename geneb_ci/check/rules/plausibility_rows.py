@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent
 from geneb_ci.statistics.neighbours import (
-    NEAR,
-    NEAR_SHARE,
+    COPY_SHARE_MIN,
+    NEAR_DISTANCE,
     AffineFit,
     affine_copy,
     is_coarse,
@@ -15,7 +15,7 @@ from geneb_ci.statistics.neighbours import (
     lead_share,
     near_copies,
 )
-from geneb_ci.statistics.view import RowView, led_categories, score_of
+from geneb_ci.statistics.view import RowView, finding_score, led_categories
 from reference_harness.formats.text import quoted
 
 ABOVE_DEVIATIONS_MAX = 5.0
@@ -53,7 +53,7 @@ def implausible_cell(context: Context) -> Iterator[Fault]:
         if abs(distance) <= limit:
             continue
         metric = context.benchmark.primary_metric
-        score = score_of(abs(distance), limit)
+        score = finding_score(abs(distance), limit)
         side = "above" if distance > 0 else "below"
         predicted = prediction.predicted[number]
         yield Fault(
@@ -99,13 +99,13 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
         if columns.stop - columns.start < REGIME_CELLS_MIN:
             continue
         fit = affine_copy(
-            view, columns, LINEAR_RESIDUAL_MAX, NEAR
+            view, columns, LINEAR_RESIDUAL_MAX, NEAR_DISTANCE
         )  # near-copy reports plain copies
         if fit is not None:
             yield _linear_fault(regime, fit, view)
         share = lead_share(view, columns) if view.others_count >= LEAD_ROWS_MIN else 0.0
         if share > LEAD_SHARE_MAX:
-            score = score_of(share, LEAD_SHARE_MAX)
+            score = finding_score(share, LEAD_SHARE_MAX)
             yield Fault(
                 UNIFORM_GAIN.id,
                 ("results", regime),
@@ -120,7 +120,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
 
 def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
     """Return the fault of a regime that is a linear function of another row."""
-    score = score_of(LINEAR_RESIDUAL_MAX, max(fit.residual, 1e-9))
+    score = finding_score(LINEAR_RESIDUAL_MAX, max(fit.residual, 1e-9))
     model = quoted(view.table.models[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
@@ -162,15 +162,15 @@ def near_copy(context: Context) -> Iterator[Fault]:
     for similar_row in similar[:NAMED_COPIES_MAX]:
         if similar_row.number in identical_indices:  # reported by identical-results
             continue
-        score = score_of(similar_row.near_cells / similar_row.cells, NEAR_SHARE)
+        score = finding_score(similar_row.near_cells / similar_row.cells, COPY_SHARE_MIN)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
-            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.models[similar_row.number])} "
+            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR_DISTANCE} "
+            f"of those of {quoted(view.table.models[similar_row.number])} "
             f"({similar_row.equal_cells} are equal)",
-            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
-            f"below {percent(NEAR_SHARE)}, as of any two different models",
+            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR_DISTANCE}",
+            f"below {percent(COPY_SHARE_MIN)}, as of any two different models",
             on_key=True,
             score=score,
         )
@@ -204,7 +204,7 @@ def blended_rows(context: Context) -> Iterator[Fault]:
     heaviest_rows = sorted((-w, i) for i, w in prediction.weights.items() if w > NAMED_WEIGHT_MIN)
     if spread >= RESIDUAL_SPREAD_MIN or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
-    score = score_of(RESIDUAL_SPREAD_MIN, max(spread, 1e-9))
+    score = finding_score(RESIDUAL_SPREAD_MIN, max(spread, 1e-9))
     mixture_text = first_and_more(
         [f"{-w:.2f} x {quoted(view.table.models[i])}" for w, i in heaviest_rows]
     )
@@ -256,7 +256,7 @@ def category_crown(context: Context) -> Iterator[Fault]:
             f"{lead.size:.1f} standard deviations less",
             f"{lead.mean:.3f}",
             f"about {lead.expected:.3f}",
-            score=score_of(lead.size, CATEGORY_DEVIATIONS_MAX),
+            score=finding_score(lead.size, CATEGORY_DEVIATIONS_MAX),
         )
 
 

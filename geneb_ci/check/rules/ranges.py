@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more
-from geneb_ci.statistics.metrics import WHOLE
+from geneb_ci.statistics.metrics import WHOLE_SCORES
 from geneb_ci.submission.structure import PERCENT_MAX
 from reference_harness.formats.text import quoted
 
@@ -188,7 +188,7 @@ def _comparable_pairs(
         for cell in context.cells
         if cell.regime == regime
         and cell.task in other_scores
-        and cell.scores.get(metric) not in WHOLE
+        and cell.scores.get(metric) not in WHOLE_SCORES
     ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from geneb_ci.check.rules import plausibility, plausibility_rows
 from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.neighbours import (
-    NEAR_SHARE,
+    COPY_SHARE_MIN,
     affine_copy,
     lead_share,
     relations_of,
@@ -108,7 +108,7 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
         assert all(near.near_cells / near.cells <= 0.05 for near in resemblances(view))
         assert all(affine_copy(view, part, 0.02) is None for part in view.table.regimes)
         assert max(lead_share(view, part) for part in view.table.regimes) <= 0.23
-    assert NEAR_SHARE > 2 * 0.05
+    assert COPY_SHARE_MIN > 2 * 0.05
 
 
 @pytest.mark.parametrize(
