@@ -76,7 +76,7 @@ from geneb_ci.sandbox.levels import DEFAULT_LEVEL
 from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
-COMMITMENT, PLAN = "commitment.json", "plan.json"
+COMMITMENT_FILE, PLAN_FILE = "commitment.json", "plan.json"
 COMMAND_FILE = "command.json"
 """File of the work folder: the folder in which the last command was run, and its words."""
 SHOWN_FILE = "shown"
@@ -378,31 +378,31 @@ def begin_audit(
 
     Raises AuditRefused when the folder contains another commitment or draw.
     """
-    if work.read(COMMITMENT) is None:
-        work.keep(COMMITMENT, commitment_text(commitment))
-    first_commitment = read_commitment(work.folder / COMMITMENT)
+    if work.read(COMMITMENT_FILE) is None:
+        work.keep(COMMITMENT_FILE, commitment_text(commitment))
+    first_commitment = read_commitment(work.folder / COMMITMENT_FILE)
     if first_commitment != commitment:
         raise AuditRefused(
             f"{work.folder}: the audit began with another "
             f"{_differing_parts(first_commitment, commitment)}",
             "check out the files it began with, or begin another audit in another folder: --work "
-            f"DIR, with --earlier {work.folder / PLAN} if this one has drawn its sample",
+            f"DIR, with --earlier {work.folder / PLAN_FILE} if this one has drawn its sample",
         )
-    if work.read(PLAN) is None:
+    if work.read(PLAN_FILE) is None:
         return None
-    plan = read_any_plan(work.folder / PLAN)
+    plan = read_any_plan(work.folder / PLAN_FILE)
     if not isinstance(plan, sample.plan_class):
         drawn_sample = sample_of(plan).name
         raise AuditRefused(
-            f"{work.folder / PLAN}: this audit drew {drawn_sample}, expected {sample.name}",
+            f"{work.folder / PLAN_FILE}: this audit drew {drawn_sample}, expected {sample.name}",
             f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
     check_any_plan(plan)
-    plan_file = work.folder / PLAN
+    plan_file = work.folder / PLAN_FILE
     if plan.commitment != commitment:
         raise AuditRefused(
             f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
-            f"expected the commitment of {COMMITMENT} beside it, "
+            f"expected the commitment of {COMMITMENT_FILE} beside it, "
             f"{commitment.sha256[:FOLDER_DIGITS]}...",
             "restore the plan of this audit, or begin another audit in another folder: --work DIR",
         )
@@ -427,7 +427,7 @@ def saved_result(
     if plan is not None:
         return sample.saved_result(plan, subject, work)
     raise AuditRefused(
-        f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN}, is missing",
+        f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN_FILE}, is missing",
         f"restore the plan, or remove {work.folder / OUTCOME_FILE} and run the command again",
     )
 
@@ -454,7 +454,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
             continue
         option, used_value = OPTION_OF[setting], getattr(settings, setting)
         used = f"without {option}" if used_value is None else f"with {option} {used_value}"
-        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
+        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN_FILE)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
         argument = machine.fresh_commitment if setting == "fresh" else value
         words += [option, str(argument)]
@@ -479,7 +479,7 @@ def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> Non
     """
     if _was_shown_or_drawn(folder):
         return
-    for path in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
+    for path in sorted(folder.parent.glob(f"*/{COMMITMENT_FILE}")):
         if not _was_shown_or_drawn(path.parent):
             continue
         shown_commitment = read_commitment(path)
@@ -500,7 +500,7 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
         folder = default_work_folder(commitment, sample.cache_name)
-        if (folder / SHOWN_FILE).exists() and not (folder / PLAN).exists():
+        if (folder / SHOWN_FILE).exists() and not (folder / PLAN_FILE).exists():
             words = words_of_last_command(folder, Path.cwd()) or words
     if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
         words += ["--key", "KEY.pem"]
@@ -516,7 +516,7 @@ def words_of_last_command(work: Path, folder: Path) -> list[str]:
 
 def _was_shown_or_drawn(folder: Path) -> bool:
     """Return whether the digest of a work folder was shown to the user, or its sample was drawn."""
-    return any((folder / name).exists() for name in (SHOWN_FILE, PLAN))
+    return any((folder / name).exists() for name in (SHOWN_FILE, PLAN_FILE))
 
 
 def _differing_parts(first: Commitment, second: Commitment) -> str:
@@ -537,7 +537,7 @@ def advice_after_abort(work: WorkFolder) -> str:
     """Return lines to add to a fix: how to continue after the extractor ended the rerun."""
     return (
         f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "
-        f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN}"
+        f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN_FILE}"
     )
 
 
@@ -564,7 +564,7 @@ def draw_and_keep_plan(
         request.source,
         signing.say,
     )
-    work.keep(PLAN, json_text_of(plan))
+    work.keep(PLAN_FILE, json_text_of(plan))
     signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
@@ -577,7 +577,7 @@ def _other_cached_plans(
     Their samples are rerun as well, so that a contributor or auditor cannot discard a draw. A plan
     for another benchmark belongs to another repository and is left out.
     """
-    for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
+    for path in sorted({*folder.parent.glob(f"*/{PLAN_FILE}")} - {folder / PLAN_FILE}):
         plan = read_any_plan(path)
         if not isinstance(plan, plan_class):
             continue

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
-    LINKS,
+    LINKS_STEP,
     NOTE_BYTES_MAX,
     LogBroken,
     check_extends,
@@ -262,7 +262,7 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "
-            f"{error.message.removeprefix(f'{LINKS}: ')}",
+            f"{error.message.removeprefix(f'{LINKS_STEP}: ')}",
             "restore leaderboard/audits/log on main from the Space, then publish",
         ) from error
 

@@ -236,7 +236,7 @@ def _verifier(root: Path, _: tuple[int, int, int]) -> "Verifier":
 
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 
-ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
+ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP = "envelope", "signer", "statement"
 """Names of the first steps of a verification. The later step "signature" verifies the beacon."""
 
 RESTORE_FIX = "restore the file from the main branch, or run the audit again"
@@ -302,27 +302,27 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     Raises StepMismatch, of the step "envelope", unless the bytes are a bundle of version 0.3, or
     exactly those that `sign_payload` writes for this payload, key and signature.
     """
-    document = strict_json(raw, ENVELOPE)
+    document = strict_json(raw, ENVELOPE_STEP)
     if is_bundle(document):
         try:
             parts = bundle_parts_of(document)
         except InvalidBundle as error:
-            raise StepMismatch(ENVELOPE, str(error), RESTORE_FIX) from error
+            raise StepMismatch(ENVELOPE_STEP, str(error), RESTORE_FIX) from error
         return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
     try:
         envelope = Envelope.model_validate(document)
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
+        raise StepMismatch(ENVELOPE_STEP, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
         raise StepMismatch(
-            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE_FIX
+            ENVELOPE_STEP, f"payload or signature is not valid base64: {error}", RESTORE_FIX
         ) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _envelope_bytes(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(
-            ENVELOPE,
+            ENVELOPE_STEP,
             "the envelope is not written as geneb-ci writes it, byte for byte",
             RESTORE_FIX,
         )
@@ -348,7 +348,7 @@ def strict_json(raw: bytes, step: str) -> Any:
     if document.faults:
         fault = document.faults[0]
         message, fix = fault.message, fault.fix or RESTORE_FIX
-        if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
+        if step == ENVELOPE_STEP and not raw.lstrip().startswith(b"{"):
             message = f"this is not an audit record: {message}"
             fix = FileKind.RECORD.fix if disguise_of(raw) is None else fault.fix
         raise StepMismatch(step, message, fix)

@@ -19,7 +19,7 @@ from geneb_ci.audit.compare.outcome import Heads, StatementSubject, is_absent
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE_FIX,
-    STATEMENT,
+    STATEMENT_STEP,
     parse_envelope,
     sign_payload,
     strict_json,
@@ -214,9 +214,11 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
     try:
-        statement = _STATEMENTS[kind][0].model_validate(strict_json(envelope.payload, STATEMENT))
+        statement = _STATEMENTS[kind][0].model_validate(
+            strict_json(envelope.payload, STATEMENT_STEP)
+        )
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error), RESTORE_FIX) from error
     predicate = statement.predicate
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
@@ -225,14 +227,14 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
     if path != expected_path:
         raise StepMismatch(
-            STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE_FIX
+            STATEMENT_STEP, f"the file is at {path}, expected {expected_path}", RESTORE_FIX
         )
     if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
     ):
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             "the statement's subject is not the submission that its commitment names",
             RESTORE_FIX,
         )
@@ -324,14 +326,14 @@ def withdrawal_of(
             f"pass --reason with 1 to {REASON_MAX} characters",
         ) from error
     content = payload_of(statement)
-    strict_json(content, STATEMENT)
+    strict_json(content, STATEMENT_STEP)
     return sign_payload(content, key)
 
 
 def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
     """Return the heads that a withdrawal names, from its signed bytes; None without valid heads."""
     try:
-        return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
+        return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT_STEP)).heads
     except (ValidationError, StepMismatch):
         return None
 
@@ -356,14 +358,16 @@ def read_withdrawal(
     signer = signer_of(envelope, keys)
     check_revoked(signer, log_index, is_covered=is_covered)
     try:
-        statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
+        statement = WithdrawalStatement.model_validate(
+            strict_json(envelope.payload, STATEMENT_STEP)
+        )
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error)) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error)) from error
     check_validity(signer, statement.predicate.withdrawn_at, "this withdrawal was signed")
     audit_id = path.name.removesuffix(WITHDRAWN_SUFFIX)
     if record is None:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the withdrawn record is missing: {path.parent.name}/{audit_id}.json",
             "restore it from the main branch: records are never deleted",
         )
@@ -373,7 +377,7 @@ def read_withdrawal(
         subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
     ):
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the withdrawal names {subject.name}, but the record beside it has another path or "
             "digest",
             RESTORE_FIX,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.commitment import Commitment, method_identity, same_method_reason
 from geneb_ci.audit.errors import MissingInput, StepMismatch
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
-    LINKS,
+    LINKS_STEP,
     LOG_FOLDER,
     RESTORE_FIX,
     AuditLog,
@@ -271,12 +271,12 @@ class History:
         The reason is why it is about the same method, such as "of the same model id". Commitments
         for another benchmark, or another version of it, are left out.
         """
-        identity = identity_of(commitment)
+        identity = method_identity(commitment)
         for name, event in self.events(_COMMITMENT):
             sha256 = event.commitment.sha256
             is_other = sha256 != commitment.sha256 and sha256 not in self.drawn_commitments
             if is_other and event.commitment.benchmark.sha256 == commitment.benchmark.sha256:
-                reason = same_method_reason(identity_of(event.commitment), identity)
+                reason = same_method_reason(method_identity(event.commitment), identity)
                 if reason:
                     yield name, reason
 
@@ -296,7 +296,7 @@ class History:
 
 def _never_drawn_error(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
     return error_class(
-        LINKS,
+        LINKS_STEP,
         f"{name} is a commitment {reason}, and it was never drawn",
         f"draw it: geneb-ci audit plan leaderboard/audits/{name} --committed-at TIME --key KEY "
         "--output PLAN.json",
@@ -345,7 +345,9 @@ def _time_remark(plan: BasePlan, predecessors: frozenset[str], history: History)
         if name in predecessors and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "no signed start of the draw precedes the record", RESTORE_FIX)
+        raise MissingInput(
+            LINKS_STEP, "no signed start of the draw precedes the record", RESTORE_FIX
+        )
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -378,14 +380,14 @@ def _check_not_backdated(plan: BasePlan, name: str, event: AuditEvent, history: 
         round_time = time_of_round(earlier.beacon.round)
         if committed_at < round_time:
             raise StepMismatch(
-                LINKS,
+                LINKS_STEP,
                 f"the plan dates the commitment to {plan.committed_at}, but the commitment {name} "
                 f"refers to {path}, which was drawn after {moment_of(round_time)}",
                 "do not trust this draw: its commitment is backdated",
             )
     if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY_SECONDS:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the plan dates the commitment to {plan.committed_at}; the certificate of the "
             f"workflow that signed it is valid only from {event.signed_after} on",
             "do not trust this draw: its commitment is backdated",
@@ -399,7 +401,7 @@ def _check_unlinked(record: Record, record_name: str, history: History) -> None:
         return
     if not history.is_counted(record_name, StatementKind.RESULT):
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             "nothing shows when the record was made: it names no earlier statement, and the first "
             "statements that name others do not name it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
@@ -411,10 +413,12 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     plan = record.outcome.plan
     commitment_entry = min(log.indices_of(_COMMITMENT.value, plan.commitment_sha256), default=None)
     if commitment_entry is None:
-        raise StepMismatch(LINKS, "the commitment is not in the old log, so its time is unknown")
+        raise StepMismatch(
+            LINKS_STEP, "the commitment is not in the old log, so its time is unknown"
+        )
     if plan.committed_at != log.entries[commitment_entry].not_before:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the plan dates the commitment to {plan.committed_at}; entry {commitment_entry} of "
             f"the log dates it to {log.entries[commitment_entry].not_before}",
         )
@@ -426,7 +430,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             and seconds_of(event.signed_after) > (seconds_of(plan.committed_at) + DELAY_SECONDS)
         ):
             raise StepMismatch(
-                LINKS,
+                LINKS_STEP,
                 f"entry {commitment_entry} of the log dates the commitment to {plan.committed_at}; "
                 "the certificate of the workflow that signed it is valid only from "
                 f"{event.signed_after} on",
@@ -435,7 +439,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     record_entry = log.index_of(StatementKind.RESULT.value, record.sha256)
     if record_entry is None:
         raise MissingInput(
-            LINKS,
+            LINKS_STEP,
             "the record does not count, because nothing shows when it was made: it names no "
             "earlier statement, and the old log does not list it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
@@ -443,7 +447,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     start_entries = log.indices_of(_START.value, plan.commitment_sha256)
     if not start_entries or not commitment_entry < min(start_entries) < record_entry:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the entries of the log are out of order: commitment {commitment_entry}, start "
             f"{min(start_entries) if start_entries else 'none'}, record {record_entry}; expected "
             "the commitment first and the record last",

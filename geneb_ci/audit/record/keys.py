@@ -17,7 +17,7 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE_FIX,
     ROOT_FILE,
-    SIGNER,
+    SIGNER_STEP,
     BundleParts,
     InvalidBundle,
     ParsedEnvelope,
@@ -245,7 +245,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         return _listed_workflow(*envelope.bundle, signer, keys)
     if not isinstance(signer, TrustedKey):
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the key {envelope.keyid[:16]}... is not among the {_signer_count(keys, TrustedKey)} "
             "trusted keys",
             f"ask a maintainer to add this key to leaderboard/policy/{KEYS_FILE} of the main "
@@ -253,7 +253,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the signature is not that of the {signer.title} over this payload",
             RESTORE_FIX,
         )
@@ -267,7 +267,7 @@ def _listed_workflow(
     if not isinstance(signer, TrustedWorkflow):
         workflow = bundle_parts.workflow
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the workflow {quoted(workflow.workflow)} in {quoted(workflow.repository)} signed the "
             f"bundle, according to {quoted(workflow.issuer)}; this workflow is not among the "
             f"{_signer_count(keys, TrustedWorkflow)} trusted workflows",
@@ -278,7 +278,7 @@ def _listed_workflow(
         verify_bundle(raw, bundle_parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
+            SIGNER_STEP, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
         ) from error
     check_validity(signer, bundle_parts.valid_from, "this bundle was signed")
     return signer
@@ -305,7 +305,7 @@ def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = F
             exceptions.append("the statements in revoked_after and those before them")
         exceptions_text = f"; of its statements only {' and '.join(exceptions)} still count"
         raise RevokedKey(
-            SIGNER,
+            SIGNER_STEP,
             f"the {signer.title} was revoked at {signer.revoked_at}"
             f"{exceptions_text if exceptions else ''}",
             "run the audit again: this record no longer counts, and the new audit must rerun what "
@@ -321,7 +321,7 @@ def check_validity(signer: Signer, moment: str, event_text: str) -> None:
     if not signer.valid_from <= moment <= (signer.valid_until or moment):
         until = signer.valid_until or "now"
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the {signer.title} is valid from {signer.valid_from} to {until}, but {event_text} at "
             f"{moment}",
             "sign with a key that was valid then",

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import canonical, moment_of
+from geneb_ci.audit.canonical import canonical_json, moment_of
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import is_valid_ed25519
 from geneb_ci.audit.sampling.beacon import time_of_round
@@ -31,7 +31,7 @@ from reference_harness.formats.text import plural
 
 LOG_FOLDER, CHECKPOINT = "log", "checkpoint"
 """Folder of the old log below the folder of audits, and its file with the signed root."""
-LINKS = "links"
+LINKS_STEP = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
 RESTORE_FIX = "restore leaderboard/audits from the main branch: what was signed is never removed"
 NOTE_BYTES_MAX = 200_000
@@ -54,7 +54,7 @@ class LogBroken(StepMismatch):
     """A log that does not match its checkpoint, or a signed file that was lost."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(LINKS, message, RESTORE_FIX)
+        super().__init__(LINKS_STEP, message, RESTORE_FIX)
 
 
 class LogKeys(StrictModel):
@@ -176,7 +176,7 @@ class LogEntry(StrictModel):
     @property
     def raw(self) -> bytes:
         """The bytes of the entry: its canonical JSON."""
-        return canonical(self.model_dump())
+        return canonical_json(self.model_dump())
 
     @property
     def not_before(self) -> str:

@@ -37,11 +37,11 @@ from geneb_ci.audit.record.verify import (
     step_of,
 )
 from geneb_ci.audit.record.verify_embeddings import (
-    CELLS,
-    EMBEDDINGS,
-    PROOFS,
-    RERUN,
+    CELLS_STEP,
+    EMBEDDINGS_STEP,
+    PROOFS_STEP,
     RERUN_BYTES_MAX,
+    RERUN_STEP,
     STRONGEST_PART,
     RerunEmbeddings,
     VariantEmbeddings,
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-EMBEDDING_STEPS = (RERUN, PROOFS, EMBEDDINGS)
+EMBEDDING_STEPS = (RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP)
 STATISTIC_SLACK = 0.01
 """Allowed difference of the directional statistic, in standard deviations: weights differ by 1e-10
 between machines, which sometimes swaps the ranks of nearly equal embeddings."""
@@ -127,7 +127,10 @@ def _with_embedding_steps(
                 step_of(name, check, embeddings, outcome, receipt)
                 if embeddings is not None
                 else VerificationStep(name, StepState.UNKNOWN)
-                for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons))
+                for name, check in (
+                    (PROOFS_STEP, check_proofs),
+                    (EMBEDDINGS_STEP, check_comparisons),
+                )
             ),
         ]
         if tools is not None:
@@ -151,10 +154,10 @@ def _rerun_embeddings_of(
     except NotReadable as error:
         fix = "download this file from where the record is published, and put it beside the record"
         message = f"{rerun_path.name}: {error.reason}"
-        return None, VerificationStep(RERUN, StepState.UNKNOWN, message, fix)
+        return None, VerificationStep(RERUN_STEP, StepState.UNKNOWN, message, fix)
     except StepMismatch as error:
-        return None, failed_step(RERUN, error)
-    return embeddings, VerificationStep(RERUN, StepState.HOLDS)
+        return None, failed_step(RERUN_STEP, error)
+    return embeddings, VerificationStep(RERUN_STEP, StepState.HOLDS)
 
 
 def _receipt_step(
@@ -169,7 +172,7 @@ def _receipt_step(
     submission = current.submission if current is not None else None
     if current is None or not isinstance(submission, SubmissionV12):
         return VerificationStep(
-            CELLS, StepState.UNKNOWN, "the submission was not found", _SUBMISSION_FIX
+            CELLS_STEP, StepState.UNKNOWN, "the submission was not found", _SUBMISSION_FIX
         )
     plan, benchmark = outcome.plan, inputs.benchmark
     shares = task_shares(plan.rows, receipt, benchmark)
@@ -287,8 +290,8 @@ def _receipt_step(
     }
     reasons = [text for text, is_found in contradictions.items() if is_found]
     if reasons:
-        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE_FIX)
-    return VerificationStep(CELLS, StepState.HOLDS)
+        return VerificationStep(CELLS_STEP, StepState.DIFFERS, "; ".join(reasons), RESTORE_FIX)
+    return VerificationStep(CELLS_STEP, StepState.HOLDS)
 
 
 def _is_same_few_shot(

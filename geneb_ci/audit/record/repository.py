@@ -33,7 +33,7 @@ from geneb_ci.audit.record.statement import (
     withdrawal_files,
 )
 from geneb_ci.audit.record.verify import (
-    EARLIER,
+    EARLIER_STEP,
     Verification,
     lost_statement,
     message_of,
@@ -279,7 +279,7 @@ class AuditRepository:
         """Raise StepMismatch, of the step "earlier", if a record of a model cannot be read."""
         if model_id in self.inputs.unreadable:
             raise StepMismatch(
-                EARLIER,
+                EARLIER_STEP,
                 f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so its draw is "
                 "not known",
                 "fix that record first; `geneb-ci audit verify` shows what is wrong with it",

@@ -21,9 +21,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
-    ENVELOPE,
+    ENVELOPE_STEP,
     RESTORE_FIX,
-    STATEMENT,
+    STATEMENT_STEP,
     key_id,
     parse_envelope,
     sign_payload,
@@ -177,20 +177,20 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
 
     Raises StepMismatch, of the step "statement".
     """
-    parsed = strict_json(payload, STATEMENT)
+    parsed = strict_json(payload, STATEMENT_STEP)
     is_by_receipt = isinstance(parsed, dict) and parsed.get("predicateType") == EMBEDDING_PREDICATE
     statement: Statement | EmbeddingStatement
     try:
         statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(parsed)
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error), RESTORE_FIX) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
     check_model_id(model_id)
     _check_moments(statement.predicate)
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the statement's subject is {quoted(subject.name)}, expected {model_id}.json by its "
             "commitment",
             RESTORE_FIX,
@@ -203,7 +203,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     ):
         if stated != committed:
             raise StepMismatch(
-                STATEMENT,
+                STATEMENT_STEP,
                 f"the statement's {fact} is {stated}, expected {committed} by its commitment",
                 RESTORE_FIX,
             )
@@ -217,7 +217,7 @@ def check_model_id(model_id: str) -> None:
     """
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"{quoted(model_id)} is not a model id, expected up to {MODEL_ID_MAX} of the "
             "characters A-Z a-z 0-9 . _ -",
             RESTORE_FIX,
@@ -230,11 +230,11 @@ def _check_moments(outcome: AnyOutcome) -> None:
         started_at, finished_at = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
         committed_at = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
-        raise StepMismatch(STATEMENT, error.message, RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, error.message, RESTORE_FIX) from error
     # A rerun cannot begin before the draw, which follows the commitment by `DELAY_SECONDS`.
     if not committed_at + DELAY_SECONDS <= started_at <= finished_at:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
             f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
             f"{DELAY_SECONDS} s <= started_at <= finished_at",
@@ -264,7 +264,7 @@ def read_record(path: Path) -> bytes:
     """
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
-        raise StepMismatch(ENVELOPE, raw.message, RESTORE_FIX)
+        raise StepMismatch(ENVELOPE_STEP, raw.message, RESTORE_FIX)
     return raw
 
 
@@ -274,7 +274,7 @@ def check_path(path: Path, record: Record) -> None:
     expected_path = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     if record_path != expected_path:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the record is at {record_path}, expected {expected_path}",
             f"move it to {expected_path}",
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from geneb_ci.audit import canonical
+from geneb_ci.audit.canonical import DRAW_STEPS, SIGNATURE_STEP, TICKETS_STEP
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.compare.outcome import (
@@ -18,13 +18,13 @@ from geneb_ci.audit.compare.outcome import (
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
-from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE_FIX, SIGNER, STATEMENT
+from geneb_ci.audit.record.envelope import ENVELOPE_STEP, RESTORE_FIX, SIGNER_STEP, STATEMENT_STEP
 from geneb_ci.audit.record.events import StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.history import check_history
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
-from geneb_ci.audit.record.old_log import LINKS, LogBroken
+from geneb_ci.audit.record.old_log import LINKS_STEP, LogBroken
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
+from geneb_ci.audit.record.verify_embeddings import COMPARISON_STEP, check_embeddings
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
     fresh_contradiction,
@@ -165,12 +165,12 @@ def _scores_text(scores: Scores) -> str:
 
 
 def _refuse(message: str) -> None:
-    raise StepMismatch(COMPARISON, message, RESTORE_FIX)
+    raise StepMismatch(COMPARISON_STEP, message, RESTORE_FIX)
 
 
-EARLIER = "earlier"
+EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
-PARSING_STEPS = (ENVELOPE, SIGNER, STATEMENT)
+PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
@@ -221,7 +221,7 @@ class Verification(NamedTuple):
         Steps that depend on later changes, such as a new policy, do not count. There are none if
         the key was revoked, so that a thief of the key cannot stop the board.
         """
-        broken = (step for step in self.differs if step.name not in _APPLICABILITY)
+        broken = (step for step in self.differs if step.name not in _APPLICABILITY_CHECKS)
         return () if self.is_revoked else tuple(broken)
 
     @property
@@ -234,9 +234,9 @@ class Verification(NamedTuple):
         differs = self.record is not None and self.record.outcome.verdict == DIFFERS
         return all(
             step.state is StepState.HOLDS
-            or (differs and step.name == LINKS and step.state is StepState.UNKNOWN)
+            or (differs and step.name == LINKS_STEP and step.state is StepState.UNKNOWN)
             for step in self.steps
-            if step.name not in _APPLICABILITY
+            if step.name not in _APPLICABILITY_CHECKS
         )
 
 
@@ -248,7 +248,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     try:
         require_one_draw(type(plan), earlier_plans, plan.commitment, plan.committed_at)
     except AuditRefused as error:
-        raise StepMismatch(EARLIER, error.message, error.fix) from error
+        raise StepMismatch(EARLIER_STEP, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
         draws = earlier_embedding_draws(earlier_plans, plan.commitment)
         omitted = [draw.commitment for draw in draws if draw not in plan.earlier]
@@ -261,13 +261,13 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ]
     if omitted:
         raise StepMismatch(
-            EARLIER,
+            EARLIER_STEP,
             f"the plan leaves out the earlier draw for commitment {omitted[0][:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
         raise MissingInput(
-            EARLIER,
+            EARLIER_STEP,
             f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
             "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
         )
@@ -294,14 +294,14 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     policy = inputs.policy
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
-            canonical.SIGNATURE,
+            SIGNATURE_STEP,
             f"the fallback key with sha256 {beacon.key_sha256[:16]}... is none of the policy",
             "do not trust this draw: fallback_keys and spent_keys of the policy list the digest of "
             "every valid key",
         )
     if beacon.key is None:
         raise MissingInput(
-            canonical.SIGNATURE,
+            SIGNATURE_STEP,
             "the draw used a fallback key of the maintainers instead of the beacon, and cannot be "
             "verified before that key is revealed",
             "verify again after a later plan has revealed the key (--reveal)",
@@ -309,15 +309,24 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 # Steps that compare a record with data that may change after it was signed.
-_APPLICABILITY: dict[str, _CheckFunction] = {
-    applicability.SUBMISSION: applicability.check_submission,
-    applicability.BENCHMARK: applicability.check_benchmark,
-    applicability.POLICY: applicability.check_policy,
-    applicability.HARNESS: applicability.check_harness,
-    applicability.SANDBOX: applicability.check_sandbox,
+_APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
+    applicability.SUBMISSION_STEP: applicability.check_submission,
+    applicability.BENCHMARK_STEP: applicability.check_benchmark,
+    applicability.POLICY_STEP: applicability.check_policy,
+    applicability.HARNESS_STEP: applicability.check_harness,
+    applicability.SANDBOX_STEP: applicability.check_sandbox,
 }
-_CONSISTENCY: dict[str, _CheckFunction] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING_STEPS, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
+_CONSISTENCY_CHECKS: dict[str, _CheckFunction] = {
+    EARLIER_STEP: _check_earlier,
+    COMPARISON_STEP: check_comparison,
+}
+VERIFICATION_STEPS = (
+    *PARSING_STEPS,
+    *DRAW_STEPS,
+    LINKS_STEP,
+    *_CONSISTENCY_CHECKS,
+    *_APPLICABILITY_CHECKS,
+)
 """All steps, in the order in which they are shown."""
 
 
@@ -327,7 +336,8 @@ def unreadable_record(
     """Return the verification of a record that could not be parsed."""
     steps = [*_steps_up_to(PARSING_STEPS, error)]
     unknown_steps = [
-        VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING_STEPS) :]
+        VerificationStep(step, StepState.UNKNOWN)
+        for step in VERIFICATION_STEPS[len(PARSING_STEPS) :]
     ]
     return Verification(shown_name, None, (*steps, *unknown_steps), withdrawn)
 
@@ -339,12 +349,12 @@ def verify_record(
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
     revocation_error = _revocation_of(record, inputs)
     if revocation_error is not None:
-        steps[PARSING_STEPS.index(SIGNER)] = failed_step(SIGNER, revocation_error)
+        steps[PARSING_STEPS.index(SIGNER_STEP)] = failed_step(SIGNER_STEP, revocation_error)
     steps += _draw_steps(record.outcome, inputs)
-    steps.append(step_of(LINKS, check_history, record, inputs.history))
+    steps.append(step_of(LINKS_STEP, check_history, record, inputs.history))
     steps += [
         step_of(step, check, record.outcome, inputs)
-        for step, check in (_CONSISTENCY | _APPLICABILITY).items()
+        for step, check in (_CONSISTENCY_CHECKS | _APPLICABILITY_CHECKS).items()
     ]
     return Verification(shown_name, record, tuple(steps), withdrawn, revocation_error is not None)
 
@@ -364,9 +374,9 @@ def lost_statement(statement_name: str, loss: str) -> Verification:
     """Return the verification of a lost statement that another one names; `loss` is the reason."""
     steps = [
         failed_step(step, LogBroken(loss))
-        if step == LINKS
+        if step == LINKS_STEP
         else VerificationStep(step, StepState.UNKNOWN)
-        for step in STEPS
+        for step in VERIFICATION_STEPS
     ]
     return Verification(statement_name, None, tuple(steps))
 
@@ -377,12 +387,12 @@ def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[Verificati
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_steps_up_to(canonical.STEPS, error))
+        steps = list(_steps_up_to(DRAW_STEPS, error))
     else:
-        steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
+        steps = [VerificationStep(step, StepState.HOLDS) for step in DRAW_STEPS]
     if isinstance(outcome, EmbeddingOutcome):
         # A draw of embeddings has no tickets, and its sample follows from the receipt.
-        steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
+        steps = [draw_step for draw_step in steps if draw_step.name != TICKETS_STEP]
         steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_EMBEDDINGS)
     yield from steps
 

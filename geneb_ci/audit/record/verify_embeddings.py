@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-COMPARISON = "comparison"
-RERUN, PROOFS, EMBEDDINGS, CELLS = "rerun", "proofs", "embeddings", "cells"
+COMPARISON_STEP = "comparison"
+RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP, CELLS_STEP = "rerun", "proofs", "embeddings", "cells"
 """Further steps, which need the file of rerun embeddings or the receipt itself."""
 HASH_BYTES = 32
 PROOF_MAX = 64
@@ -362,7 +362,7 @@ def _check_repeats(outcome: EmbeddingOutcome) -> None:
         )
 
 
-def _refuse(message: str, step: str = COMPARISON) -> None:
+def _refuse(message: str, step: str = COMPARISON_STEP) -> None:
     raise StepMismatch(step, message, RESTORE_FIX)
 
 
@@ -414,7 +414,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
         _refuse(
             "the file of rerun embeddings beside the record is not the one that the record names",
-            RERUN,
+            RERUN_STEP,
         )
     expected_positions = [
         (number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct_rows
@@ -444,13 +444,13 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
             )
     except READ_ERRORS as error:
         raise StepMismatch(
-            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
+            RERUN_STEP, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
         ) from error
     if (
         list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True))
         != expected_positions
     ):
-        _refuse("the file of rerun embeddings has other embeddings than the record", RERUN)
+        _refuse("the file of rerun embeddings has other embeddings than the record", RERUN_STEP)
     return embeddings
 
 
@@ -523,7 +523,8 @@ def check_proofs(
         )
         if root is None or root.hex() != committed_task.root:
             _refuse(
-                f"embedding {row} of {task.task} is not one that the receipt commits to", PROOFS
+                f"embedding {row} of {task.task} is not one that the receipt commits to",
+                PROOFS_STEP,
             )
 
 
@@ -555,7 +556,7 @@ def check_comparisons(
         if (task.deviation, task.mismatch) != computed_comparison:
             _refuse(
                 f"{task.task}: embeddings and reruns compare otherwise than the record says",
-                EMBEDDINGS,
+                EMBEDDINGS_STEP,
             )
 
 
@@ -579,7 +580,7 @@ def _compared_by_column(
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
 
     if fault := unfit_reason(committed):
-        _refuse(f"{task.task}: {fault}", EMBEDDINGS)
+        _refuse(f"{task.task}: {fault}", EMBEDDINGS_STEP)
     is_unforeseen = (
         None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )
@@ -596,7 +597,7 @@ def _compared_by_column(
         ):
             _refuse(
                 f"{task.task}: embedding {failed.row} compares otherwise when computed again",
-                EMBEDDINGS,
+                EMBEDDINGS_STEP,
             )
     comparison = judge(committed, rerun, limits, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, current_moment
+from geneb_ci.audit.canonical import SAMPLE_STEP, current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     WITH_FEW_SHOT,
@@ -135,7 +135,7 @@ def committed_receipt(
     submission, receipt = receipt_of(parsed, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(
-            SAMPLE,
+            SAMPLE_STEP,
             f"the plan draws from the receipt {plan.root[:16]}..., the submission has the receipt "
             f"{receipt.root[:16]}...",
         )
@@ -207,7 +207,7 @@ class _EmbeddingRun:
             ):
                 raise ResultRefused(
                     f"the receipt is weak: {noise}",
-                    "draw whole tasks: `geneb-ci audit plan COMMITMENT --sample tasks`",
+                    "draw whole tasks: `geneb-ci audit plan COMMITMENT_STEP --sample tasks`",
                 )
             stage = "scoring"
             test = self._embedded_variants(all_variants.test, embedding_by_sequence)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE
+from geneb_ci.audit.canonical import ROUND_STEP, SIGNATURE_STEP
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
 from geneb_ci.common.config import is_practice
@@ -86,7 +86,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     number out of range; BrokenInstallation if the library of the curve is missing.
     """
     if not 1 <= number < ROUNDS_MAX:
-        raise StepMismatch(ROUND, f"the beacon has no round {number}")
+        raise StepMismatch(ROUND_STEP, f"the beacon has no round {number}")
     curve = _curve()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
     key_point = _point(curve.G2Point, public_key, "the public key")
@@ -97,7 +97,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
     if not curve.GT.pairing_check([-round_point, signature_point], [key_point, curve.G2Point()]):
         raise StepMismatch(
-            SIGNATURE,
+            SIGNATURE_STEP,
             f"the signature is not that of round {number} of the beacon",
             "download the round from a public relay, such as https://api.drand.sh",
         )
@@ -113,12 +113,14 @@ def _point(group: Any, encoded: str, point_name: str) -> Any:  # the library's o
         raw = bytes.fromhex(encoded)
         point = group.from_compressed_bytes_unchecked(raw)
     except ValueError as error:
-        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the curve") from error
+        raise StepMismatch(SIGNATURE_STEP, f"{point_name} is not a point of the curve") from error
     if point == group.identity() or not point.is_in_subgroup():
-        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the group of prime order")
+        raise StepMismatch(
+            SIGNATURE_STEP, f"{point_name} is not a point of the group of prime order"
+        )
     if point.to_compressed_bytes() != raw:
         raise StepMismatch(
-            SIGNATURE, f"{point_name} is not the canonical encoding of a point of the curve"
+            SIGNATURE_STEP, f"{point_name} is not the canonical encoding of a point of the curve"
         )
     return point
 
@@ -194,10 +196,12 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
     if beacon.key is None:
         return
     if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
-        raise StepMismatch(SIGNATURE, "the revealed key is not the key whose digest the plan names")
+        raise StepMismatch(
+            SIGNATURE_STEP, "the revealed key is not the key whose digest the plan names"
+        )
     if not hmac.compare_digest(_hmac_of(commitment, beacon.key), beacon.value):
         raise StepMismatch(
-            SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
+            SIGNATURE_STEP, "the value is not the HMAC-SHA256 of the commitment under the key"
         )
 
 
@@ -224,11 +228,11 @@ def verify_practice(beacon: PracticeBeacon, benchmark_sha256: str) -> None:
     """
     if not is_practice(benchmark_sha256):
         raise StepMismatch(
-            SIGNATURE, "the practice beacon is only valid for the practice benchmark"
+            SIGNATURE_STEP, "the practice beacon is only valid for the practice benchmark"
         )
     if beacon.value != _practice_value(beacon.round):
         raise StepMismatch(
-            SIGNATURE, f"the value is not the practice value of round {beacon.round}"
+            SIGNATURE_STEP, f"the value is not the practice value of round {beacon.round}"
         )
 
 

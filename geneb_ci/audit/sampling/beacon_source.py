@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE, moment_of, seconds_of
+from geneb_ci.audit.canonical import ROUND_STEP, SIGNATURE_STEP, moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
@@ -72,20 +72,20 @@ def parse_round(raw: bytes, number: int) -> DrandBeacon:
         answer = _Answer.model_validate_json(raw)
     except ValidationError as error:
         raise StepMismatch(
-            SIGNATURE,
+            SIGNATURE_STEP,
             f"this is not a round of the beacon: {first_error(error)}",
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         ) from error
     if answer.round != number:
         raise StepMismatch(
-            ROUND,
+            ROUND_STEP,
             f"this is round {answer.round}, expected round {number} for this commitment",
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         )
     verify_round(answer.round, answer.signature)
     if answer.randomness not in {None, randomness_of(answer.signature).hex()}:
         raise StepMismatch(
-            SIGNATURE, "the randomness of the round is not the SHA-256 of its signature"
+            SIGNATURE_STEP, "the randomness of the round is not the SHA-256 of its signature"
         )
     return DrandBeacon(
         kind="drand", chain=QUICKNET.hash, round=answer.round, signature=answer.signature

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from geneb_ci.audit.canonical import SAMPLE
+from geneb_ci.audit.canonical import SAMPLE_STEP
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
@@ -209,7 +209,7 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
 def check_embedding_plan(plan: EmbeddingPlan) -> None:
     """Refuse a plan of embeddings if a step computed again differs; no receipt is needed.
 
-    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
+    Raises StepMismatch, whose `step` is one of `canonical.DRAW_STEPS`.
     """
     check_seed(plan, EMBEDDING_PROTOCOL)
     commitments = [draw.commitment for draw in plan.earlier]
@@ -228,4 +228,4 @@ def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise StepMismatch(SAMPLE, message)
+    raise StepMismatch(SAMPLE_STEP, message)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.canonical import COMMITMENT
+from geneb_ci.audit.canonical import COMMITMENT_STEP
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
@@ -160,7 +160,7 @@ def read_commitment(path: Path) -> Commitment:
     file = _parsed(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
-            COMMITMENT,
+            COMMITMENT_STEP,
             f"{path}: the commitment has the digest {file.commitment.sha256}, expected "
             f"{file.sha256}",
             "use the file as it was published, or make a new commitment",

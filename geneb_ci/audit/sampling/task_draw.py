@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import NoReturn, TypeVar
 
-from geneb_ci.audit.canonical import ROUND, SAMPLE, SEED, TICKETS, seconds_of
+from geneb_ci.audit.canonical import ROUND_STEP, SAMPLE_STEP, SEED_STEP, TICKETS_STEP, seconds_of
 from geneb_ci.audit.commit import SubmissionFile, checked_submission
 from geneb_ci.audit.commitment import (
     PROTOCOL,
     Commitment,
     check_commitment,
-    identity_of,
+    method_identity,
     same_method_reason,
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
@@ -69,7 +69,7 @@ def plans_of_method(
     A plan is for this method if its commitment has the same model id, weights, code or claims
     (`same_method_reason`), or if it draws from a receipt whose root is among `near_roots`.
     """
-    identity = identity_of(commitment)
+    identity = method_identity(commitment)
     return sorted(
         (
             plan
@@ -77,7 +77,7 @@ def plans_of_method(
             if isinstance(plan, plan_class)
             and (
                 (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
-                or same_method_reason(identity_of(plan.commitment), identity)
+                or same_method_reason(method_identity(plan.commitment), identity)
             )
         ),
         key=_by_time,
@@ -190,17 +190,19 @@ def check_task_plan(plan: TaskPlan) -> None:
 
     Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
     and a value of a fallback key that is still secret. Raises StepMismatch, whose `step`
-    is one of `canonical.STEPS`.
+    is one of `canonical.DRAW_STEPS`.
     """
     check_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
     for listed, expected in zip(plan.tickets, tickets, strict=False):
         if listed != expected:
-            _refuse(TICKETS, f"the tickets do not follow from the seed, from {listed.task!r} on")
+            _refuse(
+                TICKETS_STEP, f"the tickets do not follow from the seed, from {listed.task!r} on"
+            )
     if len(plan.tickets) != len(tickets):
         _refuse(
-            TICKETS,
+            TICKETS_STEP,
             f"the plan has {len(plan.tickets)} tickets, expected {len(tickets)}: one for each task",
         )
     # 6. Sample.
@@ -215,7 +217,7 @@ def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
     # 3. Signature: by the key of the beacon, or by the fallback key.
     if isinstance(plan.beacon, DrandBeacon):
         if plan.beacon.chain != beacon.QUICKNET.hash:
-            _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
+            _refuse(ROUND_STEP, f"the chain {plan.beacon.chain} is not that of drand quicknet")
         _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
     elif isinstance(plan.beacon, PracticeBeacon):
@@ -228,7 +230,8 @@ def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
     if plan.seed != seed:
         _refuse(
-            SEED, f"the plan has the seed {plan.seed}, expected {seed} of commitment and beacon"
+            SEED_STEP,
+            f"the plan has the seed {plan.seed}, expected {seed} of commitment and beacon",
         )
 
 
@@ -236,7 +239,7 @@ def _check_round(round_number: int, committed_at: str) -> None:
     expected = _due_round(committed_at)
     if round_number != expected:
         _refuse(
-            ROUND,
+            ROUND_STEP,
             f"the plan has round {round_number}, expected {expected} for a commitment at "
             f"{committed_at}",
         )
@@ -246,25 +249,25 @@ def _due_round(committed_at: str) -> int:
     try:
         return beacon.round_at(seconds_of(committed_at))
     except UsageProblem as error:
-        _refuse(ROUND, error.message)
+        _refuse(ROUND_STEP, error.message)
 
 
 def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     committed_policy, drawn_tasks = plan.commitment.policy, plan.drawn
     if len(drawn_tasks) < committed_policy.drawn:
         _refuse(
-            SAMPLE,
+            SAMPLE_STEP,
             f"{len(drawn_tasks)} tasks are drawn, expected the {committed_policy.drawn} "
             "committed or more",
         )
     try:
         expected = sampled_tasks(ordered_tasks, len(drawn_tasks), committed_policy.strata)
     except UsageProblem as error:
-        _refuse(SAMPLE, error.message)
+        _refuse(SAMPLE_STEP, error.message)
     if drawn_tasks != expected:
         wrong_tasks = [task for task in drawn_tasks if task not in expected]
         _refuse(
-            SAMPLE,
+            SAMPLE_STEP,
             f"the drawn tasks are not those of the smallest tickets: {wrong_tasks[0]!r}"
             if wrong_tasks
             else "the drawn tasks are not in the order of their tickets",
@@ -272,15 +275,17 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
     if listed_earlier != expected_earlier:
-        _refuse(SAMPLE, f"earlier draws add {expected_earlier}, the plan has {listed_earlier}")
+        _refuse(SAMPLE_STEP, f"earlier draws add {expected_earlier}, the plan has {listed_earlier}")
     tasks = [choice.task for choice in plan.chosen]
     targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
     if tasks != [*expected, *expected_earlier, *targeted]:
-        _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
+        _refuse(
+            SAMPLE_STEP, "wrong order: expected drawn tasks, then earlier ones, then targeted ones"
+        )
     if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ordered_tasks):
-        _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
+        _refuse(SAMPLE_STEP, "a task is listed twice, or is not in the commitment")
     if any(draw.commitment == plan.commitment_sha256 for draw in plan.earlier):
-        _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
+        _refuse(SAMPLE_STEP, "the plan's own draw is listed among the earlier ones")
 
 
 def _refuse(step: str, message: str) -> NoReturn:

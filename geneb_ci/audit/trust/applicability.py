@@ -90,8 +90,8 @@ def _submission(path: Path) -> CurrentSubmission | None:
     return CurrentSubmission(path, document.sha256, submission)
 
 
-SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
-HARNESS, SANDBOX = "harness", "sandbox"
+SUBMISSION_STEP, BENCHMARK_STEP, POLICY_STEP = "submission", "benchmark", "policy"
+HARNESS_STEP, SANDBOX_STEP = "harness", "sandbox"
 """Names of the steps that compare a record with what may change after it was signed."""
 
 
@@ -104,7 +104,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     current = submission_of(outcome, inputs)
     if current.sha256 != commitment.submission_sha256:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{current.path.name} has sha256 {current.sha256}, the audited file had "
             f"{commitment.submission_sha256}",
             "the file was changed after the audit: audit the new file",
@@ -112,7 +112,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     submission = current.submission
     if submission is None:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{current.path.name} has errors",
             f"run `geneb-ci check {current.path}`, which shows them",
         )
@@ -122,7 +122,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     except AuditRefused as error:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"the submission has no score in {quoted(commitment.regimes)}",
             "make a new commitment, and audit again",
         ) from error
@@ -133,14 +133,14 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         if claimed_names != committed_names:
             differing_names = sorted(set(claimed_names) ^ set(committed_names)) or ["their order"]
             raise StepMismatch(
-                SUBMISSION,
+                SUBMISSION_STEP,
                 f"the {subject} that may be drawn are not those that the submission claims: "
                 f"{first_and_more([quoted(name) for name in differing_names])}",
                 "make a new commitment, and audit again",
             )
     if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             "the commitment has other claims than the submission",
             "make a new commitment, and audit again",
         )
@@ -177,7 +177,7 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
 def _check_same(subject: str, committed_value: object, claimed_value: object) -> None:
     if committed_value != claimed_value:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{subject}: the commitment has {quoted(committed_value)}, the submission "
             f"{quoted(claimed_value)}",
             "make a new commitment, and audit again",
@@ -197,7 +197,7 @@ def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> CurrentSubmission
     current = inputs.submission(model_id)
     if current is None:
         raise MissingInput(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{model_id}.json, with which the record is compared, is missing",
             "name the folder of submissions: --submissions DIR",
         )
@@ -216,7 +216,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     for subject, current_value, recorded_value in pairs:
         if current_value != recorded_value:
             raise StepMismatch(
-                BENCHMARK,
+                BENCHMARK_STEP,
                 f"the {subject} is now {quoted(current_value)}, and was "
                 f"{quoted(recorded_value)} in the audit",
                 "the evidence is stale: audit again",
@@ -226,7 +226,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     unknown_names += [task for task in commitment.tasks if task not in benchmark.by_id]
     if unknown_names:
         raise StepMismatch(
-            BENCHMARK,
+            BENCHMARK_STEP,
             "the commitment names regimes or tasks that the benchmark does not have: "
             f"{first_and_more([quoted(name) for name in unknown_names])}",
             "make a new commitment, and audit again",
@@ -243,53 +243,57 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 def _check_limits(outcome: AnyOutcome) -> None:
     if not are_current_limits(outcome.plan.commitment.policy.tolerance):
-        raise StepMismatch(POLICY, "the audit was judged by earlier limits", "audit again")
+        raise StepMismatch(POLICY_STEP, "the audit was judged by earlier limits", "audit again")
 
 
 def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
     plan, policy = outcome.plan, inputs.policy
     if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the audit drew {plural(len(plan.drawn), 'task')}, but the policy requires "
             f"{policy.minimum_drawn}",
             "audit again",
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(
-            POLICY, "the sample is not stratified, but the policy requires strata", "audit again"
+            POLICY_STEP,
+            "the sample is not stratified, but the policy requires strata",
+            "audit again",
         )
     commitment = plan.commitment
     strata = strata_of(inputs.benchmark, commitment.tasks) if commitment.policy.stratified else []
     if commitment.policy.strata != strata:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the sample has other strata than the {len(strata)} categories that have at least "
             f"{STRATUM_TASKS_MIN} of its tasks",
             "make a new commitment, and audit again",
         )
     if missing_regimes := left_out_regimes(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"the audit leaves out the regimes {', '.join(missing_regimes)}", "audit again"
+            POLICY_STEP,
+            f"the audit leaves out the regimes {', '.join(missing_regimes)}",
+            "audit again",
         )
     _check_limits(outcome)
 
 
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if outcome.schema_version == WITH_ROW_TOLERANCES:
-        raise StepMismatch(POLICY, SUPERSEDED, "audit again")
+        raise StepMismatch(POLICY_STEP, SUPERSEDED, "audit again")
     _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
     if counts.test < minimum:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the audit drew {plural(counts.test, 'test embedding')} of each regime, but the "
             f"policy requires {minimum:,}",
             "audit again",
         )
     if missing := missing_cells(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
+            POLICY_STEP, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
         )
 
 
@@ -333,14 +337,14 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     harness, current = outcome.harness, inputs.benchmark.harness_version
     if harness.version != current:
         raise StepMismatch(
-            HARNESS,
+            HARNESS_STEP,
             f"version {quoted(harness.version)} of the harness scored, but the current version is "
             f"{quoted(current)}",
             "the evidence is stale: audit again",
         )
     if harness.dirty:
         raise StepMismatch(
-            HARNESS,
+            HARNESS_STEP,
             "the harness that scored had local changes",
             "audit again from a clean checkout",
         )
@@ -354,7 +358,7 @@ def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < minimum_level:
         raise StepMismatch(
-            SANDBOX,
+            SANDBOX_STEP,
             f"the extractor ran at sandbox level {sandbox.level}, but the policy requires level "
             f"{minimum_level} or above",
             "audit again on a machine with bubblewrap",
@@ -366,4 +370,4 @@ def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             if successful_escapes
             else "no escape was attempted"
         )
-        raise StepMismatch(SANDBOX, objection, "fix the sandbox, then audit again")
+        raise StepMismatch(SANDBOX_STEP, objection, "fix the sandbox, then audit again")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
+from geneb_ci.audit.commitment import MethodIdentity, method_identity, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     SUPERSEDED,
     WITH_ROW_TOLERANCES,
@@ -181,7 +181,7 @@ class _EndedRun(NamedTuple):
     audit_id: str
     is_abort: bool
     is_by_receipt: bool
-    identity: Identity
+    identity: MethodIdentity
     submission: str
     """SHA-256 of the submission."""
 
@@ -247,7 +247,7 @@ def _counted_run(
         audit_id=statement.sha256[:ID_DIGITS],
         is_abort=is_abort,
         is_by_receipt=isinstance(plan, EmbeddingPlan),
-        identity=identity_of(plan.commitment),
+        identity=method_identity(plan.commitment),
         submission=plan.commitment.submission_sha256,
     )
 

@@ -12,7 +12,7 @@ from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
 from geneb_ci.audit.record.verify import StepState, Verification, message_of
 from geneb_ci.audit.sampling.plan import BasePlan
-from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
+from geneb_ci.audit.trust.applicability import HARNESS_STEP, SUBMISSION_STEP
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
 from geneb_ci.check.row_facts import (
@@ -44,7 +44,7 @@ from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
-STEPS_KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
+STEPS_KNOWN_LATER = frozenset({SUBMISSION_STEP, HARNESS_STEP})
 """Steps of a verification that need the audited row on main; they may be unknown before a merge.
 
 If the audit differs, its record is merged without the row, and then only its draw counts.
