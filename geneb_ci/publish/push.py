@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
+    CHECKPOINT_BYTES_MAX,
     LINKS_STEP,
-    NOTE_BYTES_MAX,
     LogBroken,
     check_extends,
 )
 from geneb_ci.audit.record.published import (
     STATEMENTS_BYTES_MAX,
     STATEMENTS_PATH,
-    lost_since,
+    published_losses,
     statements_in,
 )
 from geneb_ci.common.errors import UsageProblem
@@ -199,7 +199,7 @@ def must_keep_statements(
             {} if earlier_items >= set(new_statements.items()) else earlier_statements
         )
     for commit, statements in earlier_statements.items():
-        if lost := lost_since(statements, new_statements):
+        if lost := published_losses(statements, new_statements):
             raise NotFastForward(
                 f"{space.resource}: its commit {commit[:ID_DIGITS]} has statements that the new "
                 f"board lacks: {'; '.join(lost[:LOST_MAX])}",
@@ -258,7 +258,7 @@ def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> N
         if path.startswith(f"{PUBLISHED_LOG}/")
     }
     try:
-        check_extends(new_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
+        check_extends(new_log, space.read(checkpoint_file, state.head, CHECKPOINT_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "

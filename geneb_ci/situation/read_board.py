@@ -19,7 +19,7 @@ from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,
     KEYS_FOLDER,
     TrustedKey,
-    entry_of,
+    key_entry_of,
     private_key,
 )
 from geneb_ci.audit.record.repository import AuditRepository
@@ -144,7 +144,7 @@ class BoardReader:
             return None
         key_path = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
         moment = self.now.strftime(TIME_FORMAT)
-        key_entry = entry_of(raw, "NAME", moment)
+        key_entry = key_entry_of(raw, "NAME", moment)
         trusted_key = self.audits.keys.get(key_entry.keyid)
         if not isinstance(trusted_key, TrustedKey):
             entry_json = json.dumps(key_entry.model_dump(mode="json", exclude_none=True))

@@ -118,6 +118,7 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
 def _claimed_cell(
     submission: Submission, regime: str, task: str
 ) -> tuple[Scores | None, CellEvidence | None]:
+    """Return the claimed scores of a cell, and its evidence in the submission."""
     scores = submission.results.get(regime, {}).get(task)
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
     return scores, evidence.get(regime, {}).get(task)
@@ -126,6 +127,7 @@ def _claimed_cell(
 def _check_claim(
     cell_name: str, comparison: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
+    """Refuse a comparison with other claims than `scores` and `evidence` of the submission."""
     if not _are_equal(comparison.claimed, scores):
         _refuse(f"{cell_name}: the submission does not claim {_scores_text(comparison.claimed)}")
     if (comparison.predictions_equal is None) != (evidence is None):
@@ -142,10 +144,12 @@ def _check_claim(
 
 
 def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
+    """Whether the claimed scores in a record are those of the submission."""
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
 def _check_verdicts(cell_name: str, comparison: CellComparison) -> None:
+    """Refuse verdicts on a cell that do not follow from its scores and tolerances."""
     if comparison.canonical is not None:
         _check_verdict(
             f"{cell_name}, canonical",
@@ -156,6 +160,7 @@ def _check_verdicts(cell_name: str, comparison: CellComparison) -> None:
 
 
 def _check_verdict(name: str, verdict: Verdict, expected: Verdict) -> None:
+    """Refuse a verdict on the cell, task or audit `name` other than the expected one."""
     if verdict != expected:
         _refuse(f"{name}: the verdict is {verdict!r}, the numbers give {expected!r}")
 
@@ -165,17 +170,19 @@ def _scores_text(scores: Scores) -> str:
 
 
 def _refuse(message: str) -> None:
+    """Raise StepMismatch, of the step "comparison"."""
     raise StepMismatch(COMPARISON_STEP, message, RESTORE_FIX)
 
 
 EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
 PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
+"""The first steps of a verification, without which a file is not even a record."""
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
-    """The result of a step of a verification."""
+    """Whether a step of a verification has the same result as the record."""
 
     HOLDS = "holds"
     DIFFERS = "differs"
@@ -189,6 +196,7 @@ class VerificationStep(NamedTuple):
     name: str
     state: StepState
     message: str = ""
+    """What differs or is missing; for a step that holds, a remark or ""."""
     fix: str = ""
 
 
@@ -196,10 +204,12 @@ class Verification(NamedTuple):
     """The result of verifying one record."""
 
     name: str
+    """The name of the record in messages."""
     record: Record | None
     """None if the file could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: WithdrawnAudit | None = None
+    """The withdrawal of the record; None if it was not withdrawn."""
     is_revoked: bool = False
     """Whether the key of the record was revoked: then the record does not count, but its draw
     does."""
@@ -226,7 +236,7 @@ class Verification(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Whether the record is valid, whether or not it still applies.
+        """Whether the record is valid, even if the submission or the policy changed since then.
 
         A record whose verdict is "differs" is valid even if its links are unknown. Otherwise an
         added statement, such as a commitment that was never drawn, could hide a dispute.
@@ -274,10 +284,10 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
-    """Whether a plan is earlier than another.
+    """Whether `other_plan` is earlier than `plan`.
 
-    If their times are equal, the listed plan is earlier than the one that lists it; otherwise the
-    order of their commitments decides.
+    Of two plans of the same time, the one that the other lists as earlier is the earlier one; if
+    neither lists the other, the order of the digests of their commitments decides.
     """
     if other_plan.committed_at == plan.committed_at:
         if any(draw.commitment == plan.commitment_sha256 for draw in other_plan.earlier):
@@ -287,7 +297,7 @@ def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingP
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Refuse a fallback beacon whose key the policy does not list, or is not yet revealed."""
+    """Refuse a fallback beacon whose key is not listed in the policy, or is not revealed yet."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
@@ -327,7 +337,7 @@ VERIFICATION_STEPS = (
     *_CONSISTENCY_CHECKS,
     *_APPLICABILITY_CHECKS,
 )
-"""All steps, in the order in which they are shown."""
+"""All steps of a verification, in the order in which they are shown."""
 
 
 def unreadable_record(
@@ -345,7 +355,7 @@ def unreadable_record(
 def verify_record(
     shown_name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
-    """Return the verification of a parsed record; each step is computed, even if others differ."""
+    """Return the verification of a parsed record; every step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
     revocation_error = _revocation_of(record, inputs)
     if revocation_error is not None:
@@ -360,18 +370,21 @@ def verify_record(
 
 
 def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
+    """Return the error about a record whose key was revoked before it was made, or None."""
     log, signer = inputs.history.log, record.signer
     index = log.index_of(StatementKind.RESULT, record.sha256) if log is not None else None
     statement = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     try:
-        check_revoked(signer, index, is_covered=inputs.history.is_covered(signer, statement))
+        check_revoked(
+            signer, index, precedes_compromise=inputs.history.precedes_compromise(signer, statement)
+        )
     except RevokedKey as error:
         return error
     return None
 
 
 def lost_statement(statement_name: str, loss: str) -> Verification:
-    """Return the verification of a lost statement that another one names; `loss` is the reason."""
+    """Return the verification of a statement that is lost for the reason `loss`."""
     steps = [
         failed_step(step, LogBroken(loss))
         if step == LINKS_STEP
@@ -393,17 +406,17 @@ def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[Verificati
     if isinstance(outcome, EmbeddingOutcome):
         # A draw of embeddings has no tickets, and its sample follows from the receipt.
         steps = [draw_step for draw_step in steps if draw_step.name != TICKETS_STEP]
-        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_EMBEDDINGS)
+        steps[-1] = steps[-1]._replace(message=steps[-1].message or _EMBEDDING_SAMPLE_REMARK)
     yield from steps
 
 
-_SAMPLE_OF_EMBEDDINGS = (
+_EMBEDDING_SAMPLE_REMARK = (
     "only the size of the sample: which embeddings it contains follows from seed and receipt"
 )
 
 
 def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
-    """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
+    """Yield the results of `steps`: those before the failed step hold, those after are unknown."""
     index = steps.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])
     yield failed_step(error.step, error)
@@ -411,7 +424,10 @@ def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[Verifi
 
 
 def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> VerificationStep:
-    """Return the step that a check decides; a check that holds may return a remark."""
+    """Return the result of the step `step`: it holds unless `check` raises StepMismatch.
+
+    `check` may return a remark, which becomes the message of the step.
+    """
     try:
         remark = check(*arguments)
     except StepMismatch as error:
@@ -421,11 +437,11 @@ def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> 
 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:
-    """Return a step that differs, or that is unknown since an input is missing."""
+    """Return the result of a step that raised an error: it differs, or an input is missing."""
     step_state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
-    return VerificationStep(step, step_state, message_of(error), error.fix)
+    return VerificationStep(step, step_state, message_without_step(error), error.fix)
 
 
-def message_of(error: StepMismatch) -> str:
-    """Return the message of a mismatch without the name of its step."""
+def message_without_step(error: StepMismatch) -> str:
+    """Return the message of an error without the name of the step, with which it begins."""
     return error.message.removeprefix(f"{error.step}: ")

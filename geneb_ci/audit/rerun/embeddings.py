@@ -47,7 +47,7 @@ from geneb_ci.audit.compare.embeddings import (
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_by
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.record.events import AbortedRun
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_text
 from geneb_ci.audit.rerun.fresh import FreshSequence
@@ -76,7 +76,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
     refit,
     sample_variants,
 )
-from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
+from geneb_ci.audit.sampling.embedding_draw import refit_tasks, submission_with_receipt, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import limits_of, recomputed_cells
@@ -132,7 +132,7 @@ def committed_receipt(
     Raises AuditRefused if the submission has no receipt, StepMismatch if it has another one.
     """
     parsed = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
-    submission, receipt = receipt_of(parsed, subject.benchmark)
+    submission, receipt = submission_with_receipt(parsed, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(
             SAMPLE_STEP,
@@ -216,7 +216,7 @@ class _EmbeddingRun:
             refits = self._refits(all_variants, training, support)
         except ExtractorRefused as error:
             facts = self.prepared.facts(self.embedder.part_facts)
-            error.run_facts = RunFacts(stage, error.task, facts, started_at, current_moment())
+            error.aborted_run = AbortedRun(stage, error.task, facts, started_at, current_moment())
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(

@@ -44,12 +44,12 @@ def require_one_draw(
     commitment: Commitment,
     committed_at: str,
 ) -> None:
-    """Raise AuditRefused if a plan of this class draws for this commitment at another time.
+    """Raise AuditRefused if a plan of this class dates the commitment to another time.
 
     Tasks may be drawn after embeddings, and embeddings after tasks: they confirm different facts.
     """
     digest = commitment.sha256
-    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_by_time):
+    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_time_order):
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment already has a draw, as of {plan.committed_at}",
@@ -80,20 +80,22 @@ def plans_of_method(
                 or same_method_reason(method_identity(plan.commitment), identity)
             )
         ),
-        key=_by_time,
+        key=_time_order,
     )
 
 
-def _by_time(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
+def _time_order(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
+    """Return the sort key that puts plans in order of time."""
     return plan.committed_at, plan.commitment_sha256
 
 
 def earlier_draws(
     plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment
 ) -> list[EarlierDraw]:
-    """Return the draws of earlier plans of tasks for this method, and those that they list.
+    """Return the earlier draws of tasks for the method of a commitment.
 
-    There is one entry per commitment, with every task ever drawn for it, in order of time.
+    Draws that earlier plans list are included. The result has one item per other commitment, with
+    every task that was drawn for it, in order of time.
     """
     by_commitment: dict[str, dict[str, None]] = {}
     digest = commitment.sha256
@@ -123,7 +125,7 @@ def draw_tasks(
     targeted: Sequence[str] = (),
     targeted_max: int | None = None,
 ) -> TaskPlan:
-    """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
+    """Return the plan of an audit: drawn tasks, then those of earlier draws, then targeted ones.
 
     `drawn` is the number of tasks to draw; None: that of the commitment. `targeted` lists tasks in
     order of preference; the first `targeted_max` of them that are not drawn are added. The plan is
@@ -182,6 +184,7 @@ def earlier_tasks(
 
 
 def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+    """Return tasks to rerun for one reason, as a plan lists them."""
     return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
@@ -210,7 +213,7 @@ def check_task_plan(plan: TaskPlan) -> None:
 
 
 def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
-    """Refuse a plan if a step from the commitment to the seed differs, like `check_task_plan`."""
+    """Refuse a plan whose commitment, round, signature or seed differs when computed again."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one of drand quicknet that follows from the time of the commitment.
@@ -236,6 +239,7 @@ def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
 
 
 def _check_round(round_number: int, committed_at: str) -> None:
+    """Refuse another round than the one that follows from the time of the commitment."""
     expected = _due_round(committed_at)
     if round_number != expected:
         _refuse(
@@ -246,6 +250,7 @@ def _check_round(round_number: int, committed_at: str) -> None:
 
 
 def _due_round(committed_at: str) -> int:
+    """Return the round that decides for a commitment at this time, or raise StepMismatch."""
     try:
         return beacon.round_at(seconds_of(committed_at))
     except UsageProblem as error:
@@ -253,6 +258,7 @@ def _due_round(committed_at: str) -> int:
 
 
 def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
+    """Refuse drawn, earlier or targeted tasks that do not follow from the order of the tickets."""
     committed_policy, drawn_tasks = plan.commitment.policy, plan.drawn
     if len(drawn_tasks) < committed_policy.drawn:
         _refuse(
@@ -293,10 +299,11 @@ def _refuse(step: str, message: str) -> NoReturn:
 
 
 LED_TASKS_MAX = 3
-"""Largest number of tasks that are added by default from categories that the model leads."""
+"""Largest number of tasks that an audit adds by default, one of each category that the model
+leads."""
 SUSPICIOUS_FAMILY = "plausibility"
 """Family of the rules whose findings make a task suspicious."""
-_TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
+_TASK_POINTER_PARTS = 3  # of /results/<regime>/<task>, to which a metric may be added
 
 
 def targeted_tasks_of(
@@ -330,13 +337,13 @@ def led_tasks_of(commitment: Commitment, submission: SubmissionFile | None) -> l
 def suspicious_tasks(
     context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
-    """Return the suspicious candidates, the most suspicious first.
+    """Return those of the `candidates` that are suspicious, the most suspicious first.
 
     The first are tasks with findings, by the sum of the findings' scores; then a task of each
     category in which the row leads; then tasks with a higher score than other rows predict, by the
     difference. Equal tasks are in the order of the benchmark.
     """
-    scores = suspicion(findings)
+    scores = suspicion_scores(findings)
     gain_by_task = largest_gains(context.view)
     position_by_task = {task: position for position, task in enumerate(context.benchmark.task_ids)}
     ordered_candidates = [task for task in position_by_task if task in candidates]
@@ -355,7 +362,7 @@ def suspicious_tasks(
 
 
 def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
-    """Return the most surprising candidate of each category that a row leads."""
+    """Return, of each category that a row leads, the candidate with the most surprising score."""
     surprising_tasks = []
     for lead in led_categories(view):
         tasks = [view.cell(cell)[1] for cell in lead.cells]
@@ -363,14 +370,14 @@ def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
     return surprising_tasks
 
 
-def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
+def suspicion_scores(findings: Iterable[Finding]) -> dict[str, float]:
     """Return, by task, the sum of the scores of the plausibility findings about it."""
     scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
         keys = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != SUSPICIOUS_FAMILY or finding.score <= 0:
             continue
-        if len(keys) >= _TASK_DEPTH and keys[0] == "results":
+        if len(keys) >= _TASK_POINTER_PARTS and keys[0] == "results":
             scores_by_task.setdefault(keys[2], []).append(finding.score)
     return {task: math.fsum(scores) for task, scores in scores_by_task.items()}
 
@@ -390,7 +397,7 @@ def largest_gains(view: RowView) -> dict[str, float]:
 
 
 def _above_median(view: RowView) -> list[float]:
-    """Return, for each cell, its score less the median of the other rows; 0 if unknown."""
+    """Return by how much each cell's score exceeds the median of other rows; 0 if unknown."""
     rows = [row for _, row in view.other_rows]
     gains = []
     for number, score in enumerate(view.row):

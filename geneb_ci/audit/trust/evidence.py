@@ -236,9 +236,9 @@ def _counted_run(
     statement_name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.is_counted(statement_name, kind):
         return
-    log_index, is_covered = history.revocation_arguments(statement_name, kind)
+    log_index, precedes_compromise = history.revocation_arguments(statement_name, kind)
     try:
-        check_revoked(statement.signer, log_index, is_covered=is_covered)
+        check_revoked(statement.signer, log_index, precedes_compromise=precedes_compromise)
     except RevokedKey:
         return
     plan = predicate.plan
