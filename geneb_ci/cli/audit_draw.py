@@ -217,8 +217,8 @@ def requested_sample_size(
         for count in (size, committed_size)
     )
     echo(
-        f"{plural(size, 'drawn task')} of {population.task_count}: at least one of {detect} fabricated "
-        f"tasks is found with probability {requested_text}; the {committed_size} of the "
+        f"{plural(size, 'drawn task')} of {population.task_count}: at least one of {detect} "
+        f"fabricated tasks is found with probability {requested_text}; the {committed_size} of the "
         f"commitment find one with probability {commitment_text}",
         err=to_stderr,
     )

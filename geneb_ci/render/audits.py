@@ -24,7 +24,7 @@ from geneb_ci.audit.sampling.design import (
     probability_text,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
-from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
+from geneb_ci.audit.trust.level import SIGNERS_MIN, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import beacon_text, embedding_outcome_text, embedding_plan_text
@@ -111,8 +111,8 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     yield f"      signers: {escape(people)}"
     if not submission.suffices and submission.required_evidence is Evidence.REPRODUCED:
         yield (
-            f"      fix: let {SIGNERS} people each sign audits that verify, and that cover every "
-            "task"
+            f"      fix: let {SIGNERS_MIN} people each sign audits that verify, and that cover "
+            "every task"
         )
     yield ""
 
@@ -325,7 +325,8 @@ def power_table(population: DrawPopulation, notes: Mapping[int, str], power: Fra
     `notes` has a note by number of drawn tasks; `power` is the probability that the rerun of a
     fabricated task detects it.
     """
-    fabricated = [m for m in TABLE_FABRICATED if m <= population.task_count]
+    task_count = population.task_count
+    fabricated = [m for m in TABLE_FABRICATED if m <= task_count]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
         (str(row.drawn), *map(probability_text, row.detection), notes.get(row.drawn, ""))
@@ -333,7 +334,7 @@ def power_table(population: DrawPopulation, notes: Mapping[int, str], power: Fra
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [
-        f"probability of detecting a fabricated task if m of {population.task_count} are fabricated",
+        f"probability of detecting a fabricated task if m of {task_count} are fabricated",
         "",
         *(line for row in table for line in row),
         "",

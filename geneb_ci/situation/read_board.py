@@ -276,7 +276,7 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(checked_row.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.audits_of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(checked_row.document.path, self.root),

@@ -381,8 +381,8 @@ def needed_sample_size(
     """
     if not 1 <= fabricated <= population.task_count:
         raise UsageProblem(
-            f"--detect {fabricated}: the commitment has {plural(population.task_count, 'task')}, so "
-            f"at most {population.task_count} can be fabricated",
+            f"--detect {fabricated}: the commitment has {plural(population.task_count, 'task')}, "
+            f"so at most {population.task_count} can be fabricated",
             "pass --detect 1"
             + (f" to {population.task_count}" if population.task_count > 1 else ""),
         )

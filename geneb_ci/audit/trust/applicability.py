@@ -34,7 +34,7 @@ from reference_harness.formats.text import plural, quoted
 
 
 class CurrentSubmission(NamedTuple):
-    """A submission in the repository, as it is now."""
+    """The present submission of a model, which may differ from the audited one."""
 
     path: Path
     sha256: str
@@ -44,7 +44,7 @@ class CurrentSubmission(NamedTuple):
 
 @dataclass(frozen=True)
 class TrustInputs:
-    """The public inputs of a verification."""
+    """The public data with which a record is compared when it is verified."""
 
     benchmark: Benchmark
     policy: AuditPolicy
@@ -53,7 +53,8 @@ class TrustInputs:
     plans: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
-    """By model id, the name of a record that cannot be read, so that its draw is unknown."""
+    """By model id, the name of a record or event that cannot be read, so that its draw is
+    unknown."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and the statements that each names."""
     receipt_notes: ReceiptNotes = field(default_factory=ReceiptNotes)
@@ -61,25 +62,28 @@ class TrustInputs:
     submission_by_model: dict[str, CurrentSubmission | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Cache of `submission`: model id to the submission, or None."""
+    """Cache of the method `submission`: the submission of each model, or None."""
 
     def submission(self, model_id: str) -> CurrentSubmission | None:
-        """Return the submission of a model, or None."""
+        """Return the present submission of a model; None if it is missing or cannot be opened."""
         if self.submissions is None:
             return None
         if model_id not in self.submission_by_model:
-            self.submission_by_model[model_id] = _submission(self.submissions / f"{model_id}.json")
+            self.submission_by_model[model_id] = _read_submission(
+                self.submissions / f"{model_id}.json"
+            )
         return self.submission_by_model[model_id]
 
     def audited_submission(self, outcome: AnyOutcome) -> Submission | None:
-        """Return the submission of a record; None if it is missing, invalid or was changed."""
+        """Return the submission that was audited; None if it is missing, invalid or changed."""
         commitment = outcome.plan.commitment
         current = self.submission(commitment.model_id)
         is_same = current is not None and current.sha256 == commitment.submission_sha256
         return current.submission if current is not None and is_same else None
 
 
-def _submission(path: Path) -> CurrentSubmission | None:
+def _read_submission(path: Path) -> CurrentSubmission | None:
+    """Return the submission in a file; None if the file is missing or cannot be opened."""
     if not path.is_file():
         return None
     try:
@@ -151,6 +155,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
+    """Refuse a record of other code or weights than those of the submission's run."""
     code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
     run = submission.run
     model = run.model
@@ -175,6 +180,7 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
 
 
 def _check_same(subject: str, committed_value: object, claimed_value: object) -> None:
+    """Raise StepMismatch if commitment and submission have different values of `subject`."""
     if committed_value != claimed_value:
         raise StepMismatch(
             SUBMISSION_STEP,
@@ -185,14 +191,14 @@ def _check_same(subject: str, committed_value: object, claimed_value: object) ->
 
 
 def declared_dtype(outcome: AnyOutcome) -> str:
-    """Return the dtype that the audited run declared."""
+    """Return the dtype of embeddings that the audited run declared."""
     if isinstance(outcome, EmbeddingOutcome):
         return outcome.receipt.compute_dtype
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
 def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> CurrentSubmission:
-    """Return the submission that a record is about. Raises MissingInput if it is missing."""
+    """Return the present submission of the audited model. Raises MissingInput if it is missing."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
     if current is None:
@@ -234,7 +240,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if sample or limits are not what the policy requires."""
+    """Raise StepMismatch if the sample or the limits of an audit are not those of the policy."""
     if isinstance(outcome, EmbeddingOutcome):
         _check_embedding_policy(outcome, inputs)
     else:
@@ -242,11 +248,13 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_limits(outcome: AnyOutcome) -> None:
+    """Refuse an audit whose verdict was computed with limits of an earlier version."""
     if not are_current_limits(outcome.plan.commitment.policy.tolerance):
         raise StepMismatch(POLICY_STEP, "the audit was judged by earlier limits", "audit again")
 
 
 def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Refuse an audit of tasks whose sample is too small, or not drawn as the policy requires."""
     plan, policy = outcome.plan, inputs.policy
     if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
@@ -280,6 +288,7 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
+    """Refuse an audit by receipt with too few embeddings, or without cells that are required."""
     if outcome.schema_version == WITH_ROW_TOLERANCES:
         raise StepMismatch(POLICY_STEP, SUPERSEDED, "audit again")
     _check_limits(outcome)
@@ -291,14 +300,14 @@ def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> N
             f"policy requires {minimum:,}",
             "audit again",
         )
-    if missing := missing_cells(outcome, inputs):
+    if missing := missing_tasks_and_regimes(outcome, inputs):
         raise StepMismatch(
             POLICY_STEP, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
         )
 
 
-def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
-    """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
+def missing_tasks_and_regimes(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the tasks of the benchmark that a receipt lacks, then the regimes that it lacks."""
     present_tasks = {audited.task for audited in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in present_tasks]
     drawn_parts = {part for audited in outcome.tasks for part in audited.rows}
@@ -307,7 +316,7 @@ def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
 
 
 def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
-    """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
+    """Return the regimes that the policy requires, the submission claims and the audit lacks."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     claimed_results = (
         current.submission.results if current is not None and current.submission else None
@@ -333,7 +342,7 @@ def scorer_of(submission: Submission | None) -> str:
 
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if another version of the harness, or a changed one, scored."""
+    """Raise StepMismatch if the harness that scored has another version or local changes."""
     harness, current = outcome.harness, inputs.benchmark.harness_version
     if harness.version != current:
         raise StepMismatch(
@@ -351,9 +360,9 @@ def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if the sandbox is below the required level or may not have confined code.
+    """Raise StepMismatch if the sandbox is below the required level, or may have been escaped.
 
-    That is so if an escape from it succeeded, or if none was attempted.
+    The latter is so if an escape succeeded, or if none was attempted.
     """
     sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < minimum_level:
