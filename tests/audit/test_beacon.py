@@ -255,7 +255,7 @@ def test_the_recursion_limit_stays_as_it_was():
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(beacon, "_LIBRARY", "a_library_that_is_not_here")
+    monkeypatch.setattr(beacon, "_CURVE_LIBRARY_NAME", "a_library_that_is_not_here")
     beacon._curve_library.cache_clear()
     try:
         with pytest.raises(BrokenInstallation) as caught:
