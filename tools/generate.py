@@ -312,7 +312,7 @@ def defences_page() -> str:
 def fit_of(rows_text: str, benchmark: Benchmark) -> str:
     """Return the fitted reference of the shipped rows, as text."""
     rows = folder_context.rows_by_file(json.loads(rows_text)).values()
-    return reference.fit_text(reference.table_of(rows, benchmark))
+    return reference.fit_text(reference.score_table_of(rows, benchmark))
 
 
 def known_files() -> str:

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from geneb_ci.audit.canonical import COMMITMENT_STEP, digest
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.models.entry import PublicationKind
-from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, near_cells_of_copy
+from geneb_ci.statistics.neighbours import COPY_CELLS_MIN, NEAR_DISTANCE, copy_cells_min
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
 from reference_harness.formats.submission import Submission
 
@@ -223,7 +223,7 @@ def same_method_reason(first: MethodIdentity, second: MethodIdentity) -> str:
 def _have_near_claims(first: MethodIdentity, second: MethodIdentity) -> bool:
     """Return whether two methods have nearly equal claims in more cells than two models would."""
     claim_pairs = _claim_pairs(first, second)
-    if len(claim_pairs) < COUNT_MIN:
+    if len(claim_pairs) < COPY_CELLS_MIN:
         return False
     is_coarse = any(
         all(score % COARSE_STEP == 0 for score in scores)
@@ -234,10 +234,10 @@ def _have_near_claims(first: MethodIdentity, second: MethodIdentity) -> bool:
             claim_pairs
         )
     distances = [abs(a - b) for a, b in claim_pairs]
-    close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
+    close_min = max(COPY_CELLS_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
     return (
-        sum(distance < NEAR * CLAIM_SCALE for distance in distances)
-        >= near_cells_of_copy(len(claim_pairs))
+        sum(distance < NEAR_DISTANCE * CLAIM_SCALE for distance in distances)
+        >= copy_cells_min(len(claim_pairs))
         or sum(distance < CLOSE_DISTANCE for distance in distances) >= close_min
     )
 

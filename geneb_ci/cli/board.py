@@ -390,7 +390,7 @@ def diff_command(
     the working tree has errors.
     """
     from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
-    from geneb_ci.publish.comparison import compare
+    from geneb_ci.publish.comparison import compare_boards
     from geneb_ci.render.comparison import WRITERS
 
     require_pull_for_repository(repo, pulls=bool(pulls))
@@ -408,6 +408,6 @@ def diff_command(
     else:
         layout = layout_here()
         announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
-        comparison = compare(layout, str(base))
+        comparison = compare_boards(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

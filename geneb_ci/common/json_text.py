@@ -9,14 +9,14 @@ _JSON = json.JSONEncoder(
     ensure_ascii=False,
     allow_nan=False,
     separators=(",", ":"),
-    default=operator.methodcaller("plain"),
+    default=operator.methodcaller("plain_dict"),
 )
 
 
 def json_text(value: Any) -> bytes:
     """Return a value as compact JSON in UTF-8. Raises ValueError for NaN.
 
-    An object with a method `plain` is written as the value that the method returns.
+    An object with a method `plain_dict` is written as the value that the method returns.
     """
     return _JSON.encode(value).encode()
 

@@ -19,7 +19,7 @@ from geneb_ci.github.trees import (
     read_blob,
     tree_of,
 )
-from geneb_ci.publish.git import CODE, GitRepository
+from geneb_ci.publish.git import CODE_FOLDER, GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import Say
@@ -100,7 +100,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes
 
 
-_CODE_PREFIX = f"{CODE}/"
+_CODE_PREFIX = f"{CODE_FOLDER}/"
 _CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; nothing was written"
 
 
@@ -184,7 +184,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
     """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
-        if folder == CODE or folder.startswith(_CODE_PREFIX):
+        if folder == CODE_FOLDER or folder.startswith(_CODE_PREFIX):
             continue
         for file in (root / folder).iterdir():
             if file.is_file() and f"{folder}/{file.name}" not in main.files:

@@ -9,7 +9,7 @@ from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, RepositoryF
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import Commit
-from geneb_ci.publish.git import CODE, INPUTS
+from geneb_ci.publish.git import BOARD_INPUTS, CODE_FOLDER
 from geneb_ci.submission.reading import BYTES_MAX, too_large
 from reference_harness.formats.files import blob_id
 
@@ -76,7 +76,7 @@ def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -
     files, is_cut = reader.tree(commit.tree)
     if is_cut:
         raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
-    roots = (*INPUTS, CODE, *more_paths)
+    roots = (*BOARD_INPUTS, CODE_FOLDER, *more_paths)
     digested_paths = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
     )

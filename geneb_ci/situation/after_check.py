@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.registry import CHANGES
-from geneb_ci.check.report import CRASHED, Report
+from geneb_ci.check.report import CRASH_RULE, Report
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.publish.git import known_base, repository_at
+from geneb_ci.publish.git import main_branch_of, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.table import (
@@ -45,7 +45,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
     errors = [
         finding
         for finding in sorted(report.findings, key=Finding.sort_key)
-        if finding.severity is Severity.ERROR and finding.rule != CRASHED
+        if finding.severity is Severity.ERROR and finding.rule != CRASH_RULE
     ]
     command = ""
     try:
@@ -109,7 +109,7 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
     status_command = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
     if repository.run(*status_command):
         return True
-    base = known_base(repository)
+    base = main_branch_of(repository)
     return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from geneb_ci.check.change import Change, FileChange
 from geneb_ci.check.fixes import is_fixable
-from geneb_ci.check.interface import SIGNATURE, extractor_class, interface_fault
+from geneb_ci.check.interface import EMBED_SIGNATURE, extractor_class, interface_fault
 from geneb_ci.check.registry import FILE_RULES, RULES
 from geneb_ci.check.report import Report
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
@@ -316,7 +316,7 @@ class _Reader:
             return module.fault.message
         fault = interface_fault(module.raw, text_at(submission, "run", "extractor", "class_name"))
         if fault is not None:
-            return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
+            return f"{module.name}:{fault.line}: {fault.message}; expected {EMBED_SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
         return mismatch.message if mismatch is not None else ""
 

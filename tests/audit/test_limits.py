@@ -45,7 +45,8 @@ NOT_DECIDING = {
     "what a plan contains": """
         draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_POINTER_PARTS
         commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
-        commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COUNT_MIN neighbours.NEAR
+        commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COPY_CELLS_MIN
+        neighbours.NEAR_DISTANCE
     """,
     "levels, by the limits of the day": """
         joint.LUCKY_DEVIATIONS joint.HIDDEN_RAISE_MAX joint.HIDDEN_RAISE_TASKS

@@ -56,7 +56,7 @@ def repository(root: Path, rows: tuple[str, ...] = ROWS) -> list[Path]:
 def _outside_of_github(monkeypatch):
     """Keep results of small folders, too."""
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    monkeypatch.setattr(cached, "FILES_MIN", 1)
+    monkeypatch.setattr(cached, "CACHED_FILES_MIN", 1)
 
 
 @pytest.fixture
@@ -460,7 +460,7 @@ def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypa
     assert len(list((tmp_path / "cache/geneb-ci/check").iterdir())) == 1
     shutil.rmtree(tmp_path / "cache")
     if case == "few files":
-        monkeypatch.setattr(cached, "FILES_MIN", len(files) + 1)
+        monkeypatch.setattr(cached, "CACHED_FILES_MIN", len(files) + 1)
     elif case == "github":
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
     api.check(*files, cache=case != "no cache")

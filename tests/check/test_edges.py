@@ -12,7 +12,7 @@ import pytest
 
 from geneb_ci.check.registry import RULES, select
 from geneb_ci.check.rounding import rounding_of
-from geneb_ci.check.rules.arithmetic import interval
+from geneb_ci.check.rules.arithmetic import interval_text
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
@@ -486,7 +486,7 @@ def test_a_byte_order_mark_makes_no_row_another_one(tmp_path):
     ],
 )
 def test_ends_of_an_interval_differ(low, high, text):
-    assert interval(low, high) == text
+    assert interval_text(low, high) == text
 
 
 @pytest.mark.parametrize(

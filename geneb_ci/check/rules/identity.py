@@ -12,14 +12,16 @@ from geneb_ci.submission.structure import wrong_form, wrong_length
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
-_DEVICES = {
+_WINDOWS_DEVICES = {
     "con",
     "prn",
     "aux",
     "nul",
     *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
 }
-_ENDINGS = (".json", ".md", ".lock", ".git", ".")
+"""Names of devices, which Windows allows for no file."""
+_RESERVED_ENDINGS = (".json", ".md", ".lock", ".git", ".")
+"""Endings of an id that would look like another kind of file, or that a file system removes."""
 
 
 def reserved_model_id(context: Context) -> Iterator[Fault]:
@@ -29,8 +31,13 @@ def reserved_model_id(context: Context) -> Iterator[Fault]:
 
 
 def _reserved_fault(model_id: str) -> Fault | None:
+    """Return the fault of a reserved model id; None for any other id."""
     lower = model_id.casefold()
-    if lower.split(".")[0] not in _DEVICES and not lower.endswith(_ENDINGS) and ".." not in lower:
+    if (
+        lower.split(".")[0] not in _WINDOWS_DEVICES
+        and not lower.endswith(_RESERVED_ENDINGS)
+        and ".." not in lower
+    ):
         return None
     return Fault(
         RESERVED_MODEL_ID.id,

@@ -35,7 +35,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
 )
 from geneb_ci.github.verdict.verdict_line import require_consistent
-from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
+from geneb_ci.statistics.neighbours import copy_cells_min, resemblances
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import quoted
@@ -160,7 +160,7 @@ def neighbour(context: Context) -> Neighbour | None:
         model=model,
         near=nearest.near_cells,
         cells=nearest.cells,
-        limit=math.ceil(near_cells_of_copy(nearest.cells)),
+        limit=math.ceil(copy_cells_min(nearest.cells)),
     )
 
 
