@@ -102,7 +102,7 @@ def trust_page() -> str:
     fields_by_author: dict[tuple[str, str], list[str]] = {}
     for group in FIELD_GROUPS:
         author = "the submitter" if group.author is Author.SUBMITTER else group.statement
-        checks = "; ".join(group.checks) or ("nothing" if author == "the submitter" else "")
+        checks = "; ".join(group.confirmations) or ("nothing" if author == "the submitter" else "")
         fields_by_author.setdefault((author, checks), []).append(group.name)
     fields += [
         f"| {'; '.join(groups)} | {author} | {checks} |"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.code_digest import BUILTIN, built_in_extractor
+from geneb_ci.audit.code_digest import BUILTIN_PREFIX, built_in_extractor
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
@@ -72,7 +72,7 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
 @functools.cache
 def _extractor_fault(extractor: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; "" if it can."""
-    if extractor.startswith(BUILTIN):
+    if extractor.startswith(BUILTIN_PREFIX):
         try:
             built_in_extractor(extractor)
         except AuditRefused as error:

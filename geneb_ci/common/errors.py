@@ -113,8 +113,8 @@ class ExtractorRefused(GenebError):
     log: str = ""
     stage: str = "embedding"
     task: str = ""
-    run_facts: object = None
-    """The `RunFacts` of the audit, which its signed abort contains; None outside of audits."""
+    aborted_run: object = None
+    """The `AbortedRun` of the audit, which its signed abort contains; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.commitment import Commitment, method_identity, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan, json_text_of
 from geneb_ci.check.change import MODEL_FILES_MAX, REGULAR, Blob
@@ -161,7 +161,7 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> l
         )
     numbers_read = other_numbers[:AUDITED_PULLS_MAX]
     prefetch_conversations(github, numbers_read)
-    identity = identity_of(commitment)
+    identity = method_identity(commitment)
     orders = [
         order
         for pull_number in (number, *numbers_read)
@@ -171,7 +171,7 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> l
     return [
         order
         for order in orders
-        if same_method_reason(identity_of(order.plan.commitment), identity)
+        if same_method_reason(method_identity(order.plan.commitment), identity)
     ]
 
 
