@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from geneb_ci.check.change import Change, Rival, RivalKind
 from geneb_ci.github.verdict.model import SHORT_MAX, Fingerprint
 from geneb_ci.render.plain import visible
-from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
+from geneb_ci.statistics.neighbours import NEAR_DISTANCE, copy_cells_min
 from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.peers import normal_model_id
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
@@ -25,7 +25,7 @@ A step is a thirtieth of the difference up to which two scores count as nearly e
 """
 MISSING_CELL = 65_535
 """Number that a fingerprint stores for a missing cell."""
-_NEAR_STEPS_MAX = NEAR / 2 * SCORE_STEPS
+_NEAR_STEPS_MAX = NEAR_DISTANCE / 2 * SCORE_STEPS
 """Number of steps below which two scores count as nearly equal."""
 RIVALS_MAX = 5
 """Maximum number of rival pull requests that a rule names, so that copies do not fill a comment."""
@@ -75,7 +75,7 @@ def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -
     files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(other.model):
+    elif normal_model_id(fingerprint.model) == normal_model_id(other.model):
         yield Rival(number, RivalKind.NAME, other.model)
     else:
         similar_names = (
@@ -107,7 +107,7 @@ def _is_copy(encoded: str, other_encoded: str) -> bool:
         if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS_MAX for x, y in pairs)
-    return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
+    return bool(pairs) and near_count >= min(len(pairs), math.ceil(copy_cells_min(len(pairs))))
 
 
 def _scores_in_steps(encoded: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from geneb_ci.github.api import VERDICT_APP, VERDICT_STATUS
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.client import MAIN_BRANCH, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
-from geneb_ci.publish.session import space_in
+from geneb_ci.publish.session import space_name_in
 
 SettingCheck = Callable[[SettingsClient, Setting], str | None]
 """A function that returns what is wrong with a setting; None if it is as required.
@@ -263,7 +263,9 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     settings = [setting for setting in SETTINGS if setting.check == "space_variable_problem"]
-    spaces = (space_in(client.variable_value(setting.read_path)) for setting in reversed(settings))
+    spaces = (
+        space_name_in(client.variable_value(setting.read_path)) for setting in reversed(settings)
+    )
     return next((space for space in spaces if space), None)
 
 
@@ -273,7 +275,7 @@ def space_variable_problem(client: SettingsClient, setting: Setting) -> str | No
     if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
-    if space_in(value) is None or space_in(value) != expected:
+    if space_name_in(value) is None or space_name_in(value) != expected:
         return f"{name} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
     return None
 
