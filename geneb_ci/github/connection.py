@@ -21,22 +21,23 @@ from urllib3.exceptions import MaxRetryError
 from geneb_ci import __version__
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.errors import (
-    PATIENCE,
     RETRY_FIX,
+    WAITING_LIMITS,
     ConversationLocked,
     GitHubTokenRefused,
     MissingScope,
     NotFound,
-    Patience,
     RateLimited,
     Unavailable,
     UnexpectedReply,
+    WaitingLimits,
 )
 from geneb_ci.render.plain import visible
 from reference_harness.formats.files import table_at
 
 FORBIDDEN, TOO_MANY_REQUESTS = 403, 429
 _LIMIT_STATUSES = frozenset({FORBIDDEN, TOO_MANY_REQUESTS})
+"""HTTP statuses with which GitHub refuses a request because of a rate limit."""
 
 
 class PoliteRetry(GithubRetry):
@@ -49,7 +50,7 @@ class PoliteRetry(GithubRetry):
         still there after the last retry.
         """
         response = kwargs.get("response")
-        headers = lower(response.headers) if response is not None else {}
+        headers = lower_case_names(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
         wait = seconds_to_wait(headers) if status in _LIMIT_STATUSES else None
         limit_error = RateLimitExceededException(
@@ -89,7 +90,7 @@ def date_of(headers: Mapping[str, str]) -> dt.datetime | None:
         return None
 
 
-def lower(headers: Mapping[str, str] | None) -> dict[str, str]:
+def lower_case_names(headers: Mapping[str, str] | None) -> dict[str, str]:
     """Return the headers with lower-case names."""
     return {name.lower(): value for name, value in (headers or {}).items()}
 
@@ -97,12 +98,13 @@ def lower(headers: Mapping[str, str] | None) -> dict[str, str]:
 _UNAUTHORISED, _NOT_FOUND = 401, 404
 _SERVER_ERRORS = range(500, 600)
 _SCOPE_HEADERS = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
+"""Headers in which GitHub names the permissions that a refused request needs."""
 _ALL_SCOPES = "contents: read, issues: write, pull-requests: write, statuses: write"
 _MESSAGE_MAX = 200  # characters of GitHub's own words in a message of ours
 
 
 class Refusal(NamedTuple):
-    """An answer with a status outside 200 to 299."""
+    """An answer with which GitHub refuses a request: its HTTP status is not 200 to 299."""
 
     status: int
     headers: Mapping[str, str]
@@ -121,10 +123,12 @@ class Refusal(NamedTuple):
         )
 
 
-def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
+def error_of_refusal(
+    refusal: Refusal, repository: str, now: dt.datetime, waiting_limits: WaitingLimits
+) -> GenebError:
     """Return the error for a refused request; `now` is the time by GitHub's clock."""
     status = refusal.status
-    wait = _seconds_of_limit(refusal, patience)
+    wait = _seconds_of_limit(refusal, waiting_limits)
     if wait is not None:
         return RateLimited(now + dt.timedelta(seconds=wait), wait)
     if status == _UNAUTHORISED:
@@ -134,7 +138,7 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
             "the token or the App that the job uses",
         )
     if status == FORBIDDEN:
-        return _forbidden(refusal)
+        return _error_of_forbidden(refusal)
     if status == _NOT_FOUND:
         return NotFound(
             f"{repository}: GitHub finds no such repository, pull request or commit (404)",
@@ -146,7 +150,8 @@ def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patie
     return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", RETRY_FIX)
 
 
-def _forbidden(refusal: Refusal) -> GenebError:
+def _error_of_forbidden(refusal: Refusal) -> GenebError:
+    """Return the error for a request that GitHub refused with status 403."""
     if "is locked" in refusal.message:
         return ConversationLocked(
             "the conversation is locked, so nobody can comment",
@@ -165,7 +170,7 @@ def _forbidden(refusal: Refusal) -> GenebError:
     )
 
 
-def _seconds_of_limit(refusal: Refusal, patience: Patience) -> float | None:
+def _seconds_of_limit(refusal: Refusal, waiting_limits: WaitingLimits) -> float | None:
     """Return the seconds until a rate limit ends, or None if this is not a rate limit."""
     wait = seconds_to_wait(refusal.headers)
     is_limit = refusal.status == TOO_MANY_REQUESTS or (
@@ -174,15 +179,15 @@ def _seconds_of_limit(refusal: Refusal, patience: Patience) -> float | None:
     )
     if not is_limit:
         return None
-    return patience.secondary if wait is None else wait
+    return waiting_limits.secondary_wait if wait is None else wait
 
 
 PER_PAGE = 100  # GitHub's largest page
 LOG_VARIABLE = "GENEB_GITHUB_LOG"
-"""Variable with the path of a file that gets each request and its answer as JSON."""
+"""Environment variable with a file's path; each request and answer is appended to the file."""
 _LOGGED_HEADERS = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
 _SUCCESSES = range(200, 300)
-_DIGITS_MAX = 10  # of a time in seconds: the year 2286
+_RESET_DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
 class Reply(NamedTuple):
@@ -192,7 +197,7 @@ class Reply(NamedTuple):
     next_url: str | None = None
 
 
-class Wire:
+class Connection:
     """A connection to GitHub for requests to one repository."""
 
     def __init__(
@@ -200,14 +205,14 @@ class Wire:
         token: str | github.Auth.Auth,
         repository: str,
         api: str,
-        patience: Patience = PATIENCE,
+        waiting_limits: WaitingLimits = WAITING_LIMITS,
     ) -> None:
         retry = PoliteRetry(
-            total=patience.retries,
-            backoff_factor=patience.backoff,
+            total=waiting_limits.retries,
+            backoff_factor=waiting_limits.first_backoff,
             allowed_methods={"GET", "HEAD"},
-            secondary_rate_wait=patience.secondary,
-            max_rate_limit_wait=patience.wait_max,
+            secondary_rate_wait=waiting_limits.secondary_wait,
+            max_rate_limit_wait=waiting_limits.wait_max,
             raise_on_status=False,
         )
         self._github = github.Github(
@@ -216,13 +221,13 @@ class Wire:
             user_agent=f"geneb-ci/{__version__}",
             per_page=PER_PAGE,
             retry=retry,
-            timeout=patience.timeout,
+            timeout=waiting_limits.request_time_max,
             seconds_between_requests=0,
-            seconds_between_writes=patience.between_writes,
+            seconds_between_writes=waiting_limits.pause_between_writes,
         )
         self.repository = repository
         self.api = api
-        self.patience = patience
+        self.waiting_limits = waiting_limits
         self.remaining = math.inf
         """Requests left in this hour, according to the last answer."""
         self.resets: dt.datetime | None = None
@@ -291,11 +296,14 @@ class Wire:
 
     def send_at(self, verb: str, path: str, body: Any = None) -> Any:
         """Send a write to a path of the API, also outside of the repository, as `send` does."""
-        for attempt in range(self.patience.retries + 1):
+        for attempt in range(self.waiting_limits.retries + 1):
             try:
                 return self._request(verb, path, {}, body)[1]
             except RateLimited as limit:
-                if limit.wait > self.patience.wait_max or attempt == self.patience.retries:
+                if (
+                    limit.wait > self.waiting_limits.wait_max
+                    or attempt == self.waiting_limits.retries
+                ):
                     raise
                 time.sleep(limit.wait)
         raise AssertionError  # the last attempt returns or raises
@@ -320,7 +328,7 @@ class Wire:
                 return headers, reply_body
             self._raise_refusal(Refusal(status, headers, reply_body))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
-            self._raise_refusal(Refusal(error.status, lower(error.headers), error.data))
+            self._raise_refusal(Refusal(error.status, lower_case_names(error.headers), error.data))
         except requests.exceptions.RequestException as error:
             error_type = type(error).__name__
             raise Unavailable(f"GitHub did not answer: {error_type}", RETRY_FIX) from error
@@ -332,7 +340,7 @@ class Wire:
         if is_core and remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
             reset = headers.get("x-ratelimit-reset", "")
-            is_time = reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_MAX
+            is_time = reset.isascii() and reset.isdigit() and len(reset) <= _RESET_DIGITS_MAX
             self.resets = dt.datetime.fromtimestamp(int(reset), dt.UTC) if is_time else None
         server_time = date_of(headers)
         if server_time is not None:
@@ -340,7 +348,7 @@ class Wire:
 
     def _raise_refusal(self, refusal: Refusal) -> NoReturn:
         self._note_limits(refusal.headers)
-        raise problem(refusal, self.repository, self.now, self.patience)
+        raise error_of_refusal(refusal, self.repository, self.now, self.waiting_limits)
 
 
 def _log_request(
