@@ -13,7 +13,7 @@ from reference_harness.errors import FailedRunsError, FailedTasksError, HarnessE
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.files import NotReadable, read_text
 from reference_harness.formats.old_options import say_new_name
-from reference_harness.formats.packages import Lock
+from reference_harness.formats.package_lock import Lock
 from reference_harness.loading.packages import lock_of, start_with_packages
 from reference_harness.run import progress
 

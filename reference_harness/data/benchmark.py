@@ -7,7 +7,7 @@ from typing import Any
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.shipped import schema
+from reference_harness.schema_files import schema
 
 BOARD_DEFINITION = "schemas/benchmark.json"
 """Path of the definition in a board's repository, which has a folder `submissions`."""

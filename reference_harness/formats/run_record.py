@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
-from .measured import RunProperty, TaskMeasured
+from .measurements import RunProperty, TaskMeasured
 from .scorer import ScorerRef
 from .submission import BenchmarkRef, Columns, PredictionsFile, ReceiptTask
 from .submission_terms import Scale

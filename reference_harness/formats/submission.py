@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, FailFast, Field
 
 from .base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from .benchmark import CLASSES_MAX, SEEDS_MAX
-from .measured import PROPERTIES_MAX, RunProperty, TaskMeasured
+from .measurements import PROPERTIES_MAX, RunProperty, TaskMeasured
 from .merkle import root_of, task_leaf
 from .scorer import ScorerRef
 from .submission_terms import (
