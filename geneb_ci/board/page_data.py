@@ -68,7 +68,7 @@ def matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
         )
         for regime, matrices_of_rows in regimes.items():
             matrices_of_rows.append(matrices_by_regime[regime])
-    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_class_sizes]
     return {"tasks": recoverable, "regimes": regimes}
 
 

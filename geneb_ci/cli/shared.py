@@ -55,7 +55,7 @@ class PairedCommand(click.Command):
 class LayeredCommand(LayeredHelp, click.Command):
     """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
 
-    OPTION = click.Option
+    OPTION_CLASS = click.Option
 
 
 FOLDER = click.argument(

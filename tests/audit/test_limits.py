@@ -33,8 +33,8 @@ NOT_DECIDING = {
     """,
     "the format of a receipt": """
         submission_terms.FLOAT16_BYTES submission_terms.FLOAT16_MAX submission_terms.UNSCALED_MIN
-        submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
-        honesty.SIGNIFICAND_BITS
+        submission_terms.SCALED_MAGNITUDE_LOG2 embeddings.TOP embeddings.EXPONENT
+        embeddings.NEGATIVE_ZERO honesty.SIGNIFICAND_BITS
     """,
     "names for a value": """
         receipt_variants.UNDECIDED alteration_power.BINARY

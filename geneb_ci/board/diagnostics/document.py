@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Count, Hex64, MinusOneToOne, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
@@ -51,13 +51,13 @@ class ModelFacts(StrictModel):
 class DiagnosedScore(StrictModel):
     """One score of one model."""
 
-    score: Signed
+    score: MinusOneToOne
     error: NotNegative
     """Standard error."""
     freedom: Annotated[float, Field(gt=0)] | None
     """Degrees of freedom of the error; null if it does not depend on scores by seed."""
-    low: Signed
-    high: Signed
+    low: MinusOneToOne
+    high: MinusOneToOne
     """95 % interval of this score, not corrected for the number of models."""
     rank: Rank
     """Rank by score; 1 is best."""
@@ -91,7 +91,7 @@ class Ranks(StrictModel):
     """Macro scores by model, best first."""
     micro: dict[str, DiagnosedScore]
     categories: dict[str, dict[str, DiagnosedScore]]
-    tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
+    tasks: dict[str, dict[str, tuple[MinusOneToOne, MinusOneToOne, NotNegative, NotNegative]]]
     """By task and model: (low, high, standard error, v * v / f).
 
     `low` and `high` are the ends of the score's interval, v is the variance of the score, and f are
@@ -112,7 +112,7 @@ class Winner(StrictModel):
     """The model that is first in a category."""
 
     model: Model
-    score: Signed
+    score: MinusOneToOne
     could_be_best: Count
     """Number of models that could be best, including this one."""
 
@@ -132,9 +132,9 @@ class RegimePair(StrictModel):
 
     regimes: tuple[str, str]
     models: Count
-    macro_tau: Signed | None
+    macro_tau: MinusOneToOne | None
     """Kendall's tau-b of macro scores; null if it is undefined."""
-    category_tau: dict[str, Signed | None]
+    category_tau: dict[str, MinusOneToOne | None]
     winners_changed: Count
     winners_significantly_changed: Count
     categories: Count
@@ -145,9 +145,9 @@ class RegimePair(StrictModel):
 class Stability(StrictModel):
     """Agreement of rankings between categories and between regimes."""
 
-    category_tau: dict[str, dict[str, dict[str, Signed | None]]]
+    category_tau: dict[str, dict[str, dict[str, MinusOneToOne | None]]]
     """By regime and two categories: Kendall's tau-b of the two rankings."""
-    macro_tau: dict[str, dict[str, Signed | None]]
+    macro_tau: dict[str, dict[str, MinusOneToOne | None]]
     """By regime and category: Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, Winner]]
     """By regime and category: the model that is first."""
@@ -159,7 +159,7 @@ class ParetoModel(StrictModel):
 
     model: Model
     params: Count
-    macro: Signed
+    macro: MinusOneToOne
 
 
 class Size(StrictModel):

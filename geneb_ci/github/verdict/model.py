@@ -13,7 +13,7 @@ from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
-from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Hex40, Hex64, MinusOneToOne, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
@@ -248,7 +248,7 @@ class CategoryScores(StrictModel):
     """The scores of one category, in the order of the `models` of the comparison."""
 
     category: ShortText
-    scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
+    scores: Annotated[list[MinusOneToOne], Field(min_length=1, max_length=4)]
 
 
 class RowComparison(StrictModel):
@@ -266,7 +266,7 @@ class RowStanding(StrictModel):
     """Score and rank of the row in one regime; the score is the mean of the category means."""
 
     regime: ShortText
-    score: Signed
+    score: MinusOneToOne
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
     """Number of ranked rows."""
