@@ -49,8 +49,8 @@ def pages_with_lists() -> dict[str, str]:
 def situations_page() -> dict[str, str]:
     """Return the page that lists the situations of `geneb-ci next`, by role."""
     tables: dict[Role, tuple[Situation[Any], ...]] = {
-        Role.CONTRIBUTOR: contributor.TABLE,
-        Role.MAINTAINER: maintainer.TABLE,
+        Role.CONTRIBUTOR: contributor.CONTRIBUTOR_SITUATIONS,
+        Role.MAINTAINER: maintainer.MAINTAINER_SITUATIONS,
     }
     page = (ROOT / "docs/reference/next.md").read_text(encoding="utf-8")
     for role, table in tables.items():
