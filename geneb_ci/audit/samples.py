@@ -425,6 +425,7 @@ def file_with_receipt(
 
 
 AnySample = TaskSample | EmbeddingSample
+"""A sample of either kind."""
 SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 """The values of the option `--sample`."""
 

@@ -29,6 +29,7 @@ from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
 POLICY_FILE = "policy.toml"
+"""File of the policy with the settings of audits."""
 POLICY_BYTES_MAX = 20_000
 """Largest size of policy.toml, in bytes: the shipped file has 700, and any file of this size is
 parsed quickly."""

@@ -160,7 +160,7 @@ def read_commitment(path: Path) -> Commitment:
     can be drawn from the commitment.
     """
     file_kind = FileKind.COMMITMENT
-    file = _parsed(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
+    file = _parsed_file(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT_STEP,
@@ -179,8 +179,8 @@ def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
     """
     raw = _required_bytes(path, FileKind.PLAN)
     if FileKind.EMBEDDING_PLAN.fits(_json_value(raw)):
-        return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
-    return _parsed(path, raw, TaskPlan, FileKind.PLAN)
+        return _parsed_file(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
+    return _parsed_file(path, raw, TaskPlan, FileKind.PLAN)
 
 
 def _json_value(raw: bytes) -> object:
@@ -201,7 +201,7 @@ def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
     return raw
 
 
-def _parsed(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
+def _parsed_file(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
     """Return the content of a file as a model. Raises NothingChecked for another kind of file."""
     try:
         return model_class.model_validate_json(raw)

@@ -295,6 +295,7 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
 
 
 def _refuse(step: str, message: str) -> NoReturn:
+    """Raise StepMismatch, of the step `step`."""
     raise StepMismatch(step, message)
 
 
