@@ -77,7 +77,7 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
 
 
 def _imported_modules(tree: ast.Module) -> Iterator[str]:
-    """Yield the dotted name of each module that a module imports or may import names from."""
+    """Yield the dotted name of each module that an import in a module may refer to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

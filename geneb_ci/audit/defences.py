@@ -24,7 +24,7 @@ _ALL_SCORED_REASON = "every sequence is scored again"
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The function of a defence in audits of one sample, and a test of it."""
+    """The function that implements a defence in audits of one kind of sample, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -34,7 +34,7 @@ class DefenceUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Defence:
-    """One defence, and its use by each sample."""
+    """One defence of an audit against an attack, and its use for each kind of sample."""
 
     name: str
     attack: str

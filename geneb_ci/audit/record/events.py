@@ -321,9 +321,10 @@ def withdrawal_of(
     key: "Ed25519PrivateKey",
     heads: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the bytes of the signed withdrawal of a record, which is given by its bytes.
+    """Return the bytes of the file with the signed withdrawal of a record.
 
-    `now` is the time of signing, `heads` the statements that the withdrawal names. Raises
+    `record` has the bytes of the record's file; `now` is the time of signing, `heads` the
+    statements that the withdrawal names. Raises
     StepMismatch when the record is not an envelope or the reason has invalid characters, and
     UsageProblem when the reason is empty or too long.
     """

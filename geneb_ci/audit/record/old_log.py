@@ -137,7 +137,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
 
 
 def _decoded_base64(text: str) -> bytes:
-    """Return the bytes of a text in base64; b"" unless the text is their only valid notation."""
+    """Return the bytes of a base64 text; b"" for malformed text and for unusual notations."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

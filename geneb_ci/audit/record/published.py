@@ -32,7 +32,7 @@ class PublishedStatements(StrictModel):
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return path and content of the file with the list; {} if nothing is signed."""
+    """Return path and content of audits/statements.json; {} if nothing is signed."""
     if not history.digests:
         return {}
     statements = PublishedStatements(

@@ -443,7 +443,7 @@ def _are_same_bounds(
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
-    """Whether the bounds of the raise of each regime are as recorded."""
+    """Whether the upper bounds of a hidden raise of each regime's MCC are as recorded."""
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     bounds = bounds_of(tasks, reruns, shares, benchmark)

@@ -178,7 +178,7 @@ def _refuse(message: str) -> None:
 EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
 PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
-"""The first steps of a verification, without which a file is not even a record."""
+"""The first steps of a verification, by which a file is read as a record."""
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 """A function that raises StepMismatch if an outcome contradicts the public inputs."""
 
@@ -187,7 +187,9 @@ class StepState(StrEnum):
     """Whether a step of a verification has the same result as the record."""
 
     HOLDS = "holds"
+    """The result is the same."""
     DIFFERS = "differs"
+    """The result is another one."""
     UNKNOWN = "unknown"
     """Not computed: an earlier step differs, or an input is missing."""
 
@@ -347,7 +349,7 @@ def unreadable_record(
     shown_name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    steps = [*_steps_up_to(PARSING_STEPS, error)]
+    steps = [*_step_results(PARSING_STEPS, error)]
     unknown_steps = [
         VerificationStep(step, StepState.UNKNOWN)
         for step in VERIFICATION_STEPS[len(PARSING_STEPS) :]
@@ -403,7 +405,7 @@ def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[Verificati
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_steps_up_to(DRAW_STEPS, error))
+        steps = list(_step_results(DRAW_STEPS, error))
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in DRAW_STEPS]
     if isinstance(outcome, EmbeddingOutcome):
@@ -418,7 +420,7 @@ _EMBEDDING_SAMPLE_REMARK = (
 )
 
 
-def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+def _step_results(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
     """Yield the results of `steps`: those before the failed step hold, those after are unknown."""
     index = steps.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])

@@ -172,7 +172,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
 
 
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
-    """Refuse decisions of a refitted probe that differ from those in the variants of its task."""
+    """Refuse refitted probes whose decisions differ from those in the result of the variants."""
     training = {task.task: task.training for task in refits}
     for task, decisions in variants.tasks.items():
         if decisions.training != training.get(task):

@@ -86,9 +86,10 @@ def randomness_of(signature: str) -> bytes:
 
 @functools.lru_cache(maxsize=CACHED_ROUNDS_MAX)
 def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
-    """Refuse a signature unless e(H(round), key) = e(signature, generator of G2).
+    """Refuse a signature that is not the beacon's for the round `number`.
 
-    `signature` has 96 hex digits, `public_key` 192. Raises StepMismatch of the step "signature" if
+    It is the beacon's if e(H(round), key) = e(signature, generator of G2), where `signature` has 96
+    hex digits and `public_key` 192. Raises StepMismatch of the step "signature" if
     they are not points of their groups or the equation does not hold, of the step "round" for a
     number out of range; BrokenInstallation if the library of the curve is missing.
     """

@@ -57,7 +57,7 @@ class PracticeBeacon(StrictModel):
 
 
 Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discriminator="kind")]
-"""The value that nobody could foresee, from which the seed of a draw follows."""
+"""The random value from which the seed of a draw follows, by its kind."""
 
 
 class Ticket(StrictModel):
@@ -72,7 +72,7 @@ class EarlierDraw(StrictModel):
     """An earlier draw for the same method, whose sample is audited again."""
 
     commitment: Hex64
-    """Digest of the commitment that was drawn for."""
+    """Digest of the commitment of that draw."""
     drawn: Annotated[list[Name], Field(min_length=1)]
     """Ids of the drawn tasks."""
 
@@ -117,7 +117,7 @@ class EarlierEmbeddings(StrictModel):
     """An earlier draw of embeddings for the same method, which is repeated."""
 
     commitment: Hex64
-    """Digest of the commitment that was drawn for."""
+    """Digest of the commitment of that draw."""
     seed: Hex64
     """Seed of that draw, which decides its embeddings."""
 
@@ -141,6 +141,7 @@ class CommitmentFile(StrictModel):
 
     commitment: Commitment
     sha256: Hex64
+    """Digest of the commitment."""
 
 
 def json_text_of(content: BaseModel) -> str:

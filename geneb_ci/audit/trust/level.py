@@ -102,7 +102,9 @@ class DifferingScore(NamedTuple):
     regime: str
     metric: str
     claimed: float
+    """The score in the submission."""
     rerun: float
+    """The score of the rerun."""
     tolerance: float
     """Largest difference of claimed and rerun score that agrees."""
 
@@ -583,7 +585,7 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
 
 
 def comparable_owner(owner: str) -> str:
-    """Return a name that is equal for spellings which differ in case, spaces or look-alikes."""
+    """Return an owner's name in a form that ignores case, spaces and look-alike characters."""
     return skeleton(skeleton(owner).casefold())
 
 
