@@ -86,7 +86,7 @@ def checked_submission(
     checker, document = Checker(RULES), submission.document
     context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
     if isinstance(submission.raw, bytes):
-        peers = dataclasses.replace(context.peers, contents={document.path: submission.raw})
+        peers = dataclasses.replace(context.peers, bytes_by_path={document.path: submission.raw})
         context = dataclasses.replace(context, peers=peers)
     return CheckedSubmission(context, checker.result(context).findings)
 

@@ -29,7 +29,7 @@ from geneb_ci.audit.record.envelope import (
     verify_bundle,
 )
 from geneb_ci.audit.record.old_log import LogKeys
-from geneb_ci.common.config import Layout, naming_setting
+from geneb_ci.common.config import Layout, setting_in_errors
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, all_errors
@@ -224,7 +224,7 @@ def _key_file(layout: Layout) -> KeyFile | None:
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not path_exists(path):
         return None
-    with naming_setting(layout, "policy"):
+    with setting_in_errors(layout, "policy"):
         return _parsed_key_file(path, file_stamp(path))
 
 

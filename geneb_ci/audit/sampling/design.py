@@ -17,7 +17,7 @@ from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.plan import Ticket
 from geneb_ci.audit.trust.level import EvidenceRequirements, Versions
-from geneb_ci.common.config import Layout, benchmark_of, naming_setting
+from geneb_ci.common.config import Layout, benchmark_of, setting_in_errors
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
@@ -89,7 +89,7 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
     if policy_file is None or not path_exists(policy_file):
         return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
-    with naming_setting(layout, "policy"):
+    with setting_in_errors(layout, "policy"):
         policy = load_policy(policy_file)
         require_drawable(policy, benchmark, str(policy_file))
     return policy
