@@ -14,7 +14,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.shipped import shipped
 from geneb_ci.init.new_repository import BoardAnswers, repository_files
-from reference_harness.cli import cli as harness
+from reference_harness.cli.main import cli as harness
 from tests.git import git
 from tests.github.server import REPOSITORY
 from tests.init.conftest import FIRST, SPACE, contents, run
