@@ -63,6 +63,7 @@ class MachineOffer(NamedTuple):
     flavor: str
     """Name of the machine on the Hub, such as l4x1."""
     description: str
+    """Processor, memory and GPU of the machine."""
     seconds: int
     """Time limit of the Job."""
     dollars: float
@@ -140,7 +141,9 @@ class JobRequest(NamedTuple):
 
     name: str
     script: str
+    """Script that the Job runs in bash."""
     environment: dict[str, str]
+    """Environment variables of the script."""
 
 
 def audit_request(order: AuditOrder) -> JobRequest:

@@ -65,7 +65,9 @@ class NextAction(NamedTuple):
 
     turn: Turn
     step: QueueStep
+    """The kind of work."""
     action: str
+    """What to do, in words, or a command."""
     reason: str = ""
     """Reasons to ask a contributor or to audit a row."""
 
@@ -86,6 +88,7 @@ class QueueRow:
     verdict: str
     """An outcome; "waiting" if the head has none, "stale" if main has changed since."""
     errors: int
+    """Number of findings that are errors."""
     warnings: int
     weight: float
     """Sum of the scores of the warnings."""
@@ -101,10 +104,13 @@ class QueueRow:
     who: str
     """Name of the account that has to act, or "a maintainer" or "its author" if unknown."""
     step: QueueStep
+    """The kind of work of the next action."""
     action: str
+    """The next action, in words, or a command."""
     reason: str
     """Why a contributor is asked, or a row is audited; else ""."""
     is_overdue: bool
+    """Whether a maintainer or geneb-ci should have acted by now."""
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,11 @@ class NewBoard:
     """The plan of a new board: the files, the key and the first row to write into a folder."""
 
     folder: Path
+    """Folder into which the board is written."""
     answers: BoardAnswers
+    """The user's answers: repository, Space and maintainers."""
     plan: list[PlannedFile]
+    """Each file of the new board, compared with the folder's file."""
     outdated_files: list[str]
     """Paths of files in the folder that only another version of the toolkit has."""
     needs_key: bool

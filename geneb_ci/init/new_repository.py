@@ -317,7 +317,9 @@ class FileStatus(enum.StrEnum):
     WRITE = "write"
     """The folder does not have the file."""
     SAME = "same"
+    """The folder's file has the planned content."""
     DIFFERS = "differs"
+    """The folder's file has other content, and is overwritten with `--force`."""
     MAINTAINED = "yours"
     """The file differs, but maintainers change it, so it is never overwritten."""
 

@@ -52,6 +52,7 @@ class KeyFacts(NamedTuple):
     state: str = ""
     """Why its new signatures do not count, such as "revoked"; "" if they count."""
     owner: str = ""
+    """Name of the key's owner in the list of trusted keys; "" if the list lacks it."""
     entry: str = ""
     """Entry to add to the list of trusted keys, as JSON; "" if the list has it."""
     free_path: str = "keys/audit.pem"
@@ -63,6 +64,7 @@ class LostStatement(NamedTuple):
 
     path: str
     reason: str
+    """Why the statement counts as lost, in words."""
     commit: str
     """Last commit with the linked content; "" if unknown."""
     lost_count: int
@@ -74,6 +76,7 @@ class BrokenStatement(NamedTuple):
 
     path: str
     reason: str
+    """The first step of its verification that does not hold."""
     broken_count: int
     """Total number of statements that do not verify."""
 
@@ -82,6 +85,7 @@ class PendingStatements(NamedTuple):
     """Signed statements that are not committed."""
 
     paths: tuple[str, ...]
+    """Paths of the statements."""
     differing_model: str = ""
     """Id of a model whose record has the verdict `differs`; "" if there is none."""
 
@@ -105,9 +109,11 @@ class OpenAudit(NamedTuple):
     typed_words: tuple[str, ...] = ()
     """Words of the command that started the audit in the root of this clone; empty if unknown."""
     is_drawn: bool = False
+    """Whether the sample has been drawn."""
     is_rerun: bool = False
     """Whether every result has been computed, so that only the record is missing."""
     is_practice: bool = False
+    """Whether this is an audit for practice, whose draw anybody can predict."""
     shown_on: str = ""
     """Commit of main that added the signed commitment; "" if there is none."""
     committed_at: str = ""
@@ -144,6 +150,7 @@ class LiveBoard(NamedTuple):
 
     space: str
     status: LiveStatus
+    """How the served board compares with the board of this clone."""
 
 
 class WaitingPull(NamedTuple):
@@ -159,6 +166,7 @@ class WaitingPull(NamedTuple):
     number_waiting: int
     """Total number of pull requests that wait for a maintainer."""
     is_to_be_audited: bool = False
+    """Whether the next action is an audit of the row."""
     address: str = ""
     """Address of the repository for git; "" if the program gh can be used."""
 
@@ -174,8 +182,11 @@ class BoardState(CloneState):
     signer_count: int = 1
     """Number of keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
+    """The user's private key for audits."""
     lost_statement: LostStatement | None = None
+    """The first lost statement; None if none is lost."""
     broken_statement: BrokenStatement | None = None
+    """A statement that does not verify; None if all do."""
     pending: PendingStatements | None = None
     """Signed statements that are not committed; None without any."""
     unmerged: tuple[str, ...] = ()
@@ -191,6 +202,7 @@ class BoardState(CloneState):
     live: LiveBoard | None = None
     """The published board; None if the Hub was not asked."""
     pull: WaitingPull | None = None
+    """The first pull request that waits for a maintainer; None if none is known."""
     is_github_known: bool = False
     """Whether GitHub was asked for pull requests and statuses."""
     repository: str = ""

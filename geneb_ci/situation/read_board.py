@@ -119,7 +119,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the facts of a private key whose signatures count, or else of another one."""
+        """Return the user's private key for audits, preferably one whose signatures count."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []

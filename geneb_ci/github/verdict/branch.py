@@ -48,6 +48,7 @@ class BranchVerdict(NamedTuple):
     """The verdict on the commit HEAD as a pull request, and what the verdict does not cover."""
 
     decision: PullDecision
+    """The verdict, with all findings."""
     base: str
     """The branch that HEAD was compared with."""
     uncommitted: tuple[UncommittedFile, ...]

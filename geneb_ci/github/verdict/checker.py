@@ -226,13 +226,16 @@ class CheckedPull:
     """The results of checking one pull request."""
 
     merge_base: str
+    """Id of the last commit that the pull request has in common with the base branch."""
     change: Change
+    """The changed files, and what is known about them."""
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...] = ()
     """The checked files; empty if neither a row nor a record was checked."""
     context: Context | None = None
     """The row with its context; None if no row was read."""
     result: FileResult | None = None
+    """Findings and scores of the row; None if no row was read."""
     fingerprint: Fingerprint | None = None
     """Names, files and scores to compare with other open rows; None if the row has errors."""
 
