@@ -431,7 +431,8 @@ def _merge_base_branch_command(branch: BranchState) -> str:
 
 
 def _explain_verdict_with_errors(branch: BranchState) -> Iterator[str]:
-    yield f"the server would refuse the last commit; errors: {branch.verdict_errors.number_with_rules}"
+    errors = branch.verdict_errors.number_with_rules
+    yield f"the server would refuse the last commit; errors: {errors}"
     yield f"the first error: {branch.verdict_errors.first_message}"
 
 

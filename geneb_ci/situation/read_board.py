@@ -34,7 +34,7 @@ from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, word
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import saved_answers
-from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
+from geneb_ci.common.config import Layout, benchmark_of, cache_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
@@ -54,7 +54,7 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatements,
 )
-from geneb_ci.situation.table import repository_name
+from geneb_ci.situation.table import is_board, repository_name
 from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
@@ -70,7 +70,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
     `clone` is the repository if it has been read.
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
-    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+    if not is_board(layout):
         return BoardState(is_board=False, repository=repository_name())
     try:
         return BoardReader(layout, *(clone or open_clone(layout)), now).state()
