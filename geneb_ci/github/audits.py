@@ -102,7 +102,7 @@ def publish_commitment(
     return github.set_status(sha, "success", digest, COMMITMENT_STATUS).moment, None
 
 
-def is_published(github: GitHub, order: AuditOrder) -> bool:
+def is_commitment_published(github: GitHub, order: AuditOrder) -> bool:
     """Whether a status of the audited commit publishes the commitment at the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
     return github.publication_time(sha, digest) == order.plan.committed_at

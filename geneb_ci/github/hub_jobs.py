@@ -308,12 +308,15 @@ def cheapest_flavor(client: Any) -> str:
 
 
 def outcome_lines(line: str, nonce: str) -> list[str]:
-    """Return the lines of a log that contain an outcome; the extractor does not know the nonce."""
+    """Return an outcome as lines for the log of a Job, which a nonce marks.
+
+    The extractor does not know the nonce, so it cannot print an outcome.
+    """
     return [f"outcome {nonce} {part}" for part in numbered_parts(line, LOG_LINE_MAX)]
 
 
 def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
-    """Return the outcome that lines of a log contain; None unless it is complete."""
+    """Return the outcome in the lines of a Job's log; None unless it is complete."""
     start = f"outcome {nonce} "
     texts = (line.strip() for line in lines)
     return joined_parts(text.removeprefix(start) for text in texts if text.startswith(start))

@@ -41,7 +41,7 @@ from geneb_ci.init.new_repository import (
     outdated_files,
     path_inside,
     plan_lines,
-    push_first,
+    push_first_commit,
     refuse_organisation,
     remote_of,
     repository_files,
@@ -188,7 +188,7 @@ def apply_settings(
         elif dry_run:
             say(f"would push the first commit to {answers.repository}")
         else:
-            say(f"pushed the first commit to {push_first(folder, answers.repository)}")
+            say(f"pushed the first commit to {push_first_commit(folder, answers.repository)}")
         client_after_push = SettingsClient(github.connection, answers.space, dry_run=dry_run)
         _apply_and_report(
             client_after_push,

@@ -502,7 +502,7 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
     return address, bool(origin)
 
 
-def push_first(folder: Path, repository: str) -> str:
+def push_first_commit(folder: Path, repository: str) -> str:
     """Push HEAD as the main branch, which GitHub lacks, and return the address of the repository.
 
     Raises UsageProblem with the advice to push by hand.

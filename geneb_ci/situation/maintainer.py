@@ -193,9 +193,9 @@ class BoardState(CloneState):
     """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()
     """Started audits without a record, the most urgent one first."""
-    queue: tuple[AuditCandidate, ...] = ()
+    audit_candidates: tuple[AuditCandidate, ...] = ()
     """Rows that need an audit, the most suspicious one first."""
-    refused: tuple[str, ...] = ()
+    failing_rows: tuple[str, ...] = ()
     """Ids of rows that do not pass the checks."""
     disputed: tuple[str, ...] = ()
     """Ids of disputed rows."""
@@ -224,7 +224,7 @@ class BoardState(CloneState):
         """Numbers of rows to audit and of unfinished audits, and the disputed rows, in words."""
         audits = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
-        return f"{len(self.queue)} to audit{audits}{disputed}"
+        return f"{len(self.audit_candidates)} to audit{audits}{disputed}"
 
     @property
     def audit(self) -> OpenAudit:
@@ -266,7 +266,7 @@ def _explain_missing_rows(_: BoardState) -> Iterator[str]:
 
 
 def _explain_failing_rows(board: BoardState) -> Iterator[str]:
-    yield f"rows with errors: {_path_list(board.refused)}"
+    yield f"rows with errors: {_path_list(board.failing_rows)}"
     yield "a board can only be built and published if every row passes"
 
 
@@ -536,7 +536,7 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
 
 def _first_candidate(board: BoardState) -> AuditCandidate | None:
     """Return the row that should be audited first; None if no row can be audited."""
-    return next((row for row in board.queue if not row.refusal), None)
+    return next((row for row in board.audit_candidates if not row.refusal), None)
 
 
 def _explain_local_board(board: BoardState) -> Iterator[str]:
@@ -580,7 +580,7 @@ def _explain_row_to_audit(board: BoardState) -> Iterator[str]:
         if candidate.withdrawal_reason:
             yield f"the last audit of this row was withdrawn: {candidate.withdrawal_reason}"
         later_models = [
-            row.model for row in board.queue if row is not candidate and not row.refusal
+            row.model for row in board.audit_candidates if row is not candidate and not row.refusal
         ]
         if later_models:
             yield f"then {first_and_more(later_models, NAMED_ITEMS_MAX)}"
@@ -590,11 +590,11 @@ def _explain_row_to_audit(board: BoardState) -> Iterator[str]:
 
 def _explain_unauditable_rows(board: BoardState) -> Iterator[str]:
     """Yield how many rows cannot be audited now, and why the first one cannot."""
-    refused = [row for row in board.queue if row.refusal]
-    if refused:
+    unauditable = [row for row in board.audit_candidates if row.refusal]
+    if unauditable:
         yield (
-            f"number of rows that cannot be audited: {len(refused)}; the first is "
-            f"{refused[0].model}: {refused[0].refusal}"
+            f"number of rows that cannot be audited: {len(unauditable)}; the first is "
+            f"{unauditable[0].model}: {unauditable[0].refusal}"
         )
 
 
@@ -776,7 +776,7 @@ MAINTAINER_SITUATIONS: tuple[Situation[BoardState], ...] = (
     Situation(
         "row-refused",
         "a row does not pass the checks, so that no board can be built",
-        lambda s: s.refused,
+        lambda s: s.failing_rows,
         _explain_failing_rows,
         lambda _: "geneb-ci check submissions",
     ),

@@ -110,8 +110,8 @@ class BoardReader:
             pending=self._pending(),
             unmerged=self._unmerged(),
             audits=audits,
-            queue=tuple(self._queue(checked_rows, evidence, audits)),
-            refused=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
+            audit_candidates=tuple(self._audit_candidates(checked_rows, evidence, audits)),
+            failing_rows=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
             disputed=tuple(_models_with_evidence(checked_rows, evidence, Evidence.DISPUTED)),
             repository=self.tree.repository or repository_name(answers),
             space=answers.get("space", ""),
@@ -251,7 +251,7 @@ class BoardReader:
         files = sorted(files_in(folder)) if folder is not None and folder.is_dir() else []
         return [r for r in Checker(RULES).run(files) if isinstance(r, FileResult)]
 
-    def _queue(
+    def _audit_candidates(
         self,
         checked_rows: Sequence[FileResult],
         evidence: RepositoryEvidence,

@@ -124,7 +124,7 @@ def report_of(
     uncommitted: tuple[UncommittedFile, ...] = (),
     unseen: tuple[str, ...] = (),
 ) -> Report:
-    """Return the report of `check` for a verdict and its findings."""
+    """Return the report of `check` for a verdict; `unseen` are facts that only GitHub knows."""
     verdict, checked_pull = decision.verdict, decision.checked_pull
     file_result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(
