@@ -27,13 +27,13 @@ class NotFound(UsageProblem):
     """The resource does not exist, or the token may not read it."""
 
 
-class ForgeProblem(GenebError):
+class GitHubProblem(GenebError):
     """GitHub is unavailable, or its answer is invalid."""
 
     exit_code = Exit.NOT_CHECKED
 
 
-class RateLimited(ForgeProblem):
+class RateLimited(GitHubProblem):
     """GitHub requires a longer wait than allowed; `wait` is in seconds."""
 
     def __init__(self, until: dt.datetime, wait: float) -> None:
@@ -45,11 +45,11 @@ class RateLimited(ForgeProblem):
         self.wait = wait
 
 
-class Unavailable(ForgeProblem):
+class Unavailable(GitHubProblem):
     """GitHub did not answer, or answered with a server error (5xx)."""
 
 
-class UnexpectedReply(ForgeProblem):
+class UnexpectedReply(GitHubProblem):
     """GitHub's answer differs from its documentation."""
 
 

@@ -115,6 +115,7 @@ UNREADABLE_LABEL = ""
 
 
 def _label_name(label: Any) -> Any:
+    """Return the name of a label, which GitHub describes as an object or as a text."""
     return label.get("name") if isinstance(label, dict) else label  # GitHub also has texts
 
 
