@@ -189,7 +189,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
     All of them are read over GitHub's API. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The
     verdict is in `proposal` of the report. Raises UsageProblem without a repository or where no
-    such pull request is open, and ForgeProblem where GitHub does not answer.
+    such pull request is open, and GitHubProblem where GitHub does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of

@@ -169,7 +169,7 @@ def report_command(repo: str | None, verdict_author_id: int, health: str | None,
     """
     if health is not None:
         with connect(repo, own_account_id=verdict_author_id) as github:
-            action = report_health(github, is_healthy=health == SUCCESS, run=run)
+            action = report_health(github, is_healthy=health == SUCCESS, run_address=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, own_account_id=verdict_author_id) as github:
