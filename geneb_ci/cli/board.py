@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build, trust
-from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
+from geneb_ci.board.board import (
+    SubmissionsRefused,
+    is_built_board,
+    layout_of_folder,
+    require_separate_output,
+)
 from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
@@ -225,7 +230,7 @@ def _build(
 def _build_commit(commit: str, out: Path) -> int:
     from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
-    require_apart(out, layout_here())
+    require_separate_output(out, layout_here())
     code, generation = build_generation(repository_here(), commit)
     if generation is None:
         return code
@@ -262,10 +267,10 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
     FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
     machine can reach the page. If a submission has an error, nothing is served.
     """
-    if folder is not None and is_board(folder) and path_exists(folder / INDEX):
+    if folder is not None and is_built_board(folder) and path_exists(folder / INDEX):
         with server(folder, port) as http_server:
             return _serve(http_server)
-    layout_of(folder, "geneb-ci serve FOLDER")
+    layout_of_folder(folder, "geneb-ci serve FOLDER")
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.

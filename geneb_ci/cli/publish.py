@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.board.board import layout_of
+from geneb_ci.board.board import layout_of_folder
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode, extra_required
-from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.rows import board_file_bytes, extra_required
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
@@ -231,7 +231,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
-        click.echo(encode(LEDGER_FILE, events.model_dump(mode="json")).decode())
+        click.echo(board_file_bytes(LEDGER_FILE, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
@@ -322,7 +322,7 @@ def export_command(
     error, nothing is written. Where the format has links, they lead to the signed records of the
     row's audits. The same commit gives the same bytes.
     """
-    layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
+    layout = layout_of_folder(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
     token_by_model = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
@@ -405,7 +405,7 @@ def _refuse_two_tokens(models: Sequence[str]) -> None:
             )
 
 
-def _built(layout: Layout, when: str | None) -> Built:
+def _built(layout: Layout, when: str | None) -> SourceCommit:
     """Return the commit HEAD of a folder's repository, and its time or `when` if given."""
     try:
         repository = repository_at(layout)
@@ -413,7 +413,7 @@ def _built(layout: Layout, when: str | None) -> Built:
         commit_time: str | None = repository.time_of(str(commit))
     except WrongRepository:  # a folder that is in no repository, or has no commit
         commit = commit_time = None
-    return Built(commit, _checked_time(when) if when is not None else commit_time)
+    return SourceCommit(commit, _checked_time(when) if when is not None else commit_time)
 
 
 def _checked_time(time: str) -> str:
@@ -427,7 +427,7 @@ def _checked_time(time: str) -> str:
     return time
 
 
-def _site(loaded: CheckedRows, built: Built) -> Site:
+def _site(loaded: CheckedRows, built: SourceCommit) -> Site:
     return site_of(loaded.rows, {}, benchmark_of(loaded.layout), loaded.layout, built)
 
 

@@ -15,7 +15,7 @@ from geneb_ci.board.columns import Row
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.score_list import scored_cells
 from geneb_ci.board.site.inputs import Site
-from geneb_ci.board.site.links import HUB, HUB_ID, RepositoryLinks
+from geneb_ci.board.site.links import HUB_ADDRESS, HUB_ID, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
 from reference_harness.formats.text import plural
@@ -261,8 +261,8 @@ def hub_id(row: Row, site: Site) -> str:
         and model_entry.weights.kind == "huggingface"
     ):
         ids.append(model_entry.weights.location)
-    if submission.meta.url.startswith(f"{HUB}/"):
-        ids.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    if submission.meta.url.startswith(f"{HUB_ADDRESS}/"):
+        ids.append(submission.meta.url.removeprefix(f"{HUB_ADDRESS}/").rstrip("/"))
     return next((location for location in ids if HUB_ID.fullmatch(location)), "")
 
 

@@ -11,10 +11,10 @@ from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, ScoreEviden
 from geneb_ci.board.columns import COLUMNS, Row
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.score_list import ScoredCell, scored_cells
-from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.site.links import HUB, LICENCE
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
+from geneb_ci.board.site.links import HUB_ADDRESS, LICENCE
 from geneb_ci.board.tables import (
-    CODEBOOK,
+    CODEBOOK_FILE,
     PAGE_TABLES,
     DescribedTable,
     TableColumn,
@@ -145,7 +145,7 @@ def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
     exported = tables(site)
     for table in exported:
         yield f"{table.name}.csv", csv_bytes(table)
-    yield CODEBOOK, codebook(exported)
+    yield CODEBOOK_FILE, codebook(exported)
 
 
 def csv_bytes(table: DescribedTable) -> bytes:
@@ -155,8 +155,8 @@ def csv_bytes(table: DescribedTable) -> bytes:
 
 def parquet_of(rows: Iterable[Row], layout: Layout) -> dict[str, bytes]:
     """Return the tables of a local board in Parquet, and their codebook, by file name."""
-    site = site_of(rows, {}, benchmark_of(layout), layout, Built())
-    return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
+    site = site_of(rows, {}, benchmark_of(layout), layout, SourceCommit())
+    return dict(parquet_files(site)) | {CODEBOOK_FILE: codebook((*tables(site), *PAGE_TABLES))}
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
@@ -164,7 +164,7 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
     exported = tables(site)
     for table in exported:
         yield f"{table.name}.parquet", b"".join(parquet_text(table))
-    yield CODEBOOK, codebook(exported)
+    yield CODEBOOK_FILE, codebook(exported)
 
 
 def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str, bytes]]:
@@ -322,7 +322,7 @@ def _task_data_description(site: Site, manifest: DataManifest) -> dict[str, Any]
         match = _TASK_FILE.fullmatch(path)
         if match is None or match[1] not in benchmark.by_id:
             continue
-        address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{path}"
+        address = f"{HUB_ADDRESS}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{path}"
         media_type = "application/gzip" if match[3] else "text/csv"
         files.append(_file_object(path, address, media_type, file.sha256, file.bytes))
         record_sets.append(
@@ -337,7 +337,7 @@ def _task_data_description(site: Site, manifest: DataManifest) -> dict[str, Any]
         site,
         f"{benchmark.name} tasks",
         "Sequences and class labels of the benchmark's classification tasks, as it pins them.",
-        f"{HUB}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
+        f"{HUB_ADDRESS}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
         {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": record_sets},
     )
     return description

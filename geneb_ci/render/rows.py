@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from geneb_ci.audit.trust.attestation import attestation_of
 from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, audits_text, reasons
 from geneb_ci.audit.trust.level import Decision
-from geneb_ci.board.tables import FORMULA, MARK
+from geneb_ci.board.tables import FORMULA_GUARD, FORMULA_START
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
@@ -118,8 +118,8 @@ def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
 
 def formula_safe(value: object) -> object:
     """Return a value for CSV: "" for None, and a mark before a text that is a formula."""
-    if isinstance(value, str) and FORMULA.match(value):
-        return MARK + value
+    if isinstance(value, str) and FORMULA_START.match(value):
+        return FORMULA_GUARD + value
     return "" if value is None else value
 
 

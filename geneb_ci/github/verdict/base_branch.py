@@ -72,7 +72,7 @@ class BaseBranch:
         if unknown_sizes(self.benchmark):
             return None
         try:
-            from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
+            from geneb_ci.board.uncertainty import model_ranking, regime_scores  # of the extra
         except ModuleNotFoundError:
             return None
         submissions = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
@@ -80,8 +80,8 @@ class BaseBranch:
 
         def decide_regime(regime: str) -> DecidedStanding:
             board = regime_scores(submissions.values(), regime, self.benchmark, known_errors)
-            macro = standings(board, "macro")[submission.model_id]
-            categories = [standings(board, name) for name in self.benchmark.category_order]
+            macro = model_ranking(board, "macro")[submission.model_id]
+            categories = [model_ranking(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(
                 rank_low=macro["rank_low"],
                 rank_high=macro["rank_high"],
