@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci.check.report import Report, Verdict, named_files, read_baseline
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
-from geneb_ci.render.formats import WIDTH, render, verdict
+from geneb_ci.render.formats import DEFAULT_WIDTH, render, verdict_of
 from reference_harness.formats.processes import module_command
 from reference_harness.formats.text import Say, plural, silent
 
@@ -59,9 +59,9 @@ class CheckReport(Report):
     @property
     def verdict(self) -> Verdict:
         """The verdict: errors outweigh unchecked files, which outweigh warnings."""
-        return verdict(self)
+        return verdict_of(self)
 
-    def text(self, width: int = WIDTH, format_: str = "text") -> str:
+    def text(self, width: int = DEFAULT_WIDTH, format_: str = "text") -> str:
         """Return what `geneb-ci check --format FORMAT` prints.
 
         Raises UsageProblem for an unknown format.
@@ -602,7 +602,7 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
     from geneb_ci.check.runner import Checker, FileResult, files_of
     from geneb_ci.common.finding import Severity
     from geneb_ci.render.results import RowTrust
-    from geneb_ci.render.rows import RowEvidence, row_of
+    from geneb_ci.render.rows import RowEvidence, row_evidence_of
 
     path = None if folder is None else Path(folder)
     layout = layout_of_folder(path, "geneb-ci trust FOLDER")
@@ -614,7 +614,7 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
     for file, result in zip(files, results, strict=True):
         if isinstance(result, FileResult):
             errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-            rows.append(row_of(file.stem, result.document, errors, evidence))
+            rows.append(row_evidence_of(file.stem, result.document, errors, evidence))
         else:
             rows.append(RowEvidence(file.stem, None, (result.message,)))
     return rows

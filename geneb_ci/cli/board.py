@@ -44,7 +44,7 @@ from geneb_ci.render.rows import (
     row_evidence_json,
     row_evidence_text,
 )
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
 from reference_harness.formats.files import path_exists
@@ -328,7 +328,7 @@ def matrices_command(
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
-    columns, lines_max = row_width(output), LINES_MAX
+    columns, lines_max = row_width(output), REPORT_LINES_MAX
     if prints_all or output != STDOUT:
         lines_max = sys.maxsize
     is_text = format_ == "text"
@@ -360,7 +360,7 @@ def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int
     if format_ == "json":
         click.echo(row_evidence_json(rows), nl=False)
     else:
-        lines_max = sys.maxsize if prints_all else LINES_MAX
+        lines_max = sys.maxsize if prints_all else REPORT_LINES_MAX
         click.echo(row_evidence_text(rows, row_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
@@ -396,7 +396,7 @@ def diff_command(
     """
     from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
     from geneb_ci.publish.comparison import compare_boards
-    from geneb_ci.render.comparison import WRITERS
+    from geneb_ci.render.comparison import COMPARISON_WRITERS
 
     require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
@@ -414,5 +414,5 @@ def diff_command(
         layout = layout_here()
         announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
         comparison = compare_boards(layout, str(base))
-    write(Output(format_, output), WRITERS[format_](comparison))
+    write(Output(format_, output), COMPARISON_WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -71,7 +71,7 @@ from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
 from geneb_ci.render.published import (
-    Preview,
+    PublishPreview,
     change_lines,
     event_lines,
     generation_name,
@@ -80,7 +80,7 @@ from geneb_ci.render.published import (
     published_line,
 )
 from geneb_ci.render.table import first_that_fit, wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 
@@ -116,7 +116,7 @@ def show_changes(space: Space, intent: MainIntent) -> Exit:
     board = generation.files[BOARD_FILE]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(
-        Preview(files, row_changes(live_board, board), unchanged, model_count_of(board))
+        PublishPreview(files, row_changes(live_board, board), unchanged, model_count_of(board))
     ):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
@@ -234,7 +234,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
         click.echo(board_file_bytes(LEDGER_FILE, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
-    newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    newest = blocks if prints_all else first_that_fit(blocks[::-1], REPORT_LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
         echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every event")
     for line in itertools.chain(*newest):

@@ -19,8 +19,8 @@ from geneb_ci.cli.main import (
     is_plain,
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS, WIDTH, verdict
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.formats import DEFAULT_WIDTH, FORMATS, verdict_of
+from geneb_ci.render.text import REPORT_LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
@@ -94,7 +94,10 @@ OLD_JSON = old_option("--json", "--format json", "format_", "json")
 
 
 ALL_LINES = click.option(
-    "--all", "prints_all", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
+    "--all",
+    "prints_all",
+    is_flag=True,
+    help=f"Print everything, not only {REPORT_LINES_MAX} lines.",
 )
 
 
@@ -160,7 +163,7 @@ def write(output: Output, text: str) -> None:
     echo(f"wrote {output.path}", err=True)
 
 
-def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = WIDTH) -> int:
+def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = DEFAULT_WIDTH) -> int:
     """Return the width of a report in columns: the terminal's, from `WIDTH_MIN` to `widest`.
 
     Without a terminal it is the variable COLUMNS or `unknown`; for a file it is `unknown`.
@@ -460,5 +463,5 @@ def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
-    result = verdict(report)
+    result = verdict_of(report)
     return Exit.WARNINGS if strict and result is Verdict.WARNINGS else _EXIT_CODES[result]

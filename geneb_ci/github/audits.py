@@ -28,7 +28,7 @@ from geneb_ci.github.replies import UNREADABLE, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_text
 from geneb_ci.github.trees import GitReader, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
@@ -231,11 +231,11 @@ def drawn_text(order: AuditOrder) -> str:
     """Return the comment on an audit with a draw."""
     plan = order.plan
     return (
-        f"### Audit of {code(order.model_id)}: tasks are drawn\n\n"
-        f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
-        f"{plan.committed_at}, as status `{AUDIT_CONTEXT}`. Round {_round(plan)} of the beacon "
-        f"drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
-        "commits are not audited, but this draw counts for their audit.\n"
+        f"### Audit of {code_span(order.model_id)}: tasks are drawn\n\n"
+        f"Commitment {code_span(plan.commitment_sha256)} to commit {order.head_sha} is public "
+        f"since {plan.committed_at}, as status `{AUDIT_CONTEXT}`. Round {_round(plan)} "
+        f"of the beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} "
+        "are rerun. New commits are not audited, but this draw counts for their audit.\n"
     )
 
 
@@ -245,7 +245,9 @@ def _round(plan: TaskPlan) -> str:
 
 def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
     """Return the comment on an audit without a record, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
         f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
         f"counts for the next audit, which the label `{AUDIT_LABEL}` starts.{run_text(run)}\n"
@@ -254,29 +256,31 @@ def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
 
 def refused_text(subject: str, error: GenebError, retry_text: str, run: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
-        f"### The audit of {code(subject)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{retry_text}.{run_text(run)}\n"
+        f"### The audit of {code_span(subject)} did not begin\n\n{reason}\n\n"
+        f"**Next step.** {fix}. Then {retry_text}.{run_text(run)}\n"
     )
 
 
 def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
     rows = [
-        (code(step.name), step.state.value, _message_cell(step.message))
+        (code_span(step.name), step.state.value, _message_cell(step.message))
         for step in verification.steps
     ]
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
-        f"### Audit of {code(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
+        f"### Audit of {code_span(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
         f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
         f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 
 def _message_cell(message: str) -> str:
-    return code(visible(message, _REASON_MAX)) if message else ""
+    return code_span(visible(message, _REASON_MAX)) if message else ""
 
 
 def first_failure(verification: Verification) -> str:

@@ -29,8 +29,14 @@ from geneb_ci.github.verdict.model import (
     RowStanding,
 )
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.render.formats import by_rule
-from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, finding_blocks, fitting_blocks
+from geneb_ci.render.formats import findings_by_rule
+from geneb_ci.render.markdown import (
+    CHARACTERS_MAX,
+    code_span,
+    finding_blocks,
+    fitting_blocks,
+    table_cell,
+)
 from geneb_ci.render.table import Table
 from reference_harness.formats.text import plural
 
@@ -119,9 +125,10 @@ def _category_table(comparison: RowComparison) -> str:
     headings = [
         _heading(number, name, comparison.best) for number, name in enumerate(comparison.models)
     ]
-    head = [f"{cell(comparison.metric)}, {cell(comparison.regime)}", *headings]
+    head = [f"{table_cell(comparison.metric)}, {table_cell(comparison.regime)}", *headings]
     rows = [
-        [cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in comparison.categories
+        [table_cell(row.category), *(f"{s:.3f}" for s in row.scores)]
+        for row in comparison.categories
     ]
     return _table(head, rows)
 
@@ -131,12 +138,12 @@ def _heading(number: int, model: str, best: str) -> str:
         return "this row, the best" if model == best else "this row"
     near_word = "near" if number <= _SIMILAR_ROWS else ""
     words = ", ".join(word for word in (near_word, "best" if model == best else "") if word)
-    return f"{words}: {cell(model)}"
+    return f"{words}: {table_cell(model)}"
 
 
 def _regime_table(standings: Sequence[RowStanding]) -> str:
     columns = [
-        ["regime", *(cell(standing.regime) for standing in standings)],
+        ["regime", *(table_cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
         ["rank", *map(_rank_text, standings)],
         ["previous rank", *map(_previous_rank_text, standings)],
@@ -187,7 +194,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _neighbour_text(neighbour: Neighbour) -> str:
     return (
-        f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
+        f"Most similar row: {table_cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
         f"with {neighbour.limit:,} or more equal scores, this row would count as a copy.\n"
     )
@@ -234,8 +241,8 @@ def comment(verdict: PullVerdict, repository: str) -> str:
 
 
 def _head(verdict: PullVerdict, repository: str) -> str:
-    model = code(verdict.model) if verdict.model else "No submission"
-    sha = code(verdict.head_sha[:_SHA_DIGITS])
+    model = code_span(verdict.model) if verdict.model else "No submission"
+    sha = code_span(verdict.head_sha[:_SHA_DIGITS])
     step = next_step(verdict)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
@@ -251,7 +258,7 @@ def _command_text(verdict: PullVerdict) -> str:
     commands = [command for command in (verdict.dispute, verdict.command) if command is not None]
     sentences = [
         _COMMAND_TEXTS[command.name].format(
-            code(command.login), code(command.reason), code("/recheck")
+            code_span(command.login), code_span(command.reason), code_span("/recheck")
         )
         for command in commands
     ]
@@ -266,13 +273,15 @@ def _rules_text(verdict: PullVerdict) -> str:
 
 
 def _blocks(verdict: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:
-    return fitting_blocks(finding_blocks(by_rule(list(findings)), verdict.places), room)
+    return fitting_blocks(finding_blocks(findings_by_rule(list(findings)), verdict.places), room)
 
 
 def _footer(verdict: PullVerdict) -> str:
-    digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in verdict.files]
+    digests = [
+        f"- {code_span(file.path)}: sha256 {code_span(file.sha256)}" for file in verdict.files
+    ]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
         f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(verdict)}. "
-        f"Base commit: {code(verdict.base_sha[:_SHA_DIGITS])}.\n"
+        f"Base commit: {code_span(verdict.base_sha[:_SHA_DIGITS])}.\n"
     )

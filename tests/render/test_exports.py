@@ -30,8 +30,8 @@ from geneb_ci.render.export_tables import (
     croissant_files,
     csv_bytes,
     csv_files,
+    exported_tables,
     parquet_files,
-    tables,
 )
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import MODELS
@@ -398,7 +398,7 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
     assert files == dict(parquet_files(audited))
     write_page(tmp_path / "out", files)
     document = validated(PARQUET, tmp_path / "out")
-    for table in tables(audited):
+    for table in exported_tables(audited):
         types, rows = document[table.name]
         names = {"text": "string", "number": "double", "count": "int64", "flag": "bool"}
         names["numbers"] = "list<element: double>"

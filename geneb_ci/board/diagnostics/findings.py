@@ -21,8 +21,8 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
 
 Scope = Literal["paper", "board", "exclusions"]
-"""Which rows a figure is computed from: those of the paper, all of the board, or those of the board
-without the figure's excluded models."""
+"""Which rows and parameter counts a figure uses: those of the paper, those of the board, or those
+of the paper without rows whose extractors have known defects."""
 SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
 """All scopes of figures."""
 ParameterValue = float | int | str | list[str]
