@@ -263,14 +263,14 @@ def generated() -> dict[str, str]:
             **situations_page(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
-            f"schemas/{shipped.KNOWN_FILE}": known_files(),
+            f"schemas/{shipped.KNOWN_FILES_LIST}": known_files(),
             "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: board_files_page(),
             TRUST: trust_page(),
             MODELS: models_page(),
             PAGE: man_page(),
-            SETUP: between(SETUP, "settings", f"\n{required.table()}\n"),
+            SETUP: between(SETUP, "settings", f"\n{required.settings_table()}\n"),
         }
     )
 

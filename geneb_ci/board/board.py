@@ -57,7 +57,7 @@ from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import TextSource, write_files
+from geneb_ci.common.files import ChunkedText, write_files
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
@@ -67,7 +67,7 @@ from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 
 CheckResults = Iterable[Any]
-"""Results of checks of submissions, one after the other."""
+"""CheckResults of checks of submissions, one after the other."""
 WatchResults = Callable[[CheckResults, int], CheckResults]
 """Returns the results that it is given, and may show progress meanwhile; the integer is their
 number."""
@@ -390,7 +390,7 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    sources: dict[str, TextSource] = {
+    sources: dict[str, ChunkedText] = {
         name: functools.partial(board_file_chunks, name, content)
         for name, content in parsed_files.items()
     }

@@ -18,7 +18,7 @@ from geneb_ci.audit.trust.attestation import (
     attestation_of,
     column_author,
 )
-from geneb_ci.audit.trust.level import Decision, Summary
+from geneb_ci.audit.trust.level import AuditSummary, Decision
 from geneb_ci.board.marks import (
     NO_MARKS,
     Audited,
@@ -56,8 +56,8 @@ class Row:
     """The trust level: authorship and evidence in one word, as upstream's page expects it."""
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
-    audit: Summary | None = None
-    """The summary of the audits of the row; None without an audit."""
+    audit: AuditSummary | None = None
+    """The summary of the audits of the row."""
     recomputed: str | None = None
     """How many cells an agreeing audit by receipt recomputed, in words."""
     attestation: RowAttestation = NO_AUDIT
@@ -156,7 +156,7 @@ class Column:
     value: Callable[[Row], object]
     """Returns the value for a row; None if it is unknown, so that the row lacks the key."""
     kind: ValueKind
-    """Kind of the values, by which the page writes and sorts them."""
+    """ValueKind of the values, by which the page writes and sorts them."""
     label: str
     """Name of the column on the page; "" if the page shows it only as part of another column."""
     is_published: bool = True

@@ -18,10 +18,10 @@ from typing import Any
 from geneb_ci.check.folder_context import ComparisonRows, compared_folder
 from geneb_ci.check.report import CRASH_RULE, FileFindings
 from geneb_ci.common.cache import NO_CACHE, user_cache
-from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
+from geneb_ci.common.config import OFFICIAL_LIST, Finder, Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.finding import Finding, Need, Severity
-from geneb_ci.common.shipped import KNOWN_FILE, shipped
+from geneb_ci.common.shipped import KNOWN_FILES_LIST, shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.reading import files_in
 from geneb_ci.submission.structure import check_quickly
@@ -166,7 +166,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
     if layout.benchmark is not None:
         yield layout.benchmark
     model_folder = ModelRegistry(layout).folder
-    yield model_folder.parent / OFFICIAL
+    yield model_folder.parent / OFFICIAL_LIST
     for folder, suffix in (
         (layout.cards, "md"),
         (layout.extractors, "py"),
@@ -204,7 +204,7 @@ def code_digest() -> str:
     code = sorted(
         path for package in _RULE_PACKAGES for path in (_PACKAGE_FOLDER / package).rglob("*.py")
     )
-    for path in (*code, *sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json"))):
+    for path in (*code, *sorted(shipped("schemas", KNOWN_FILES_LIST).parent.glob("*.json"))):
         _digest_parts(digest, os.fsencode(path), read_regular(path, _DIGESTED_BYTES_MAX))
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

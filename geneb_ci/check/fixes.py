@@ -25,11 +25,14 @@ from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import Finding, KeyPath
 from geneb_ci.statistics.metrics import UNROUNDED_DECIMALS, UNROUNDED_HALF_WIDTH
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import Span
 from geneb_ci.submission.structure import known_members, model_key_of, version_of
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.submission_terms import ENTRY_MEMBER, MODEL_ID_PATTERN
+from reference_harness.formats.submission_terms import (
+    ENTRY_MEMBER,
+    MODEL_ID_PATTERN,
+    SUBMISSION_BYTES_MAX,
+)
 from reference_harness.formats.text import plural, quoted
 
 SCHEMA_MEMBER = "$schema"
@@ -74,7 +77,10 @@ class Fixed:
             return
         path = Path(self.file)
         try:
-            current_bytes, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
+            current_bytes, mode = (
+                read_regular(path, SUBMISSION_BYTES_MAX, links=False),
+                path.stat().st_mode,
+            )
         except (NotReadable, OSError) as error:
             raise MachineFault(
                 f"{path} cannot be read again: {error}", "run the command again"

@@ -130,7 +130,7 @@ class Checker:
         folder = folder_context(path.parent, self.find, (path,), self.comparison_rows)
         bytes_by_path = {path: raw if isinstance(raw, bytes) else b""}
         folder = dataclasses.replace(
-            folder, peers=dataclasses.replace(folder.peers, contents=bytes_by_path)
+            folder, peers=dataclasses.replace(folder.peers, bytes_by_path=bytes_by_path)
         )
         return self.result(self.context_in(parse_document(raw, path, name), folder))
 

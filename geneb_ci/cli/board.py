@@ -37,7 +37,7 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import exact_name, first_and_more
-from geneb_ci.common.parallel import MANY_FILES
+from geneb_ci.common.parallel import PARALLEL_FILES_MIN
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     matrices_text,
@@ -156,7 +156,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help=f"Processes; default: 1 below {MANY_FILES} rows, else one per core.",
+    help=f"Processes; default: 1 below {PARALLEL_FILES_MIN} rows, else one per core.",
 )
 @click.option("--no-cache", is_flag=True, help="Neither read nor write results in the cache.")
 def build_command(

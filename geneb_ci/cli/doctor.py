@@ -83,7 +83,7 @@ def show_job_levels(repo: str) -> Exit:
     """Print which sandbox levels work in a Job of the Hub, and return the exit code."""
     from geneb_ci.github import hub_jobs  # of the extra `github`
     from geneb_ci.github.api import connect
-    from geneb_ci.github.audit_ready import PROBED
+    from geneb_ci.github.audit_ready import PROBED_LEVEL
 
     client = hub_jobs.hub_client(os.environ.get("HF_TOKEN", ""))
     with connect(repo) as github:
@@ -102,7 +102,8 @@ def show_job_levels(repo: str) -> Exit:
         return Exit.ERRORS
     print_line(f"levels of the sandbox in a Job of the Hub: {', '.join(map(str, working_levels))}")
     print_line(
-        f'  next: gh variable set {PROBED} --repo {repo} --body "level {levels.DEFAULT_LEVEL}"'
+        f"  next: gh variable set {PROBED_LEVEL} --repo {repo} "
+        f'--body "level {levels.DEFAULT_LEVEL}"'
     )
     return Exit.CLEAN
 
@@ -116,7 +117,7 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
     from geneb_ci.github.settings.features import features_of
 
     with connect(repo) as github:
-        client = SettingsClient(github.wire, space)
+        client = SettingsClient(github.connection, space)
         diagnoses = diagnosis.diagnoses_of(client)
         features = list(features_of(client))
     report_text = (
@@ -127,7 +128,7 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
         )
     )
     write(Output("text", STDOUT), report_text)
-    code = diagnosis.exit_of(diagnoses, features)
+    code = diagnosis.exit_code_of(diagnoses, features)
     if not as_json:
         next_command = "init --apply" if code == Exit.ERRORS else f"triage --repo {repo}"
         print_line(next_line(f"geneb-ci {next_command}"))

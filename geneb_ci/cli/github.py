@@ -14,8 +14,8 @@ from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
-from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.main_branch import further_folders
+from geneb_ci.github.api import ACTIONS_BOT_ID, connect
+from geneb_ci.github.main_branch import configured_folders
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.reconcile import (
@@ -23,8 +23,8 @@ from geneb_ci.github.reconcile import (
     group_verdict,
     has_verdict,
     open_pull_at,
-    pull_of,
     pull_with_command,
+    pull_with_head,
     sweep,
 )
 from geneb_ci.github.report import report_health
@@ -40,7 +40,7 @@ _AUTHOR = click.option(
     "--author-id",
     "verdict_author_id",
     type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
+    default=ACTIONS_BOT_ID,
     show_default=True,
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
@@ -90,7 +90,7 @@ def reconcile_command(
     head_sha, group_sha = _sha(head_sha), _sha(group_sha)
     layout = find_layout(Path.cwd())
     is_single = any(option is not None for option in (pr, head_sha, commented))
-    with connect(repo, author=verdict_author_id) as github:
+    with connect(repo, own_account_id=verdict_author_id) as github:
         sha = group_sha or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):
             say(f"commit {sha} already has a verdict: nothing to do")
@@ -100,7 +100,7 @@ def reconcile_command(
         elif pr is not None:
             sweep_result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
-            sweep_result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
+            sweep_result = sweep(github, layout, pull_with_head(github.open_pulls(), head_sha))
         elif commented is not None:
             pull = pull_with_command(github, commented)
             if pull is None:
@@ -149,7 +149,7 @@ def _sha(text: str | None) -> str | None:
     "--author-id",
     "verdict_author_id",
     type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
+    default=ACTIONS_BOT_ID,
     show_default=True,
     help="Id of the token's account; default: the account of GitHub Actions.",
 )
@@ -167,14 +167,16 @@ def report_command(repo: str | None, verdict_author_id: int, health: str | None,
     (exit code 4).
     """
     if health is not None:
-        with connect(repo, author=verdict_author_id) as github:
+        with connect(repo, own_account_id=verdict_author_id) as github:
             action = report_health(github, is_healthy=health == SUCCESS, run=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
-    with connect(repo, author=verdict_author_id) as github:
-        verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
-        further_texts = tuple(further_folders(find_layout(Path.cwd())))
-        write_results = list(map(_print_written, report.write(github, verdict, further_texts)))
+    with connect(repo, own_account_id=verdict_author_id) as github:
+        verdict = decode(os.environ.get("VERDICT", ""), github.connection.repository)
+        further_texts = tuple(configured_folders(find_layout(Path.cwd())))
+        write_results = list(
+            map(_print_written, report.write_verdicts(github, verdict, further_texts))
+        )
     if verdict.is_empty:
         say("the verdict names no pull request: nothing to write")
     problems = [result.problem for result in write_results if result.problem is not None]
@@ -232,7 +234,7 @@ def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id
     requests. Weight is the sum of the scores of all warnings: if it is 10 or more, audit the row
     before the merge.
     """
-    with connect(repo, author=verdict_author_id) as github:
+    with connect(repo, own_account_id=verdict_author_id) as github:
         queue = read_queue(github)
     if format_ == "json":
         queue_report = as_json(queue, limit)
@@ -244,7 +246,7 @@ def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id
         color = is_terminal and not is_plain()
         queue_report = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), queue_report)
-    pull = waiting_pull(queue, github.wire.repository)
+    pull = waiting_pull(queue, github.connection.repository)
     if format_ == "text" and pull is not None:
-        echo(next_line(pull_command(pull, github.wire.repository)))
+        echo(next_line(pull_command(pull, github.connection.repository)))
     return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
-from geneb_ci.common.config import FILE as SETTINGS_FILE
-from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, Layout, find_layout
+from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, SETTINGS_FILE, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import (
@@ -20,11 +19,12 @@ from geneb_ci.github.trees import (
     tree_of,
 )
 from geneb_ci.publish.git import CODE_FOLDER, GitRepository
-from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
 
 _TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+"""Line of `git ls-tree --long`: mode, object id, size and path of a file."""
 
 
 class Clone:
@@ -78,7 +78,7 @@ class Clone:
 
         `blob` returns each of them and forgets it.
         """
-        shas = (blob.sha for blob in blobs if _is_readable(blob))
+        shas = (blob.sha for blob in blobs if _is_regular_and_small(blob))
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
@@ -101,6 +101,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
 
 
 _CODE_PREFIX = f"{CODE_FOLDER}/"
+"""Beginning of the paths of the toolkit's code."""
 _CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; nothing was written"
 
 
@@ -192,13 +193,13 @@ def _has_other_files(root: Path, main: Main) -> bool:
     return False
 
 
-def _is_readable(blob: Blob) -> bool:
-    return blob.mode == REGULAR and blob.size <= BYTES_MAX
+def _is_regular_and_small(blob: Blob) -> bool:
+    return blob.mode == REGULAR and blob.size <= SUBMISSION_BYTES_MAX
 
 
 def _fetched_bytes(reader: GitReader, blob: Blob) -> bytes | None:
     """Return the bytes of a file of main; None for a link or a file that is too large."""
-    if not _is_readable(blob):
+    if not _is_regular_and_small(blob):
         return None
     raw = read_blob(reader, blob)
     return raw if isinstance(raw, bytes) else None
@@ -222,8 +223,8 @@ def layout_of_settings(reader: GitReader, files: Mapping[str, Blob]) -> Layout:
         return find_layout(folder)
 
 
-def further_folders(layout: Layout) -> list[str]:
-    """Return the folders that the settings name, relative to the root of the repository."""
+def configured_folders(layout: Layout) -> list[str]:
+    """Return the folders that the settings of a board name, relative to the repository's root."""
     folders = layout.settings.paths.values() if layout.settings is not None else ()
     inner_folders = (folder for folder in folders if folder.is_relative_to(layout.root))
     return [folder.relative_to(layout.root).as_posix() for folder in inner_folders]

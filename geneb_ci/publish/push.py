@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
-    LINKS,
-    NOTE_BYTES_MAX,
+    CHECKPOINT_BYTES_MAX,
+    LINKS_STEP,
     LogBroken,
     check_extends,
 )
 from geneb_ci.audit.record.published import (
     STATEMENTS_BYTES_MAX,
     STATEMENTS_PATH,
-    lost_since,
+    published_losses,
     statements_in,
 )
 from geneb_ci.common.errors import UsageProblem
@@ -203,7 +203,7 @@ def require_all_statements(
             {} if earlier_items >= set(new_statements.items()) else earlier_statements
         )
     for commit, statements in earlier_statements.items():
-        if lost := lost_since(statements, new_statements):
+        if lost := published_losses(statements, new_statements):
             raise NotFastForward(
                 f"{space.resource}: its commit {commit[:ID_DIGITS_SHOWN]} has statements that the "
                 f"new board lacks: {'; '.join(lost[:LOST_STATEMENTS_MAX])}",
@@ -262,11 +262,11 @@ def _require_extended_log(space: Space, state: SpaceState, generation: Generatio
         if path.startswith(f"{PUBLISHED_LOG_FOLDER}/")
     }
     try:
-        check_extends(new_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
+        check_extends(new_log, space.read(checkpoint_file, state.head, CHECKPOINT_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "
-            f"{error.message.removeprefix(f'{LINKS}: ')}",
+            f"{error.message.removeprefix(f'{LINKS_STEP}: ')}",
             "restore leaderboard/audits/log on main from the Space, then publish",
         ) from error
 

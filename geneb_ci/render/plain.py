@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from geneb_ci.common.finding import HIDING
+from geneb_ci.common.finding import HIDING_CHARACTERS
 from reference_harness.formats.text import well_formed
 
 VISIBLE_TEXT_MAX = 1000
@@ -22,7 +22,9 @@ def printable_pieces(text: str) -> list[str]:
     if _is_plain(text):
         return list(text)
     characters = [
-        c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
+        c
+        if c.isprintable() and not HIDING_CHARACTERS.match(c)
+        else c.encode("unicode_escape").decode("ascii")
         for c in text
     ]
     start = text.find("##[")

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 SEQUENCES = f"{mounts.INPUT}/sequences"
 OPTIONS = f"{mounts.INPUT}/options.json"
-BUILTIN = "builtin:"
 KILLED = (-9, 137)
 """Exit codes after SIGKILL, as Python and as a shell report it."""
 BATCH_SEQUENCES = 8

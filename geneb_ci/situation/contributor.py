@@ -11,13 +11,14 @@ from geneb_ci.situation.table import BOARD_ADDRESS, Situation
 from geneb_ci.situation.work_tree import CloneState
 from reference_harness.formats.text import plural, quoted
 
-PATHS_SHOWN = 3
+NAMED_PATHS_MAX = 3
 """Maximum number of paths that a line names."""
-MISSING_CARD = "missing-card"
+MISSING_CARD_RULE = "missing-card"
+"""Rule about a row without a card."""
 
 
 class ProblemSummary(NamedTuple):
-    """The findings of one severity about a row, card or branch, in short."""
+    """A summary of findings about a row, card or branch: their number, rules and first message."""
 
     number: int = 0
     """Number of the findings."""
@@ -33,6 +34,7 @@ class ProblemSummary(NamedTuple):
 
 
 NO_PROBLEMS = ProblemSummary()
+"""The summary of no finding."""
 
 
 class MisplacedFile(NamedTuple):
@@ -145,15 +147,16 @@ class BranchState(CloneState):
         return f"contributor: {branch_text}{model_text}"
 
 
-def _join(*words: str) -> str:
+def _command(*words: str) -> str:
+    """Return words as a command for a shell, quoted where needed."""
     return shlex.join(words)
 
 
 def _path_list(paths: Iterable[str]) -> str:
-    return first_and_more([quoted(path)[1:-1] for path in paths], PATHS_SHOWN)
+    return first_and_more([quoted(path)[1:-1] for path in paths], NAMED_PATHS_MAX)
 
 
-def _outside_lines(branch: BranchState) -> Iterator[str]:
+def _no_clone_lines(branch: BranchState) -> Iterator[str]:
     yield "this folder is not in a clone of a board: it has no submissions/ and no benchmark"
     if branch.submission_file:
         yield f"{branch.submission_file} may be a submission, which can be checked in any folder"
@@ -165,11 +168,11 @@ def _outside_lines(branch: BranchState) -> Iterator[str]:
 
 def _clone_command(branch: BranchState) -> str:
     if branch.submission_file:
-        return _join("geneb-ci", "check", branch.submission_file)
+        return _command("geneb-ci", "check", branch.submission_file)
     return f"git clone {shlex.quote(branch.address)}"
 
 
-def _conflicts_lines(branch: BranchState) -> Iterator[str]:
+def _merge_conflict_lines(branch: BranchState) -> Iterator[str]:
     count_text = plural(len(branch.tree.conflicts), "file")
     yield f"git could not combine two versions of {count_text}: " + (
         _path_list(branch.tree.conflicts)
@@ -181,12 +184,12 @@ def _conflicts_lines(branch: BranchState) -> Iterator[str]:
 
 
 def _resolve_command(branch: BranchState) -> str:
-    paths = _join(*branch.tree.conflicts)
+    paths = _command(*branch.tree.conflicts)
     return f"${{EDITOR:-vi}} {paths} && git add -- {paths} && git commit --no-edit"
 
 
-def _moves_lines(branch: BranchState) -> Iterator[str]:
-    for move in branch.misplaced_files[:PATHS_SHOWN]:
+def _misplaced_file_lines(branch: BranchState) -> Iterator[str]:
+    for move in branch.misplaced_files[:NAMED_PATHS_MAX]:
         yield (
             f"{quoted(move.path)} is in the wrong folder; its path must be "
             f"{quoted(move.right_path)}"
@@ -198,7 +201,7 @@ def _move_command(branch: BranchState) -> str:
     move = branch.misplaced_files[0]
     folder = str(PurePosixPath(move.right_path).parent)
     words = ("git", "mv") if move.is_tracked else ("mv", "-n")
-    return f"{_join('mkdir', '-p', folder)} && {_join(*words, move.path, move.right_path)}"
+    return f"{_command('mkdir', '-p', folder)} && {_command(*words, move.path, move.right_path)}"
 
 
 def _several_models_lines(branch: BranchState) -> Iterator[str]:
@@ -212,13 +215,13 @@ def _several_models_lines(branch: BranchState) -> Iterator[str]:
         )
 
 
-def _set_aside_command(branch: BranchState) -> str:
+def _stash_command(branch: BranchState) -> str:
     if not branch.other_models_files:
         return "geneb-ci check"
-    return _join("git", "stash", "push", "--include-untracked", "--", *branch.other_models_files)
+    return _command("git", "stash", "push", "--include-untracked", "--", *branch.other_models_files)
 
 
-def _results_lines(branch: BranchState) -> Iterator[str]:
+def _results_not_packed_lines(branch: BranchState) -> Iterator[str]:
     if branch.results is not None:
         files = plural(branch.results.file_count, "file")
         yield f"{branch.results.folder} has {files} of results, from which no row has been made yet"
@@ -229,7 +232,7 @@ def _pack_command(branch: BranchState) -> str:
     if folder is None:
         return ""
     output = f"submissions/{folder.model_id or 'ID'}.json"
-    return _join("geneb-ci", "pack", folder.folder, *folder.arguments, "--output", output)
+    return _command("geneb-ci", "pack", folder.folder, *folder.arguments, "--output", output)
 
 
 def _no_row_lines(branch: BranchState) -> Iterator[str]:
@@ -245,10 +248,10 @@ def _no_row_lines(branch: BranchState) -> Iterator[str]:
 
 
 def _run_command(branch: BranchState) -> str:
-    return _join(*branch.run_command)
+    return _command(*branch.run_command)
 
 
-def _no_base_lines(branch: BranchState) -> Iterator[str]:
+def _no_base_branch_lines(branch: BranchState) -> Iterator[str]:
     yield "the clone has no main branch of its own or of a remote to compare this branch with"
     if not branch.tree.remotes:
         yield "add the address of the board's repository as a remote, and fetch it"
@@ -260,7 +263,7 @@ def _fetch_command(branch: BranchState) -> str:
     return f"git remote add upstream {shlex.quote(branch.address)} && git fetch upstream"
 
 
-def _unchanged_lines(branch: BranchState) -> Iterator[str]:
+def _nothing_changed_lines(branch: BranchState) -> Iterator[str]:
     base = branch.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
     if branch.tree.is_on_base and branch.tree.behind:
@@ -283,7 +286,7 @@ def _row_errors_lines(branch: BranchState) -> Iterator[str]:
 
 def _check_row_command(branch: BranchState) -> str:
     words = ["--fix"] if branch.is_fixable and branch.row_errors.number else []
-    return _join("geneb-ci", "check", *words, branch.row)
+    return _command("geneb-ci", "check", *words, branch.row)
 
 
 def _no_card_lines(branch: BranchState) -> Iterator[str]:
@@ -296,7 +299,7 @@ def _no_card_lines(branch: BranchState) -> Iterator[str]:
 
 def _write_card_command(branch: BranchState) -> str:
     folder = str(PurePosixPath(branch.card).parent)
-    return f"{_join('mkdir', '-p', folder)} && {_edit_card_command(branch)}"
+    return f"{_command('mkdir', '-p', folder)} && {_edit_card_command(branch)}"
 
 
 def _card_errors_lines(branch: BranchState) -> Iterator[str]:
@@ -305,19 +308,21 @@ def _card_errors_lines(branch: BranchState) -> Iterator[str]:
 
 
 def _edit_card_command(branch: BranchState) -> str:
-    return f"${{EDITOR:-vi}} {shlex.quote(branch.card)} && {_join('geneb-ci', 'check', branch.row)}"
+    return (
+        f"${{EDITOR:-vi}} {shlex.quote(branch.card)} && {_command('geneb-ci', 'check', branch.row)}"
+    )
 
 
-def _extractor_lines(branch: BranchState) -> Iterator[str]:
+def _unusable_extractor_lines(branch: BranchState) -> Iterator[str]:
     yield branch.extractor_error
     yield "auditors repeat the run with this very file, so it is part of the submission"
 
 
 def _edit_extractor_command(branch: BranchState) -> str:
     spec = f"{branch.module}:{branch.class_name or 'CLASS'}"
-    check = _join("geneb-harness", "extractors", "check", spec)
+    check = _command("geneb-harness", "extractors", "check", spec)
     if branch.is_module_missing:
-        return f"{_join('cp', '-n', 'FILE.py', branch.module)} && {check}"
+        return f"{_command('cp', '-n', 'FILE.py', branch.module)} && {check}"
     return f"${{EDITOR:-vi}} {shlex.quote(branch.module)} && {check}"
 
 
@@ -332,14 +337,14 @@ def _practice_row_lines(branch: BranchState) -> Iterator[str]:
             "for a real board, you would first publish the receipt of the row: geneb-ci receipt "
             "push"
         )
-    yield from _uncommitted_lines(branch)
+    yield from _uncommitted_file_lines(branch)
 
 
-def _commit_practised_command(branch: BranchState) -> str:
+def _commit_practice_row_command(branch: BranchState) -> str:
     return f"{_commit_command(branch)} && geneb-ci next --as maintainer"
 
 
-def _receipt_lines(branch: BranchState) -> Iterator[str]:
+def _unpublished_receipt_lines(branch: BranchState) -> Iterator[str]:
     if branch.receipt is not None:
         files = plural(branch.receipt.file_count, "file")
         yield f"{branch.row} declares a receipt of {files}, but not where they are published"
@@ -351,7 +356,7 @@ def _receipt_lines(branch: BranchState) -> Iterator[str]:
 
 def _push_receipt_command(branch: BranchState) -> str:
     folder = (branch.receipt.folder if branch.receipt is not None else "") or "DIR"
-    return _join(
+    return _command(
         *("geneb-ci", "receipt", "push", branch.row, "--receipt", folder, "--repo", "OWNER/NAME")
     )
 
@@ -362,32 +367,32 @@ def _published_receipt_lines(branch: BranchState) -> Iterator[str]:
         "machine"
     )
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
-    yield from _uncommitted_lines(branch)
+    yield from _uncommitted_file_lines(branch)
 
 
 def _verify_and_commit_command(branch: BranchState) -> str:
     words = ["geneb-ci", "receipt", "verify", branch.row]
     if branch.receipt is not None and branch.receipt.needs_data:
         words += ["--data", "DIR"]
-    return f"{_join(*words)} && {_commit_command(branch)}"
+    return f"{_command(*words)} && {_commit_command(branch)}"
 
 
-def _on_base_lines(branch: BranchState) -> Iterator[str]:
+def _on_base_branch_lines(branch: BranchState) -> Iterator[str]:
     current = branch.tree.branch or "no branch"
     yield f"a pull request needs a branch of its own, but you are on {current}"
 
 
-def _branch_off_command(branch: BranchState) -> str:
-    return _join("git", "switch", "--create", f"add-{branch.model or 'model'}")
+def _new_branch_command(branch: BranchState) -> str:
+    return _command("git", "switch", "--create", f"add-{branch.model or 'model'}")
 
 
-def _pending_lines(branch: BranchState) -> Iterator[str]:
+def _not_committed_lines(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row or 'the submission'} passes, but is not committed"
-    yield from _warned_lines(branch)
-    yield from _uncommitted_lines(branch)
+    yield from _warning_lines(branch)
+    yield from _uncommitted_file_lines(branch)
 
 
-def _uncommitted_lines(branch: BranchState) -> Iterator[str]:
+def _uncommitted_file_lines(branch: BranchState) -> Iterator[str]:
     yield f"not committed, so the server would not see: {_path_list(branch.uncommitted)}"
     if ignored := [path for path in branch.uncommitted if path in branch.tree.ignored_files]:
         yield f"git ignores {_path_list(ignored)}; the command adds them all the same"
@@ -398,11 +403,11 @@ def _uncommitted_lines(branch: BranchState) -> Iterator[str]:
 
 def _commit_command(branch: BranchState) -> str:
     message = f"Add {branch.model}" if branch.model else "Add a submission"
-    add = _join(*branch.tree.add_command(*branch.uncommitted))
-    return f"{add} && {_join('git', 'commit', '-m', message)}"
+    add = _command(*branch.tree.add_command(*branch.uncommitted))
+    return f"{add} && {_command('git', 'commit', '-m', message)}"
 
 
-def _outdated_lines(branch: BranchState) -> Iterator[str]:
+def _outdated_branch_lines(branch: BranchState) -> Iterator[str]:
     yield f"{branch.tree.base} has meanwhile changed the same files: {_path_list(branch.outdated)}"
     yield (
         f"merge {branch.tree.base} and keep the changes of both branches; otherwise the pull "
@@ -412,19 +417,19 @@ def _outdated_lines(branch: BranchState) -> Iterator[str]:
 
 def _merge_command(branch: BranchState) -> str:
     remote, slash, base = branch.tree.base.partition("/")
-    fetch = f"{_join('git', 'fetch', remote, base)} && " if slash else ""
-    return f"{fetch}{_join('git', 'merge', branch.tree.base)}"
+    fetch = f"{_command('git', 'fetch', remote, base)} && " if slash else ""
+    return f"{fetch}{_command('git', 'merge', branch.tree.base)}"
 
 
-def _refused_change_lines(branch: BranchState) -> Iterator[str]:
+def _verdict_with_errors_lines(branch: BranchState) -> Iterator[str]:
     yield f"the server would refuse the last commit; errors: {branch.verdict_errors.with_rules}"
     yield f"the first error: {branch.verdict_errors.first_message}"
 
 
-def _unpushed_lines(branch: BranchState) -> Iterator[str]:
+def _not_pushed_lines(branch: BranchState) -> Iterator[str]:
     yield f"the branch is ready: {plural(branch.changed_file_count, 'file')} committed, no error"
-    yield from _warned_lines(branch)
-    yield from _other_uncommitted_lines(branch)
+    yield from _warning_lines(branch)
+    yield from _other_uncommitted_file_lines(branch)
     if not branch.tree.remotes:
         yield "the clone has no remote: add the address of your fork of the board's repository"
     elif branch.tree.upstream:
@@ -433,12 +438,12 @@ def _unpushed_lines(branch: BranchState) -> Iterator[str]:
         yield "the branch is only on this machine"
 
 
-def _warned_lines(branch: BranchState) -> Iterator[str]:
+def _warning_lines(branch: BranchState) -> Iterator[str]:
     if branch.warnings.number:
         yield f"warnings, to explain in the card: {branch.warnings.with_rules}"
 
 
-def _other_uncommitted_lines(branch: BranchState) -> Iterator[str]:
+def _other_uncommitted_file_lines(branch: BranchState) -> Iterator[str]:
     if branch.other_uncommitted:
         file_list = _path_list(branch.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
@@ -450,13 +455,13 @@ def _push_command(branch: BranchState) -> str:
     if branch.tree.upstream:
         return "git push"
     remote = "origin" if "origin" in branch.tree.remotes else min(branch.tree.remotes)
-    return _join("git", "push", "--set-upstream", remote, branch.tree.branch)
+    return _command("git", "push", "--set-upstream", remote, branch.tree.branch)
 
 
-def _pushed_lines(branch: BranchState) -> Iterator[str]:
+def _no_pull_request_lines(branch: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {branch.tree.upstream} and passes"
-    yield from _warned_lines(branch)
-    yield from _other_uncommitted_lines(branch)
+    yield from _warning_lines(branch)
+    yield from _other_uncommitted_file_lines(branch)
     if branch.github_repository:
         yield f"{branch.github_repository} has no open pull request of this commit"
     else:
@@ -474,30 +479,30 @@ def _create_pull_command(branch: BranchState) -> str:
         fork_name = branch.tree.remotes.get(branch.tree.upstream.partition("/")[0], "")
         owner = fork_name.partition("/")[0]
         words += ["--head", f"{owner}:{branch.tree.branch}" if owner else branch.tree.branch]
-    return _join(*words)
+    return _command(*words)
 
 
-def _pull_state_lines(branch: BranchState) -> Iterator[str]:
+def _open_pull_request_lines(branch: BranchState) -> Iterator[str]:
     if branch.pull is not None:
         yield f"pull request {branch.pull.number}: {branch.pull.verdict}"
         yield f"the next to act is {branch.pull.next_to_act}: {branch.pull.action}"
 
 
-def _view_command(branch: BranchState) -> str:
+def _view_pull_command(branch: BranchState) -> str:
     number = str(branch.pull.number) if branch.pull is not None else ""
-    return _join("gh", "pr", "view", number, "--repo", branch.github_repository, "--comments")
+    return _command("gh", "pr", "view", number, "--repo", branch.github_repository, "--comments")
 
 
 def _has_submission_files(branch: BranchState) -> bool:
     return bool(branch.row or branch.card or branch.module or branch.uncommitted)
 
 
-TABLE: tuple[Situation[BranchState], ...] = (
+CONTRIBUTOR_SITUATIONS: tuple[Situation[BranchState], ...] = (
     Situation(
         "no-clone",
         "the folder is not in a clone of a board",
         lambda s: not s.is_board,
-        _outside_lines,
+        _no_clone_lines,
         _clone_command,
     ),
     Situation(
@@ -511,14 +516,14 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "merge-conflict",
         "a merge left files with both versions",
         lambda s: s.tree.conflicts,
-        _conflicts_lines,
+        _merge_conflict_lines,
         _resolve_command,
     ),
     Situation(
         "misplaced-file",
         "a row, a card or an extractor is in the wrong folder",
         lambda s: s.misplaced_files,
-        _moves_lines,
+        _misplaced_file_lines,
         _move_command,
     ),
     Situation(
@@ -526,13 +531,13 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "the branch has files of several models",
         lambda s: len(s.models) > 1,
         _several_models_lines,
-        _set_aside_command,
+        _stash_command,
     ),
     Situation(
         "results-not-packed",
         "there are results of another program, from which no row has been made",
         lambda s: not s.row and s.results,
-        _results_lines,
+        _results_not_packed_lines,
         _pack_command,
     ),
     Situation(
@@ -546,14 +551,14 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "no-base-branch",
         "there is no branch that pull requests could be merged into",
         lambda s: not s.tree.base and s.tree.head,
-        _no_base_lines,
+        _no_base_branch_lines,
         _fetch_command,
     ),
     Situation(
         "nothing-changed",
         "neither the branch nor the working tree changes anything",
         lambda s: not _has_submission_files(s) and not s.changed_file_count,
-        _unchanged_lines,
+        _nothing_changed_lines,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
     Situation(
@@ -567,7 +572,7 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "extractor-unusable",
         "the row's extractor is missing, is not the one that ran, or cannot be called",
         lambda s: s.extractor_error,
-        _extractor_lines,
+        _unusable_extractor_lines,
         _edit_extractor_command,
     ),
     Situation(
@@ -589,21 +594,21 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "the row passes, but is not committed, on a practice board without a remote",
         lambda s: s.is_practice_board and s.row in s.uncommitted,
         _practice_row_lines,
-        _commit_practised_command,
+        _commit_practice_row_command,
     ),
     Situation(
         "receipt-not-published",
         "the row declares a receipt, but not where its files are published",
         lambda s: s.receipt is not None and not s.receipt.is_published,
-        _receipt_lines,
+        _unpublished_receipt_lines,
         _push_receipt_command,
     ),
     Situation(
         "on-the-base-branch",
         "the files are on the branch that pull requests are merged into, or on no branch",
         lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
-        _on_base_lines,
-        _branch_off_command,
+        _on_base_branch_lines,
+        _new_branch_command,
     ),
     Situation(
         "receipt-not-verified",
@@ -616,42 +621,42 @@ TABLE: tuple[Situation[BranchState], ...] = (
         "not-committed",
         "the submission passes, perhaps with warnings, but is not committed",
         lambda s: s.uncommitted,
-        _pending_lines,
+        _not_committed_lines,
         _commit_command,
     ),
     Situation(
         "outdated-branch",
         "the base branch has meanwhile changed the same files",
         lambda s: s.outdated,
-        _outdated_lines,
+        _outdated_branch_lines,
         _merge_command,
     ),
     Situation(
         "verdict-with-errors",
         "the server would refuse the last commit",
         lambda s: s.verdict_errors.number,
-        _refused_change_lines,
+        _verdict_with_errors_lines,
         lambda _: "geneb-ci check",
     ),
     Situation(
         "not-pushed",
         "the branch is ready, but not all commits are pushed",
         lambda s: not s.tree.is_pushed,
-        _unpushed_lines,
+        _not_pushed_lines,
         _push_command,
     ),
     Situation(
         "pull-request-open",
         "the branch has an open pull request (seen only with `--repo`)",
         lambda s: s.pull is not None,
-        _pull_state_lines,
-        _view_command,
+        _open_pull_request_lines,
+        _view_pull_command,
     ),
     Situation(
         "no-pull-request",
         "the branch is pushed; it has no pull request, or GitHub was not asked",
         lambda _: True,
-        _pushed_lines,
+        _no_pull_request_lines,
         _create_pull_command,
     ),
 )

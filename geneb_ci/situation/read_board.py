@@ -19,7 +19,7 @@ from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,
     KEYS_FOLDER,
     TrustedKey,
-    entry_of,
+    key_entry_of,
     private_key,
 )
 from geneb_ci.audit.record.repository import AuditRepository
@@ -30,7 +30,7 @@ from geneb_ci.audit.samples import OUTCOME_FILE, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, words_of_last_command
+from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, words_of_last_command
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import saved_answers
@@ -54,11 +54,11 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatements,
 )
-from geneb_ci.situation.table import repository_named
+from geneb_ci.situation.table import repository_name
 from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
-COMMITS_MAX = 50
+SEARCHED_COMMITS_MAX = 50
 """Maximum number of commits that are searched for a lost statement."""
 TESTED_ROWS_MAX = 3
 """Maximum number of rows for which it is tested whether they can be audited."""
@@ -71,7 +71,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
-        return BoardState(is_board=False, repository=repository_named())
+        return BoardState(is_board=False, repository=repository_name())
     try:
         return BoardReader(layout, *(clone or open_clone(layout)), now).state()
     except BadRepository as error:
@@ -113,7 +113,7 @@ class BoardReader:
             queue=tuple(self._queue(checked_rows, evidence, audits)),
             refused=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
             disputed=tuple(_models_with_evidence(checked_rows, evidence, Evidence.DISPUTED)),
-            repository=self.tree.repository or repository_named(answers),
+            repository=self.tree.repository or repository_name(answers),
             space=answers.get("space", ""),
             needs_data=not is_practice(self.benchmark.sha256),
         )
@@ -144,7 +144,7 @@ class BoardReader:
             return None
         key_path = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
         moment = self.now.strftime(TIME_FORMAT)
-        key_entry = entry_of(raw, "NAME", moment)
+        key_entry = key_entry_of(raw, "NAME", moment)
         trusted_key = self.audits.keys.get(key_entry.keyid)
         if not isinstance(trusted_key, TrustedKey):
             entry_json = json.dumps(key_entry.model_dump(mode="json", exclude_none=True))
@@ -199,7 +199,7 @@ class BoardReader:
         if not self.tree.head or not digests:
             return ""
         log = self.repository.run(
-            *("log", "--all", "--format=%H %P", f"--max-count={COMMITS_MAX}", "--", path)
+            *("log", "--all", "--format=%H %P", f"--max-count={SEARCHED_COMMITS_MAX}", "--", path)
         )
         for commit_id in dict.fromkeys(log.decode().split()):
             for file in self.repository.tree(commit_id, (path,)):
@@ -209,6 +209,7 @@ class BoardReader:
         return ""
 
     def _broken_statement(self, verifications: Sequence[Verification]) -> BrokenStatement | None:
+        """Return the first statement that does not verify; None if all verify."""
         broken = [v for v in verifications if v.broken and v.withdrawn is None]
         if not broken:
             return None
@@ -276,7 +277,7 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(checked_row.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.audits_of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(checked_row.document.path, self.root),
@@ -310,7 +311,9 @@ class BoardReader:
             has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
             signed_audit = audits.pop(undrawn if has_no_draw else local_audit.draw_key, None)
             audits[local_audit.draw_key] = (
-                local_audit if signed_audit is None else _completed(local_audit, signed_audit)
+                local_audit
+                if signed_audit is None
+                else _with_signed_facts(local_audit, signed_audit)
             )
         return tuple(sorted(audits.values(), key=_urgency))
 
@@ -423,7 +426,7 @@ class BoardReader:
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
             for folder in sorted(cache_folder(sample.cache_name).glob("*/*")):
-                if folder.parent.name not in models or not (folder / COMMITMENT).is_file():
+                if folder.parent.name not in models or not (folder / COMMITMENT_FILE).is_file():
                     continue
                 try:
                     audit = self._audit_of_work_folder(folder, sample.name)
@@ -434,14 +437,14 @@ class BoardReader:
 
     def _audit_of_work_folder(self, folder: Path, sample: str) -> OpenAudit | None:
         """Return the audit of a work folder; None for a dry run or another board."""
-        commitment = read_commitment(folder / COMMITMENT)
-        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
+        commitment = read_commitment(folder / COMMITMENT_FILE)
+        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN_FILE).exists()
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         sample_options = () if sample == TaskSample.name else ("--sample", sample)
         typed_words = tuple(words_of_last_command(folder, self.root))
-        if (folder / PLAN).exists():
-            audit = self._audit_of_plan(read_any_plan(folder / PLAN))
+        if (folder / PLAN_FILE).exists():
+            audit = self._audit_of_plan(read_any_plan(folder / PLAN_FILE))
             is_rerun = WorkFolder(folder).has_result(OUTCOME_FILE)
             return audit._replace(
                 work_folder=str(folder),
@@ -460,8 +463,8 @@ def _sample_options(plan: BasePlan) -> tuple[str, ...]:
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 
 
-def _completed(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
-    """Return an audit on this machine, completed by facts from its signed statements."""
+def _with_signed_facts(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
+    """Return an audit of this machine, completed by what only its signed statements show."""
     return local._replace(
         statement=signed.statement,
         shown_on=signed.shown_on,
@@ -485,6 +488,7 @@ def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
 
 
 def _passes(row: FileResult) -> bool:
+    """Whether a row has no error."""
     return all(finding.severity is not Severity.ERROR for finding in row.findings)
 
 

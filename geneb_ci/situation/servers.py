@@ -23,10 +23,12 @@ class ServerAnswers(NamedTuple):
     shown_at: Mapping[str, str] = {}
     """The time, in UTC, at which a commitment became public, by its digest."""
     pull: WaitingPull | None = None
+    """The first pull request that waits for a maintainer; None without one."""
     live: LiveBoard | None = None
+    """The published board; None if the Hub was not asked."""
 
 
-def pull_of(repository: str, head: str) -> OpenPull | None:
+def open_pull_of_commit(repository: str, head: str) -> OpenPull | None:
     """Return the open pull request of a commit; None without one. Raises ForgeProblem."""
     with connect(repository) as github:
         numbers = [p.number for p in github.open_pulls().pulls if p.head.sha == head]

@@ -270,7 +270,7 @@ def fit_text(table: ScoreTable) -> str:
 
 def _fit_bytes(fitted: FitParts) -> bytes:
     fit_scales, fit, sizes, pooled_scales = fitted
-    return shipped.packed(
+    return shipped.doubles_as_bytes(
         [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
     )
 
@@ -287,7 +287,7 @@ def _fit_digest(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
         len(rows),
     )
     bounds = [bound for regime in regimes for bound in (regime.start, regime.stop)]
-    return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
+    return hashlib.sha256(shipped.doubles_as_bytes([settings, bounds, *rows])).hexdigest()
 
 
 def _shipped_fit(

@@ -43,7 +43,8 @@ NOT_DECIDING = {
         joint.SERIES_ARGUMENT_MAX regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
-        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
+        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX
+        task_draw._TASK_POINTER_PARTS
         commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
         commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COPY_CELLS_MIN
         neighbours.NEAR_DISTANCE

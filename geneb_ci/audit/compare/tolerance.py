@@ -38,8 +38,8 @@ def quantile(alarm_rate: float, freedom: int) -> float:
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Noise of a plain copy of the embeddings, by dtype, in the unit that `reference_harness/noise.py`
-defines."""
+"""Noise of a plain copy of the embeddings, by dtype, in the unit that
+`reference_harness/embedding/noise.py` defines."""
 STRESS = 8.0
 """Factor by which stressed copies of the embeddings have more noise than plain copies."""
 COPIES_MIN = 16

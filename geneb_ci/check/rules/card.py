@@ -9,7 +9,7 @@ from geneb_ci.submission.names import Card, CardField, skeletons
 from geneb_ci.submission.other_cards import (
     CardFacts,
     RowFacts,
-    facts_of,
+    card_facts,
     row_facts,
     title_line,
     training_of,
@@ -205,7 +205,7 @@ def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
 
 def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     """Report repository, commit and digests of the weights if they differ from the submission's."""
-    weights_field, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
+    weights_field, facts, row = weights_of(card), card_facts(card), row_facts(context.root)
     if weights_field is None:
         return
     model = context.table("run", "model")
@@ -269,7 +269,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
     card = context.card
     if card is None or card.fault is not None or not context.model_id or context.is_official:
         return
-    facts, row = facts_of(card), row_facts(context.root)
+    facts, row = card_facts(card), row_facts(context.root)
     title = _row_with_title(context, facts.title)
     if title:
         message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import (
-    HINTS_MAX,
+    NAME_SEARCHES_MAX,
     Fault,
     Severity,
     first_and_more,
@@ -152,7 +152,11 @@ def unknown_task(context: Context) -> Iterator[Fault]:
                 if name in tasks_by_id:
                     continue
                 hint_count += 1
-                hint = member_hint(name, tasks_by_id, task_names) if hint_count <= HINTS_MAX else ""
+                hint = (
+                    member_hint(name, tasks_by_id, task_names)
+                    if hint_count <= NAME_SEARCHES_MAX
+                    else ""
+                )
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),

@@ -148,7 +148,7 @@ def identical_results(context: Context) -> Iterator[Fault]:
     digest = context.digest
     if digest is None:
         return
-    for path in context.peers.by_digest.get(digest, ()):
+    for path in context.peers.paths_by_digest.get(digest, ()):
         if path != context.document.path:
             yield Fault(
                 IDENTICAL_RESULTS.id,

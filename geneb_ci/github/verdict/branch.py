@@ -12,7 +12,7 @@ from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
-    further_folders,
+    configured_folders,
     layout_of_main,
     layout_of_settings,
 )
@@ -33,9 +33,9 @@ from geneb_ci.publish.git import (
 )
 from reference_harness.formats.text import Say, silent
 
-GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
+GITHUB_ONLY_FACTS = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
-GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
+GITHUB_ONLY_FACT_OF_RECORDS = "the time at which the commitment of an audit became public"
 _OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
@@ -59,8 +59,12 @@ class BranchVerdict(NamedTuple):
     @property
     def report(self) -> Report:
         """The report of `geneb-ci check` with the verdict and every finding."""
-        has_records = self.decision.judged is not None and bool(self.decision.judged.change.records)
-        unseen = (*GITHUB_ONLY, GITHUB_ONLY_OF_RECORDS) if has_records else GITHUB_ONLY
+        has_records = self.decision.checked_pull is not None and bool(
+            self.decision.checked_pull.change.records
+        )
+        unseen = (
+            (*GITHUB_ONLY_FACTS, GITHUB_ONLY_FACT_OF_RECORDS) if has_records else GITHUB_ONLY_FACTS
+        )
         return report_of(self.decision, self.base, self.uncommitted, unseen)
 
 
@@ -103,7 +107,7 @@ def judge_branch(
             "commit the files of your model on a branch; in a clone of a fork, pass the main "
             "branch of the board's repository: --base REF",
         )
-    main = main_at(clone, base_commit, further_folders(layout))
+    main = main_at(clone, base_commit, configured_folders(layout))
     with layout_of_main(clone, root, main, say) as main_layout:
         pull_checker = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(pull_checker, PullHead(number=1, head_sha=head), ranks=ranks)
@@ -117,7 +121,7 @@ def report_of(
     unseen: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of `check` for a verdict and its findings."""
-    verdict, checked_pull = decision.verdict, decision.judged
+    verdict, checked_pull = decision.verdict, decision.checked_pull
     file_result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(
         verdict=verdict.check_verdict,

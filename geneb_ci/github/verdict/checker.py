@@ -10,9 +10,9 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
-from geneb_ci.audit.record.verify import StepState, Verification, message_of
+from geneb_ci.audit.record.verify import StepState, Verification, message_without_step
 from geneb_ci.audit.sampling.plan import BasePlan
-from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
+from geneb_ci.audit.trust.applicability import HARNESS_STEP, SUBMISSION_STEP
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
 from geneb_ci.check.row_facts import (
@@ -44,18 +44,18 @@ from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
-STEPS_KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
+STEPS_KNOWN_LATER = frozenset({SUBMISSION_STEP, HARNESS_STEP})
 """Steps of a verification that need the audited row on main; they may be unknown before a merge.
 
 If the audit differs, its record is merged without the row, and then only its draw counts.
 """
 # Listed findings per rule; the others are counted.
-PATHS_MAX = 20
+LISTED_FINDINGS_MAX = 20
 # With these findings no file of the pull request is read, because its changes are too many or not
 # all known.
 UNREADABLE_CHANGE_RULES = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
-_CORRECTION = "correction"
+_CORRECTION_FIELD = "correction"
 CHANGED_AUDIT_REASON = "audit files are added, never changed"
 
 
@@ -96,7 +96,7 @@ def _record_errors(
         yield from _step_errors(repository.verification(path))
     event = repository.events.get(path)
     if isinstance(event, StepMismatch):
-        yield message_of(event)
+        yield message_without_step(event)
     statement = f"{path.parent.name}/{path.name}"
     file = repository.history.files.get(statement)
     if file is not None and file.signer is not None:
@@ -106,7 +106,7 @@ def _record_errors(
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN_SUFFIX}"
         if is_own and isinstance(withdrawn, StepMismatch):
-            yield message_of(withdrawn)
+            yield message_without_step(withdrawn)
 
 
 def _board_mismatch(
@@ -192,9 +192,9 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
             yield change_finding(BY_ID["check-crashed"], crash)
             continue
-        yield from (change_finding(rule, fault) for fault in faults[:PATHS_MAX])
-        if len(faults) > PATHS_MAX:
-            hidden_count = len(faults) - PATHS_MAX
+        yield from (change_finding(rule, fault) for fault in faults[:LISTED_FINDINGS_MAX])
+        if len(faults) > LISTED_FINDINGS_MAX:
+            hidden_count = len(faults) - LISTED_FINDINGS_MAX
             message = f"{hidden_count:,} more findings of {rule.id} are not listed"
             yield change_finding(
                 rule, ChangeFault(rule.id, "", message, plural(len(faults), "path"), "none")
@@ -276,7 +276,7 @@ class PullChecker:
         """Whether the change of a head was read."""
         return head in self._proposals
 
-    def own_blobs(self, head: str) -> list[Blob]:
+    def blobs_to_read(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows them."""
         proposal = self.proposal(head)
         return [
@@ -318,7 +318,7 @@ class PullChecker:
         records, unverified = self._records(change, contents)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
-        files = _digests(contents | records)
+        files = _file_digests(contents | records)
         row = f"{self.folders.submissions}/{change.model}.json"
         if row not in contents:
             checked_files = files if change.is_evidence else ()
@@ -388,8 +388,8 @@ class PullChecker:
         row = contents.get(f"{self.folders.submissions}/{change.model}.json")
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
-        card = _card(contents, f"{self.folders.cards}/{change.model}.md")
-        correction = card.field_named(_CORRECTION) if card is not None else None
+        card = _parsed_card(contents, f"{self.folders.cards}/{change.model}.md")
+        correction = card.field_named(_CORRECTION_FIELD) if card is not None else None
         modules = self.base.modules
         published_module = modules.get(change.model, "")
         is_shared = any(
@@ -413,7 +413,7 @@ class PullChecker:
                 code_by_name[file.path.rsplit("/", 1)[-1]] = code
         if change.lock is not None and change.lock.path not in contents:
             code_by_name[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
-        proposed = ProposedRow(contents[row], _card(contents, card_path), code_by_name)
+        proposed = ProposedRow(contents[row], _parsed_card(contents, card_path), code_by_name)
         row_path = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed_context(row_path, row, proposed)
 
@@ -427,7 +427,7 @@ def _with_changed_records(change: Change) -> Change:
     )
 
 
-def _digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
+def _file_digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     """Return the digests of the files that were checked."""
     return tuple(
         FileDigest(path=path, blob=blob_id(raw), sha256=hashlib.sha256(raw).hexdigest())
@@ -436,7 +436,7 @@ def _digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     )[:FILES_MAX]
 
 
-def _card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
+def _parsed_card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
     return parse_card(contents[path], path) if path in contents else None
 
 

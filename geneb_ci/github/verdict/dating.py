@@ -1,4 +1,4 @@
-"""Check that GitHub shows a commitment as public before the beacon's round of its draw."""
+"""Check by GitHub's data that a commitment was public before the beacon's round that decides it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -95,10 +95,10 @@ def _has_added(commit: str, path: str, sha: str, github: GitHub, main: Main) -> 
         return False
     if not parent:
         return True
-    before, is_cut = github.tree(parent)
-    if is_cut or path in before:
+    before, is_truncated = github.tree(parent)
+    if is_truncated or path in before:
         return False
-    earlier_commits = github.wire.get(
+    earlier_commits = github.connection.get(
         f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1
     )
     return not parsed(list[_ListedCommit], earlier_commits.body, "the commits of the commitment")
@@ -110,7 +110,7 @@ def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
     Returns None if main does not reach the commit by first parents within the searched pages.
     """
     sha, parents = main.sha, dict[str, str]()
-    pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
+    pages = github.connection.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
     for page in islice(pages, COMMITS_PAGES_MAX):
         for commit_entry in parsed(list[_ListedCommit], page, "the commits of main"):
             parents[commit_entry.sha] = commit_entry.parents[0].sha if commit_entry.parents else ""

@@ -10,6 +10,7 @@ TITLES = {
     PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
     PullOutcome.NOT_CHECKED: "not checked",
 }
+"""Title of a verdict, by its outcome."""
 _NEXT_STEPS = {
     PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
     PullOutcome.WARNINGS: (

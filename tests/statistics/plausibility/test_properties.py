@@ -13,7 +13,7 @@ from geneb_ci.check.rule import primary_scores
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import ScoreTable, ridge_fit_of
 from geneb_ci.statistics.view import RowView, finding_score, leave_one_out_of, view_of
-from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
+from geneb_ci.submission.peers import COMPARED_ROWS_MAX, Peers, peers_of
 from reference_harness.formats.benchmark import Benchmark
 from tests.examples import examples
 from tests.paths import SUBMISSIONS
@@ -129,15 +129,15 @@ def test_broken_peers_crash_nothing(board: Path) -> None:
 
 def test_rows_kept_are_bounded(tmp_path: Path, benchmark: Benchmark) -> None:
     raw = json.dumps({"results": {"full": {"leannmlindsey_GUE_mouse_0": {"MCC": 0.5}}}})
-    for number in range(ROWS_MAX + 20):
+    for number in range(COMPARED_ROWS_MAX + 20):
         (tmp_path / f"m{number}.json").write_text(raw)
     peers = peers_of(tmp_path.glob("*.json"))
-    assert len(peers.rows) == ROWS_MAX
+    assert len(peers.rows) == COMPARED_ROWS_MAX
     assert [row.path for row in peers.rows] == sorted(row.path for row in peers.rows)
     assert {row.path for row in peers.rows} == {
         row.path for row in peers_of(tmp_path.glob("*.json")).rows
     }
-    assert len(peers.by_digest) == 1
+    assert len(peers.paths_by_digest) == 1
     view = view_of(primary_scores({}, benchmark), tmp_path / "m0.json", peers, benchmark)
     assert isinstance(view, RowView)
     assert view.prediction is None
