@@ -63,6 +63,7 @@ from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     EmbeddingPlan,
     TaskPlan,
     commitment_text,
@@ -87,7 +88,7 @@ TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment the user has to publish next."""
 NEXT_COMMAND = "geneb-ci next --as maintainer"
 """The command that shows the next step of an audit, such as publishing its commitment."""
-FOLDER_DIGITS = 16
+WORK_FOLDER_DIGITS = 16
 """Number of hex digits of the digest of a commitment in the name of its work folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 """The time in a printed command where the user has to write that of the publication."""
@@ -132,6 +133,7 @@ class AuditProgress(NamedTuple):
     """State of an audit after a call, and the command that continues it."""
 
     exit_code: Exit
+    """The exit code of the command `audit FILE`."""
     state: str
     """The verdict after a rerun; else "dry run", "finished" or `TO_BE_PUBLISHED`."""
     commitment: str = ""
@@ -141,8 +143,9 @@ class AuditProgress(NamedTuple):
     cost: str = ""
     """The cost estimate as lines of text; "" after a rerun."""
     outcome: AnyOutcome | None = None
+    """The outcome of the rerun; None before it."""
     record: Path | None = None
-    """The signed record, where there is one."""
+    """Path of the signed record; None if there is none."""
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
@@ -244,7 +247,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: TaskPlan | EmbeddingPlan,
+    plan: AnyPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -374,7 +377,7 @@ def practice_time() -> str:
 
 def default_work_folder(commitment: Commitment, cache_name: str) -> Path:
     """Return the work folder of a commitment in the folder `cache_name` of the user's cache."""
-    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
+    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:WORK_FOLDER_DIGITS]
 
 
 def begin_audit(
@@ -407,9 +410,9 @@ def begin_audit(
     plan_file = work.folder / PLAN_FILE
     if plan.commitment != commitment:
         raise AuditRefused(
-            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
+            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:WORK_FOLDER_DIGITS]}..., "
             f"expected the commitment of {COMMITMENT_FILE} beside it, "
-            f"{commitment.sha256[:FOLDER_DIGITS]}...",
+            f"{commitment.sha256[:WORK_FOLDER_DIGITS]}...",
             "restore the plan of this audit, or begin another audit in another folder: --work DIR",
         )
     if committed_at not in {None, plan.committed_at}:
@@ -439,7 +442,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options with which a finished audit was not run: its outcome does not follow them.
+    """Refuse options with which a finished audit was not run, since its outcome ignores them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -549,7 +552,7 @@ def advice_after_abort(work: WorkFolder) -> str:
 
 def draw_and_keep_plan(
     request: AuditRequest, submission: SubmissionFile, prepared: PreparedRerun, signing: Signing
-) -> TaskPlan | EmbeddingPlan:
+) -> AnyPlan:
     """Draw the sample and keep its plan in the work folder, before any rerun; return the plan."""
     committed_at = request.committed_at
     if committed_at is None:
@@ -561,7 +564,7 @@ def draw_and_keep_plan(
             work.folder, prepared.commitment, sample.plan_class, signing.say
         )
         sample = sample.with_earlier_plans(plans)
-    plan: TaskPlan | EmbeddingPlan = draw_plan(
+    plan: AnyPlan = draw_plan(
         prepared.commitment,
         committed_at,
         submission,
@@ -576,7 +579,7 @@ def draw_and_keep_plan(
 
 
 def _other_cached_plans(
-    folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
+    folder: Path, commitment: Commitment, plan_class: type[AnyPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the files of all other plans for the model in the user's cache, recorded or not.
 

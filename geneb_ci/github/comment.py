@@ -58,6 +58,7 @@ _COMMAND_TEXTS = {
         "Disputed by {}: {}. The pull request does not pass until a maintainer comments {}."
     ),
 }
+"""Sentence about each command of a maintainer, with places for login, reason and command."""
 
 
 def marker_line(verdict: PullVerdict) -> str:
@@ -126,6 +127,7 @@ def rank_section(verdict: PullVerdict) -> str:
 
 
 def _category_table(comparison: RowComparison) -> str:
+    """Return the table of category scores of the row and of the rows that it is compared with."""
     headings = [
         _column_heading(number, name, comparison.best)
         for number, name in enumerate(comparison.models)
@@ -139,6 +141,7 @@ def _category_table(comparison: RowComparison) -> str:
 
 
 def _column_heading(number: int, model: str, best: str) -> str:
+    """Return the heading of a row's scores; the first is the row of the pull request."""
     if number == 0:
         return "this row, the best" if model == best else "this row"
     near_word = "near" if number <= SIMILAR_ROWS_COMPARED else ""
@@ -147,6 +150,7 @@ def _column_heading(number: int, model: str, best: str) -> str:
 
 
 def _regime_table(standings: Sequence[RowStanding]) -> str:
+    """Return the table of the row's rank and significant differences in each regime."""
     columns = [
         ["regime", *(table_cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
@@ -178,15 +182,18 @@ def _rank_text(standing: RowStanding) -> str:
 
 
 def _significant_count_text(standing: RowStanding, side: str) -> str:
+    """Return the number of rows that are significantly better or worse, as text."""
     return "unknown" if standing.decided is None else plural(getattr(standing.decided, side), "row")
 
 
 def _could_be_best_text(standing: RowStanding) -> str:
+    """Return the number of categories in which the row could be best, as text."""
     decided = standing.decided
     return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
 def _previous_rank_text(standing: RowStanding) -> str:
+    """Return the rank of the row that this row replaces, as text."""
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
@@ -198,6 +205,7 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _neighbour_text(neighbour: Neighbour) -> str:
+    """Return the sentence about the published row with the most scores in common."""
     return (
         f"Most similar row: {table_cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
@@ -206,6 +214,7 @@ def _neighbour_text(neighbour: Neighbour) -> str:
 
 
 def _audit_section(audit: AuditEstimate) -> str:
+    """Return the section on the cost and the detection probability of an audit."""
     sequences = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
@@ -229,9 +238,9 @@ def verdict_comment(verdict: PullVerdict, repository: str) -> str:
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(verdict) + _opening(verdict, repository),
+        marker_line(verdict) + _opening_section(verdict, repository),
         rank_section(verdict),
-        _footer(verdict),
+        _closing_section(verdict),
     )
     characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _OMISSION_LINE_MAX
     urgent_blocks, unlisted = _fitting_blocks(verdict, urgent, characters_left)
@@ -247,7 +256,8 @@ def verdict_comment(verdict: PullVerdict, repository: str) -> str:
     return f"{head}{urgent_blocks}{middle}{note_blocks}{omission_text}{foot}"
 
 
-def _opening(verdict: PullVerdict, repository: str) -> str:
+def _opening_section(verdict: PullVerdict, repository: str) -> str:
+    """Return the first section: the outcome, the number of findings, and the next step."""
     model = code_span(verdict.model) if verdict.model else "No submission"
     sha = code_span(verdict.head_sha[:_SHOWN_SHA_DIGITS])
     step = next_step(verdict)
@@ -282,10 +292,12 @@ def _rules_text(verdict: PullVerdict) -> str:
 def _fitting_blocks(
     verdict: PullVerdict, findings: Sequence[Finding], room: int
 ) -> tuple[str, int]:
+    """Return the blocks of findings that fit into `room` characters, and how many are left out."""
     return fitting_blocks(finding_blocks(findings_by_rule(list(findings)), verdict.places), room)
 
 
-def _footer(verdict: PullVerdict) -> str:
+def _closing_section(verdict: PullVerdict) -> str:
+    """Return the last section: the checked files, and links to the rules."""
     digests = [
         f"- {code_span(file.path)}: sha256 {code_span(file.sha256)}" for file in verdict.files
     ]

@@ -18,7 +18,9 @@ COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "trust", "audit"),
     *("by", "next"),
 )
+"""Headings of the columns of the table."""
 _RIGHT_ALIGNED = frozenset({"PR", "age", "warnings", "audit"})
+"""Columns whose cells are aligned to the right."""
 # Columns left out in a narrow terminal, in this order.
 _OMITTABLE = ("audit", "trust", "warnings", "effect", "author")
 _COLUMNS_BELOW = ("by", "next")
@@ -27,6 +29,7 @@ _INDENT_BELOW = "    "
 NAMED_PULLS_MAX = 12
 """Maximum number of pull requests that a line names, for example the line of those to merge."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
+"""Style of a row in a terminal with colours, by who has to act."""
 
 
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
@@ -92,6 +95,7 @@ def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
 
 
 def _cells_of_columns(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells of a row in the given columns."""
     cells = zip(COLUMNS, _cells_of_row(row), strict=True)
     return tuple(escape(cell) for name, cell in cells if name in columns)
 
@@ -131,6 +135,7 @@ def as_json(queue: Queue, limit: int) -> str:
 
 
 def _summary_lines(queue: Queue, limit: int) -> list[str]:
+    """Return the last lines: rows not shown, unreadable pull requests, and the summary."""
     unlisted = queue.rows[limit:]
     lines = []
     if unlisted:
@@ -141,6 +146,7 @@ def _summary_lines(queue: Queue, limit: int) -> list[str]:
 
 
 def _cells_of_row(row: QueueRow) -> tuple[str, ...]:
+    """Return the cells of a row in all columns."""
     overdue_mark = "!" if row.is_overdue else ""
     warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
     audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""

@@ -32,7 +32,7 @@ from geneb_ci.situation.maintainer import (
     WaitingPull,
     pull_command,
 )
-from geneb_ci.situation.table import Role, decide
+from geneb_ci.situation.table import Role, step_of
 from tests.audit import unboxed
 from tests.audit.file_place import MODEL as PRACTISED
 from tests.audit.file_place import made
@@ -714,7 +714,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         key=KeyFacts("key.pem"),
         needs_data=False,
     )
-    decision = decide(Role.MAINTAINER, state, MAINTAINER_SITUATIONS)
+    decision = step_of(Role.MAINTAINER, state, MAINTAINER_SITUATIONS)
     assert decision.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert decision.lines[1:4] == (
         "audit b first: no audit confirms this row; its warnings have the weight 12.5",
@@ -722,7 +722,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         "number of rows that cannot be audited: 1; the first is a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
-    decision = decide(
+    decision = step_of(
         Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), MAINTAINER_SITUATIONS
     )
     assert decision.situation == "practice-not-drawn"
