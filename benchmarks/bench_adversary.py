@@ -140,7 +140,7 @@ POOLS: dict[str, tuple[MeasuredExtractor, ...]] = {
 
 def cells(rescored: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the cell of every task in one regime, with the tolerance that an audit computes."""
-    alarm_rate = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(rescored.tasks))
+    alarm_rate = rule.alarm_rate_per_comparison(len(METRICS) * len(REGIMES) * len(rescored.tasks))
     for task in rescored.tasks.values():
         regime_scores = task.regimes[regime]
         is_few_shot = regime in rescored.few_shot_k

@@ -15,7 +15,7 @@ from geneb_ci.audit.compare.outcome import (
     Tolerance,
     differing_metrics,
 )
-from geneb_ci.audit.compare.tolerance import quantile
+from geneb_ci.audit.compare.tolerance import two_sided_quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Triple, largest_effect
 from reference_harness.formats.base import Scores
@@ -23,7 +23,7 @@ from tests.audit.rescoring import SEEDS, measured
 from tests.examples import examples
 
 NONE = Triple(0.0, 0.0, 0.0)
-ALARM = rule.alarm_of_one(13 * 3 * 3 * 2)
+ALARM = rule.alarm_rate_per_comparison(13 * 3 * 3 * 2)
 BASE = [np.array([[150 - s, 50 + s], [60, 140]]) for s in range(SEEDS)]
 FULL = [BASE[0]] * SEEDS
 
@@ -191,7 +191,7 @@ def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():
     base = float(np.mean(cell.base.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in (*cell.plain, *cell.stressed)]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert tolerance.MCC - unseen == pytest.approx(quantile(ALARM, 48) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(two_sided_quantile(ALARM, 48) * spread)
 
 
 def test_flips_in_proportion_are_measured_by_their_own_spread():
@@ -205,7 +205,7 @@ def test_flips_in_proportion_are_measured_by_their_own_spread():
     base = float(np.mean(cell.base.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in cell.plain]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert tolerance.MCC - unseen == pytest.approx(2**0.5 * quantile(ALARM, 32) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(2**0.5 * two_sided_quantile(ALARM, 32) * spread)
     far = max(abs(float(np.mean(copy.per_seed.MCC)) - base) for copy in cell.stressed)
     assert tolerance.MCC - unseen < rule.MARGIN_MANY * far
 

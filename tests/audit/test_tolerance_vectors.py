@@ -88,7 +88,7 @@ def tolerances_of(case: str) -> dict[str, Any]:
     options = CASES[case]
     cell = measured(FULL if options.get("one_fit") else BASE, **options, seed=len(case))
     values = {
-        "of record": rule.tolerance(cell, rule.alarm_of_one(702), WIDTH),
+        "of record": rule.tolerance(cell, rule.alarm_rate_per_comparison(702), WIDTH),
         "at another level": rule.tolerance(cell, 0.04, Triple(0.0, 0.0, 0.0)),
     }
     return {name: flat(value.model_dump()) for name, value in values.items()}
