@@ -14,7 +14,7 @@ from benchmarks.bench_plausibility import DEFECTIVE_ROWS, SEED, reporting_rules
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX, led_tasks
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
+from geneb_ci.statistics.reference import ScoreTable, Vector, score_table_of
 from geneb_ci.statistics.view import RowView, led_categories
 from geneb_ci.submission.peers import peers_of
 from tests.paths import ROOT, SUBMISSIONS
@@ -49,7 +49,7 @@ class Detection(NamedTuple):
 
 def public_table() -> ScoreTable:
     """Return the table of the public rows."""
-    return table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
+    return score_table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
 
 
 def raised_rows(table: ScoreTable, models: int = MODELS) -> Iterator[RaisedRow]:
@@ -84,7 +84,9 @@ def with_mean(row: Vector, cells: tuple[int, ...], mean_score: float) -> Vector:
 def detection(table: ScoreTable, raised: RaisedRow, own_index: int | None) -> Detection:
     """Return whether a raised row is detected, in place of row `own_index` or as a new row."""
     view = RowView(shipped_benchmark(), table, raised.row, own_index)
-    by_crown_rule = any(lead.size > plausibility_rows.CROWN_LIMIT for lead in led_categories(view))
+    by_crown_rule = any(
+        lead.size > plausibility_rows.CATEGORY_DEVIATIONS_MAX for lead in led_categories(view)
+    )
     added_tasks = led_tasks(view, view.benchmark.task_ids)[:LED_TASKS_MAX]
     raised_tasks = {view.cell(cell)[1] for cell in raised.cells}
     by_any_rule = bool(reporting_rules(table, raised.row, own_index))
@@ -117,7 +119,7 @@ def main() -> None:
         table.models[i]
         for i, row in enumerate(table.vectors)
         if any(
-            lead.size > plausibility_rows.CROWN_LIMIT
+            lead.size > plausibility_rows.CATEGORY_DEVIATIONS_MAX
             for lead in led_categories(RowView(shipped_benchmark(), table, row, i))
         )
     ]

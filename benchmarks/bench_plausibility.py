@@ -15,7 +15,7 @@ from geneb_ci.check.rule import Context, Policy
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics import neighbours, reference, view
-from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
+from geneb_ci.statistics.reference import ScoreTable, Vector, score_table_of
 from geneb_ci.statistics.view import RowView
 from geneb_ci.submission.peers import peers_of
 from tests.paths import SUBMISSIONS
@@ -26,11 +26,11 @@ NOTED_ROWS = {"LucaOne-default-step36M"}
 RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 SEED = 20261120
 CACHES = (
-    reference.reference_of,
+    reference.ridge_fit_of,
     neighbours._best_scores,
     view._category_means,
     neighbours._complete_rows,
-    neighbours._sorted_cells,
+    neighbours._sorted_scores_by_cell,
     neighbours._relation_differences,
 )
 RULES = select(["plausibility"], [])
@@ -137,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=1000)
     trials = parser.parse_args().trials
-    table = table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
+    table = score_table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
     files = sorted(SUBMISSIONS.glob("*.json"))
     print("| files | processor time added |\n|---|---:|")
     print(f"| one | {seconds(files[5:6]):.3f} s |\n| {len(files)} | {seconds(files):.3f} s |\n")

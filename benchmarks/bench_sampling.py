@@ -16,10 +16,10 @@ from typing import NamedTuple
 from geneb_ci.audit.sampling.design import (
     TABLE_DRAWN,
     TABLE_FABRICATED,
-    Design,
-    allocation,
+    DrawPopulation,
     detection_probability,
     needed_sample_size,
+    part_sample_sizes,
     probability_text,
     sampled_tasks,
     seed_of,
@@ -84,9 +84,11 @@ def simulated_detections(draws: int) -> list[SimulatedDetection]:
             first_index = min(order[:k])
             for m in TABLE_FABRICATED:
                 caught[k, m] += first_index < m
-    design = Design((len(TASKS),))
+    population = DrawPopulation((len(TASKS),))
     return [
-        SimulatedDetection(k, m, count / draws, float(detection_probability(design, m, k)), draws)
+        SimulatedDetection(
+            k, m, count / draws, float(detection_probability(population, m, k)), draws
+        )
         for (k, m), count in caught.items()
     ]
 
@@ -138,8 +140,8 @@ def detection_table(cells: list[SimulatedDetection]) -> list[str]:
     for k in TABLE_DRAWN:
         row = [f"{c.computed:.3f}" for c in cells if c.drawn == k]
         lines.append(f"| {k} | {' | '.join(row)} |")
-    design = Design((len(TASKS),))
-    sizes = [str(needed_sample_size(design, m, Fraction("0.95"))) for m in TABLE_FABRICATED]
+    population = DrawPopulation((len(TASKS),))
+    sizes = [str(needed_sample_size(population, m, Fraction("0.95"))) for m in TABLE_FABRICATED]
     worst = max(cell.standard_errors for cell in cells)
     return [
         *lines,
@@ -165,14 +167,14 @@ def strata_table() -> list[str]:
         "|---:|---|---:|---:|---:|",
     ]
     for k in (13, 25):
-        places = allocation(sizes, len(strata), k)
+        places = part_sample_sizes(sizes, len(strata), k)
         shares = ", ".join(
             f"{place_count} of {task_count}"
             for place_count, task_count in zip(places, sizes, strict=True)
         )
         cells = [
-            f"{probability_text(detection_probability(Design(sizes, len(strata)), m, k))} "
-            f"({probability_text(detection_probability(Design((len(TASKS),)), m, k))})"
+            f"{probability_text(detection_probability(DrawPopulation(sizes, len(strata)), m, k))} "
+            f"({probability_text(detection_probability(DrawPopulation((len(TASKS),)), m, k))})"
             for m in (1, 5, 20)
         ]
         lines.append(f"| {k} | {shares} | {' | '.join(cells)} |")
@@ -185,8 +187,10 @@ def pushes_table(results_of_many: list[PushResult], results_of_few: list[PushRes
         "| pushes | evaded, each draw alone | (computed) | evaded, on the union | tasks rerun |",
         "|---:|---:|---:|---:|---:|",
     ]
-    design = Design((len(TASKS),))
-    detection_of_one_draw = float(detection_probability(design, PUSHED_FABRICATED, PUSHED_DRAWN))
+    population = DrawPopulation((len(TASKS),))
+    detection_of_one_draw = float(
+        detection_probability(population, PUSHED_FABRICATED, PUSHED_DRAWN)
+    )
     lines += [
         f"| {result.push} | {result.evaded_redrawn:.3f} | "
         f"({1 - detection_of_one_draw**result.push:.3f}) "

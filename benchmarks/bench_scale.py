@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.many_rows import write_rows
-from geneb_ci.check.cached import FILES_MIN
+from geneb_ci.check.cached import CACHED_FILES_MIN
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def small_measurements(scratch: Path, runs: int) -> list[MeasuredCommand]:
     one_file, board, kept_cache = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
     need_options = ("--category", "Splice Sites")
     rows, out = str(board), scratch / "out"
-    some_files = [*map(str, sorted(board.glob("*.json"))[:FILES_MIN])]
+    some_files = [*map(str, sorted(board.glob("*.json"))[:CACHED_FILES_MIN])]
     run_cost(scratch / "first", "check", one_file)  # writes byte code
     build_cost(kept_cache, board, out)
     run_cost(kept_cache, "check", rows)
@@ -113,11 +113,11 @@ def small_measurements(scratch: Path, runs: int) -> list[MeasuredCommand]:
             lambda: run_cost(kept_cache, "check", one_file),
             0.25,
         ),
-        f"`check` {FILES_MIN} files, nothing kept": (
+        f"`check` {CACHED_FILES_MIN} files, nothing kept": (
             lambda: run_cost(next(fresh_caches), "check", *some_files),
             None,
         ),
-        f"`check` {FILES_MIN} files, unchanged": (
+        f"`check` {CACHED_FILES_MIN} files, unchanged": (
             lambda: run_cost(kept_cache, "check", *some_files),
             None,
         ),

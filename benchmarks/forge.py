@@ -5,9 +5,9 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from geneb_ci.check.claims import fit_count_of, two_classes
-from geneb_ci.statistics.binary import Classes, fitting_runs, scores
-from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
+from geneb_ci.check.claims import fit_count_of, two_class_sizes
+from geneb_ci.statistics.binary import Classes, binary_metrics, fitting_rho_ranges
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple
 from reference_harness.formats.benchmark import Benchmark
 
 METRICS = ("MCC", "Acc", "F1")
@@ -27,7 +27,7 @@ class CellScope(NamedTuple):
 
     name: str
     full: bool
-    two_classes: bool
+    two_class_sizes: bool
 
     def cells(self, benchmark: Benchmark) -> list[tuple[str, str]]:
         return [
@@ -35,14 +35,14 @@ class CellScope(NamedTuple):
             for regime in benchmark.regimes
             for task in benchmark.tasks
             if (fit_count_of(benchmark, regime) == 1) == self.full
-            and (two_classes(task) is not None) == self.two_classes
+            and (two_class_sizes(task) is not None) == self.two_class_sizes
         ]
 
 
-FULL = CellScope("full, two classes", full=True, two_classes=True)
-FEW_SHOT = CellScope("few-shot, two classes", full=False, two_classes=True)
-FULL_MANY_CLASSES = CellScope("full, more classes", full=True, two_classes=False)
-FEW_SHOT_MANY_CLASSES = CellScope("few-shot, more classes", full=False, two_classes=False)
+FULL = CellScope("full, two classes", full=True, two_class_sizes=True)
+FEW_SHOT = CellScope("few-shot, two classes", full=False, two_class_sizes=True)
+FULL_MANY_CLASSES = CellScope("full, more classes", full=True, two_class_sizes=False)
+FEW_SHOT_MANY_CLASSES = CellScope("few-shot, more classes", full=False, two_class_sizes=False)
 SCOPES = (FULL, FEW_SHOT, FULL_MANY_CLASSES, FEW_SHOT_MANY_CLASSES)
 
 COPY_NAME = "forged-model"
@@ -114,7 +114,14 @@ def copy_cell_of_other_model(board: Board, rng: random.Random) -> Forgery:
 def _true_matrix(classes: Classes, cell: dict[str, float]) -> tuple[int, int]:
     """Return right predictions and rho of the only confusion matrix that gives a real cell."""
     triple = Triple(cell["MCC"], cell["Acc"], cell["F1"])
-    matrix = next(fitting_runs(classes, ReportedTriple(triple, Triple(EXACT, EXACT, EXACT))))
+    matrix = next(
+        fitting_rho_ranges(
+            classes,
+            ReportedTriple(
+                triple, Triple(UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH)
+            ),
+        )
+    )
     return matrix.correct, matrix.first_rho
 
 
@@ -122,12 +129,12 @@ def improve_confusion_matrix(board: Board, rng: random.Random) -> Forgery:
     """Return a row with a cell of a made-up confusion matrix that is 0.02 more accurate."""
     model_id, results = random_row(board, rng)
     regime, task = rng.choice(FULL.cells(board.benchmark))
-    classes = two_classes(board.benchmark.by_id[task])
+    classes = two_class_sizes(board.benchmark.by_id[task])
     assert classes is not None
     correct, rho = _true_matrix(classes, results[regime][task])
     correct_max = min(2 * classes.small + rho, 2 * classes.large - rho)
     correct = min(correct + 2 * round(0.01 * classes.total), correct_max)
-    results[regime][task] = dict(zip(METRICS, scores(classes, correct, rho), strict=True))
+    results[regime][task] = dict(zip(METRICS, binary_metrics(classes, correct, rho), strict=True))
     return Forgery(model_id, results)
 
 
@@ -140,12 +147,18 @@ def scale_mcc(board: Board, rng: random.Random) -> Forgery:
     model_id, results = random_row(board, rng)
     for regime, cells in results.items():
         for task, cell in cells.items():
-            mcc, classes = min(1.02 * cell["MCC"], 1.0), two_classes(board.benchmark.by_id[task])
+            mcc, classes = (
+                min(1.02 * cell["MCC"], 1.0),
+                two_class_sizes(board.benchmark.by_id[task]),
+            )
             if classes is not None and fit_count_of(board.benchmark, regime) == 1:
                 correct, rho = _true_matrix(classes, cell)
-                start, end = scores(classes, 0, rho).mcc, scores(classes, classes.total, rho).mcc
+                start, end = (
+                    binary_metrics(classes, 0, rho).mcc,
+                    binary_metrics(classes, classes.total, rho).mcc,
+                )
                 share = (mcc - start) / (end - start) if end > start else correct / classes.total
-                triple = scores(classes, share * classes.total, rho)
+                triple = binary_metrics(classes, share * classes.total, rho)
                 cell.update(MCC=mcc, Acc=min(triple.acc, 1.0), F1=min(triple.f1, 1.0))
             else:
                 mcc_raise = mcc - cell["MCC"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import simulate
 from geneb_ci.board.variance import near_mean
-from geneb_ci.check.claims import triple_of, two_classes
+from geneb_ci.check.claims import score_triple, two_class_sizes
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.benchmark import Task
 from tests.paths import SUBMISSIONS
@@ -91,7 +91,7 @@ def _measured_cell(
 
     All test sets are drawn at once; scores are computed of those that a row takes.
     """
-    triple, classes = triple_of(real_scores), two_classes(task)
+    triple, classes = score_triple(real_scores), two_class_sizes(task)
     assert triple is not None
     if classes is None:
         sizes, matrix = simulate.made_up_matrix(task, triple.acc, rng)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.board.variance import near_mean
-from geneb_ci.statistics.binary import Classes, scores
+from geneb_ci.statistics.binary import Classes, binary_metrics
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.formats.benchmark import Task
 
@@ -49,7 +49,9 @@ def correct_counts(classes: Classes, triple: Triple) -> tuple[float, float]:
 def cell_scores(classes: Classes, small: float, large: float) -> Cell:
     """Return the metrics of right predictions in each class."""
     return dict(
-        zip(("MCC", "Acc", "F1"), scores(classes, small + large, large - small), strict=True)
+        zip(
+            ("MCC", "Acc", "F1"), binary_metrics(classes, small + large, large - small), strict=True
+        )
     )
 
 

@@ -252,8 +252,9 @@ def _check_bytes(
     """
     from geneb_ci.check.registry import select as select_rules  # imports the rules
     from geneb_ci.check.runner import Checker
-    from geneb_ci.submission.reading import BYTES_MAX, too_large
+    from geneb_ci.submission.reading import too_large
     from geneb_ci.submission.structure import check_structure
+    from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
     (raw, *further_sources) = sources
     if further_sources or not isinstance(raw, bytes):
@@ -262,7 +263,7 @@ def _check_bytes(
             "expected none",
             "check standard input and the files with two commands",
         )
-    content = too_large(len(raw)) if len(raw) > BYTES_MAX else raw
+    content = too_large(len(raw)) if len(raw) > SUBMISSION_BYTES_MAX else raw
     checker = Checker(select_rules(rules, ()), check_structure, find, comparison_rows)
     report = CheckReport(rules=len(rules))
     # A folder that does not exist, so that it is in no folder of submissions.

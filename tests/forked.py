@@ -425,7 +425,7 @@ def _command(
     if any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
         _forget_the_product()  # another installation of it is asked for
     if allowed:
-        importlib.import_module("geneb_ci.common.addresses").ALLOWED_IP_ADDRESSES = allowed  # type: ignore[attr-defined]
+        importlib.import_module("geneb_ci.common.addresses").IP_ADDRESSES_OF_TESTS = allowed  # type: ignore[attr-defined]
     sys.argv = [module, *words]
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")

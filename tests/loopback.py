@@ -37,4 +37,4 @@ def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 @pytest.fixture
 def as_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a server on this machine stand for a public one."""
-    monkeypatch.setattr(addresses, "ALLOWED_IP_ADDRESSES", frozenset({"127.0.0.1"}))
+    monkeypatch.setattr(addresses, "IP_ADDRESSES_OF_TESTS", frozenset({"127.0.0.1"}))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import simulate
-from geneb_ci.check.claims import triple_of, two_classes
+from geneb_ci.check.claims import score_triple, two_class_sizes
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.benchmark import Task
 from tests.paths import SUBMISSIONS
@@ -101,7 +101,7 @@ def measured(
     task: Task, real: dict[str, float], seeds: int, rng: np.random.Generator
 ) -> list[dict[str, float]]:
     """Return the metrics of test sets drawn at the rates of a real cell, one for each seed."""
-    triple, classes = triple_of(real), two_classes(task)
+    triple, classes = score_triple(real), two_class_sizes(task)
     assert triple is not None
     if classes is None:
         sizes, matrix = simulate.made_up_matrix(task, triple.acc, rng)

@@ -263,7 +263,7 @@ def generated() -> dict[str, str]:
             **situations_page(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
-            f"schemas/{shipped.KNOWN_FILE}": known_files(),
+            f"schemas/{shipped.KNOWN_FILES_LIST}": known_files(),
             "docs/reference/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: board_files_page(),
@@ -312,7 +312,7 @@ def defences_page() -> str:
 def fit_of(rows_text: str, benchmark: Benchmark) -> str:
     """Return the fitted reference of the shipped rows, as text."""
     rows = folder_context.rows_by_file(json.loads(rows_text)).values()
-    return reference.fit_text(reference.table_of(rows, benchmark))
+    return reference.fit_text(reference.score_table_of(rows, benchmark))
 
 
 def known_files() -> str:

@@ -13,7 +13,12 @@ from geneb_ci.audit.trust.attestation import (
 )
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER, LEVEL_WORDS
+from geneb_ci.common.types import (
+    AUTHORSHIP_MEANING,
+    EVIDENCE_MEANING,
+    EVIDENCE_ORDER,
+    WORD_BY_LEVEL,
+)
 from geneb_ci.models.entry import RunOptions
 from geneb_ci.models.lint import unknowns
 from geneb_ci.models.registry import ModelRegistry
@@ -84,7 +89,7 @@ def evidence_script() -> str:
         "\n/** Whose file a row is. */\n"
         f"export const AUTHORSHIP = [\n{authorship}];\n"
         "\n/** What is shown of a trust level, where it is another word. */\n"
-        f"export const LEVEL_WORDS = {json.dumps(LEVEL_WORDS)};\n"
+        f"export const WORD_BY_LEVEL = {json.dumps(WORD_BY_LEVEL)};\n"
     )
 
 
@@ -97,7 +102,7 @@ def trust_page() -> str:
     fields_by_author: dict[tuple[str, str], list[str]] = {}
     for group in FIELD_GROUPS:
         author = "the submitter" if group.author is Author.SUBMITTER else group.statement
-        checks = "; ".join(group.checks) or ("nothing" if author == "the submitter" else "")
+        checks = "; ".join(group.confirmations) or ("nothing" if author == "the submitter" else "")
         fields_by_author.setdefault((author, checks), []).append(group.name)
     fields += [
         f"| {'; '.join(groups)} | {author} | {checks} |"

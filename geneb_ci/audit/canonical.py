@@ -8,17 +8,17 @@ import rfc8785
 
 from geneb_ci.common.errors import UsageProblem
 
-COMMITMENT = "commitment"
-ROUND = "round"
-SIGNATURE = "signature"
-SEED = "seed"
-TICKETS = "tickets"
-SAMPLE = "sample"
-STEPS = (COMMITMENT, ROUND, SIGNATURE, SEED, TICKETS, SAMPLE)
+COMMITMENT_STEP = "commitment"
+ROUND_STEP = "round"
+SIGNATURE_STEP = "signature"
+SEED_STEP = "seed"
+TICKETS_STEP = "tickets"
+SAMPLE_STEP = "sample"
+DRAW_STEPS = (COMMITMENT_STEP, ROUND_STEP, SIGNATURE_STEP, SEED_STEP, TICKETS_STEP, SAMPLE_STEP)
 """Names of the steps of a draw, in order; each step is computed from the one before."""
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
     Raises TypeError for floats, which programs write differently, and for keys that are not ASCII
@@ -34,11 +34,12 @@ def canonical(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """Return the SHA-256 of the canonical JSON, as 64 hex digits."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    """Return the SHA-256 of the canonical JSON of a value, as 64 hex digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def _refuse_unsupported(value: Any) -> None:
+    """Raise TypeError for a float or a key that is not ASCII text, at any depth of a value."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str) or not key.isascii():
@@ -54,6 +55,7 @@ def _refuse_unsupported(value: Any) -> None:
 
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+"""The only notation of times in the files of an audit: UTC, to the second."""
 
 
 def seconds_of(moment: str) -> int:

@@ -1,6 +1,7 @@
-"""Digests of the folder of extractors: of all its bytes, and of the code that ran (its shape).
+"""Digests of the folder of extractors: of the bytes of all its files, and of the code that ran.
 
-The shape does not depend on formatting, comments and the names that the code defines. It includes
+The digest of the code, its shape, does not depend on formatting, comments and the names that the
+code defines. It includes
 the extractor's class and everything that the class uses from its module and from the other modules
 of the folder. The names that these modules bind and the order of definitions have no effect; names
 of other packages, constants and the order of statements in a function do.
@@ -34,11 +35,11 @@ PARSED_MAX = 300_000
 """Largest total size, in bytes, of an extractor and the modules of its folder that it imports: a
 megabyte can take 10 s to parse, and all extractors of the harness together have half of this."""
 _BOUND_NAME = "_"
-"""Replaces every name that the modules bind."""
+"""The text that replaces, in a digest, every name that the modules bind."""
 
 
 def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> str:
-    """Return a digest of the code of a class and of all that it uses: its shape, 64 hex digits.
+    """Return the shape of a class: the digest, 64 hex digits, of its code and of all that it uses.
 
     `modules` maps the names of the files in the folder of extractors to their content. The digest
     of a module that Python cannot parse is that of its bytes. Raises AuditRefused for more source
@@ -75,6 +76,7 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
 
 
 def _imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the dotted name of each module that a module imports or may import names from."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -84,7 +86,7 @@ def _imported_modules(tree: ast.Module) -> Iterator[str]:
 
 
 class _ModuleDefinitions:
-    """Computes the shape of a class from the definitions of some modules."""
+    """The definitions in some modules, from which the shape of a class is computed."""
 
     def __init__(self, trees: list[ast.Module], module_names: frozenset[str]) -> None:
         self.module_names = module_names
@@ -95,7 +97,7 @@ class _ModuleDefinitions:
         for tree in trees:
             self.bound_names |= set(_bound_names(tree))
             for statement in _without_docstring(tree.body):
-                self._add(statement)
+                self._add_definition(statement)
         for tree in trees:
             self.aliases |= dict(_aliases(tree))
         for alias, full_name in self.aliases.items():
@@ -105,7 +107,8 @@ class _ModuleDefinitions:
                     self.definitions.get(name_in_module, ())
                 )
 
-    def _add(self, statement: ast.stmt) -> None:
+    def _add_definition(self, statement: ast.stmt) -> None:
+        """Keep a statement under each name that it defines, or among those that define none."""
         if isinstance(statement, ast.Import | ast.ImportFrom):
             return
         defined_names = _defined_names(statement)
@@ -115,13 +118,13 @@ class _ModuleDefinitions:
             self.other_statements.append(statement)
 
     def digest(self, class_name: str) -> str:
-        """Return the shape of a class and of all that it uses, as a digest."""
+        """Return the shape of a class: a digest of its code and of all that it uses."""
         used_statements: dict[int, ast.stmt] = {
             id(statement): statement for statement in self.other_statements
         }
         pending = [
             class_name,
-            *(name for statement in self.other_statements for name in _names_in(statement)),
+            *(name for statement in self.other_statements for name in _used_names(statement)),
         ]
         digested_names: set[str] = set()
         while pending:
@@ -131,14 +134,15 @@ class _ModuleDefinitions:
             digested_names.add(used_name)
             for statement in self.definitions.get(used_name, ()):
                 used_statements[id(statement)] = statement
-                pending += _names_in(statement)
+                pending += _used_names(statement)
         class_code = [
-            self._as_text(definition) for definition in self.definitions.get(class_name, ())
+            self._digested_text(definition) for definition in self.definitions.get(class_name, ())
         ]
-        used_code = sorted(self._as_text(statement) for statement in used_statements.values())
+        used_code = sorted(self._digested_text(statement) for statement in used_statements.values())
         return hashlib.sha256(json.dumps([class_code, used_code]).encode()).hexdigest()
 
-    def _as_text(self, statement: ast.stmt) -> str:
+    def _digested_text(self, statement: ast.stmt) -> str:
+        """Return a statement in the form that is digested, as JSON."""
         return json.dumps(self._as_lists(statement))
 
     def _as_lists(self, node: Any) -> Any:  # a field of a syntax tree
@@ -157,13 +161,14 @@ class _ModuleDefinitions:
         if isinstance(node, ast.Name):
             return self._full_name(node.id)
         if isinstance(node, ast.Attribute):
-            return self._attribute(self._as_lists(node.value), node.attr)
+            return self._digested_attribute(self._as_lists(node.value), node.attr)
         if isinstance(node, ast.keyword):
             is_bound = node.arg in self.bound_names
             return ["keyword", _BOUND_NAME if is_bound else node.arg, self._as_lists(node.value)]
         return None
 
     def _digested_fields(self, node: ast.AST) -> list[Any]:
+        """Return the class of a node, and the fields that change what a program computes."""
         if isinstance(node, ast.AnnAssign):  # as the same assignment without a type
             node = ast.Assign([node.target], node.value or ast.Constant(None))
         fields: list[Any] = [type(node).__name__]
@@ -177,7 +182,8 @@ class _ModuleDefinitions:
             fields.append([field_name, field_lists])
         return fields
 
-    def _attribute(self, owner: Any, attribute: str) -> Any:
+    def _digested_attribute(self, owner: Any, attribute: str) -> Any:
+        """Return the digested form of `owner.attribute`, where `owner` is in digested form."""
         if owner == _BOUND_NAME and attribute in self.definitions:
             return _BOUND_NAME  # `module.name` equals a name that was imported from that module
         return ["Attribute", owner, _BOUND_NAME if attribute in self.bound_names else attribute]
@@ -191,7 +197,7 @@ class _ModuleDefinitions:
             return _BOUND_NAME
         digested: Any = first
         for attribute in attributes:
-            digested = self._attribute(digested, attribute)
+            digested = self._digested_attribute(digested, attribute)
         return digested
 
 
@@ -217,8 +223,8 @@ def _defined_names(statement: ast.stmt) -> list[str]:
     return []
 
 
-def _names_in(statement: ast.stmt) -> list[str]:
-    """Return every name and every attribute in a statement."""
+def _used_names(statement: ast.stmt) -> list[str]:
+    """Return every name and every attribute that a statement contains."""
     return [
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(statement)
@@ -251,7 +257,8 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
 
 
-BUILTIN = "builtin:"
+BUILTIN_PREFIX = "builtin:"
+"""Beginning of the path of an extractor that the harness contains."""
 IGNORED_FOLDER = "__pycache__"
 """Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
 it."""
@@ -266,6 +273,7 @@ class ExtractorFolder(NamedTuple):
     """The files of a repository's folder of extractors at the time of reading."""
 
     folder: Path
+    """The folder of extractors itself."""
     root: Path
     """Root of the repository, to which paths in a commitment are relative."""
     files: dict[str, bytes]
@@ -284,7 +292,7 @@ def read_extractors(layout: Layout) -> ExtractorFolder | None:
 
 
 def tree_files(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file below a folder, by its path, in order of path.
+    """Return the content of every file below a folder, by its path below it, in order of path.
 
     Raises what `read_extractors` raises.
     """
@@ -323,13 +331,13 @@ def extractor_code(
     claimed_sha256: str | None,
     options: Mapping[str, str],
 ) -> ExtractorCode:
-    """Return the extractor of a run, with digests of the folder of extractors.
+    """Return the extractor of a run for a commitment, with digests of the folder of extractors.
 
     `claimed_sha256` is the digest of the module as the run states it, or None. Only the last part
     of `path` is used, so that it cannot lead out of the folder. Raises AuditRefused when the module
     is missing or has another digest.
     """
-    if path.startswith(BUILTIN):
+    if path.startswith(BUILTIN_PREFIX):
         if claimed_sha256 is None:
             raise AuditRefused(
                 f"the submission names {path} without the digest of its source",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.audit.code_digest import (
-    BUILTIN,
+    BUILTIN_PREFIX,
     ExtractorFolder,
     extractor_code,
     read_extractors,
@@ -79,15 +79,14 @@ def checked_submission(
 ) -> CheckedSubmission:
     """Return the input of the rules for a submission, and the findings of every rule.
 
-    The file of the submission is not opened again.
-
-    `modules` maps the name of each extractor file to its content, if the caller has read them.
-    Raises BadConfiguration when the benchmark or policy of the repository cannot be used.
+    The file of the submission is not opened again. `modules` maps the name of each extractor file
+    to its content, if the caller has read them. Raises BadConfiguration when the benchmark or
+    policy of the repository cannot be used.
     """
     checker, document = Checker(RULES), submission.document
     context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
     if isinstance(submission.raw, bytes):
-        peers = dataclasses.replace(context.peers, contents={document.path: submission.raw})
+        peers = dataclasses.replace(context.peers, bytes_by_path={document.path: submission.raw})
         context = dataclasses.replace(context, peers=peers)
     return CheckedSubmission(context, checker.result(context).findings)
 
@@ -120,7 +119,9 @@ def committed_submission_file(
 
 
 def commit(submission_file: SubmissionFile, declared: DeclaredRun | None = None) -> Commitment:
-    """Return the commitment of a submission in its repository; each file is read once.
+    """Return a new commitment to a submission in its repository; each file is read once.
+
+    `declared` has the run of a submission of format 1.0, which does not state one.
 
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
     `declared` is incomplete or not needed, NothingChecked for another kind of file, and what
@@ -251,7 +252,7 @@ class AuditSubject:
 def subject_of(
     commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None
 ) -> AuditSubject:
-    """Return the submission under audit with its files, each read once.
+    """Return the submission of a commitment with the files that its rerun needs, each read once.
 
     `submission` is read from the repository if it is None. Raises AuditRefused when submission,
     extractor, benchmark or the limits of the verdict are not those of the commitment,
@@ -289,7 +290,7 @@ def subject_of(
     if commitment.entry is not None:
         _require_committed("registry entry", entry.sha256 if entry else None, commitment.entry)
     folder = None
-    if not code.path.startswith(BUILTIN):
+    if not code.path.startswith(BUILTIN_PREFIX):
         folder = read_extractors(layout)
         present_code = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
         _require_committed("extractors' folder", present_code.tree, code.tree)
@@ -336,7 +337,10 @@ def _check_committed_sources(
 def _require_committed(
     subject: str, present_sha256: str | None, committed_sha256: str | None
 ) -> None:
-    """Raise AuditRefused for a file with another digest than the committed; "" is no file."""
+    """Raise AuditRefused unless the file called `subject` has the digest in the commitment.
+
+    A digest of None or "" means that there is no such file.
+    """
     if (present_sha256 or "") != (committed_sha256 or ""):
         present_text = f"has sha256 {present_sha256[:16]}..." if present_sha256 else "is missing"
         raise AuditRefused(

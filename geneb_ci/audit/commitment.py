@@ -13,10 +13,10 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from geneb_ci.audit.canonical import COMMITMENT, digest
+from geneb_ci.audit.canonical import COMMITMENT_STEP, digest
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.models.entry import PublicationKind
-from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, near_cells_of_copy
+from geneb_ci.statistics.neighbours import COPY_CELLS_MIN, NEAR_DISTANCE, copy_cells_min
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
 from reference_harness.formats.submission import Submission
 
@@ -28,6 +28,7 @@ class Weights(StrictModel):
     """The weights that the rerun uses."""
 
     kind: PublicationKind | Literal["local"]
+    """Where the weights are published, or `local` for a folder of the auditor."""
     location: str
     """A repository on the Hub, an address or a folder, as `kind` says; "" without weights."""
     revision: Hex40 | None
@@ -108,6 +109,7 @@ class Commitment(StrictModel):
 
     @model_validator(mode="after")
     def _check_claims_and_digest(self) -> Self:
+        """Refuse claims of another number than the tasks, and values without canonical JSON."""
         # A record can bring any name and any number; the draw hashes them in canonical JSON.
         if any(len(scores) != len(self.tasks) for scores in self.claims.values()):
             raise PydanticCustomError("claims", "claims must have one score for each task")
@@ -121,12 +123,12 @@ class Commitment(StrictModel):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the canonical JSON: the digest that is published."""
+        """SHA-256 of the canonical JSON of the commitment: the digest that is published."""
         return digest(self.model_dump())
 
 
 def check_commitment(commitment: Commitment, published_digest: str) -> None:
-    """Refuse a commitment with another digest, or from which nothing can be drawn.
+    """Refuse a commitment whose digest is not the published one, or that permits no draw.
 
     Raises StepMismatch, of the step "commitment".
     """
@@ -147,7 +149,7 @@ def check_commitment(commitment: Commitment, published_digest: str) -> None:
     }
     for message, is_true in objections.items():
         if is_true:
-            raise StepMismatch(COMMITMENT, message)
+            raise StepMismatch(COMMITMENT_STEP, message)
 
 
 CLAIM_SCALE = 100_000
@@ -155,24 +157,24 @@ CLAIM_SCALE = 100_000
 COARSE_STEP = CLAIM_SCALE // 100
 """Claims that are all multiples of this number were rounded to 0.01."""
 COARSE_SHARE_MIN = 2 / 3
-"""Smallest share of equal cells for which rounded claims count as a copy. Two related models,
-rounded to 0.01, agree in a third of their cells."""
+"""Smallest share of cells with equal claims for which rounded claims count as a copy. Two related
+models, rounded to 0.01, agree in a third of their cells."""
 CLOSE_DISTANCE = CLAIM_SCALE // 200
-"""0.005: claims of one method under two names differ by less in most cells, if an audit in float32
-would accept both."""
+"""Two claims that differ by less than this, 0.005 of MCC, are close. Two submissions of one method,
+if an audit in float32 would accept both, have close claims in most cells."""
 CLOSE_SHARE_MIN = 0.3
-"""Smallest share of close cells for which claims count as those of one method. The largest share in
-the 820 pairs of public rows is 0.21, in a pair of one family. The only effect is that the two share
-their draws."""
+"""Smallest share of cells with close claims for which two models count as one method. The largest
+share in the 820 pairs of public rows is 0.21, in a pair of one family. The only effect is that the
+two share their draws."""
 TEXT_SUFFIXES = frozenset(
     {".cfg", ".ini", ".json", ".jsonl", ".md", ".model", ".py", ".toml", ".txt", ".vocab"}
     | {".yaml", ".yml"}
 )
-"""Suffixes of files without parameters, which models of one family share."""
+"""Suffixes of files that have no parameters of a model, and that models of one family share."""
 
 
-class Identity(NamedTuple):
-    """The facts by which two commitments are compared."""
+class MethodIdentity(NamedTuple):
+    """What decides whether two commitments are about the same method."""
 
     model_id: str
     code: str | None
@@ -187,15 +189,15 @@ class Identity(NamedTuple):
     """SHA-256 of the benchmark definition."""
 
 
-def identity_of(commitment: Commitment) -> Identity:
-    """Return the facts by which a commitment is compared with others."""
+def method_identity(commitment: Commitment) -> MethodIdentity:
+    """Return the identity by which the method of a commitment is compared with others."""
     code = commitment.extractor
     weights = frozenset(
         sha256
         for name, sha256 in commitment.weights.files.items()
         if PurePosixPath(name).suffix.lower() not in TEXT_SUFFIXES
     )
-    return Identity(
+    return MethodIdentity(
         commitment.model_id,
         None if weights else digest([code.shape or code.sha256, code.options]),
         weights,
@@ -205,7 +207,7 @@ def identity_of(commitment: Commitment) -> Identity:
     )
 
 
-def same_method_reason(first: Identity, second: Identity) -> str:
+def same_method_reason(first: MethodIdentity, second: MethodIdentity) -> str:
     """Return why two commitments are about the same method, as a clause; "" if they are not."""
     if first.model_id == second.model_id:
         return "of the same model id"
@@ -218,10 +220,10 @@ def same_method_reason(first: Identity, second: Identity) -> str:
     return ""
 
 
-def _have_near_claims(first: Identity, second: Identity) -> bool:
-    """Return whether the claims agree in more cells than those of two different models do."""
+def _have_near_claims(first: MethodIdentity, second: MethodIdentity) -> bool:
+    """Return whether two methods have nearly equal claims in more cells than two models would."""
     claim_pairs = _claim_pairs(first, second)
-    if len(claim_pairs) < COUNT_MIN:
+    if len(claim_pairs) < COPY_CELLS_MIN:
         return False
     is_coarse = any(
         all(score % COARSE_STEP == 0 for score in scores)
@@ -232,19 +234,16 @@ def _have_near_claims(first: Identity, second: Identity) -> bool:
             claim_pairs
         )
     distances = [abs(a - b) for a, b in claim_pairs]
-    close_min = max(COUNT_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
+    close_min = max(COPY_CELLS_MIN, CLOSE_SHARE_MIN * len(claim_pairs))
     return (
-        sum(distance < NEAR * CLAIM_SCALE for distance in distances)
-        >= near_cells_of_copy(len(claim_pairs))
+        sum(distance < NEAR_DISTANCE * CLAIM_SCALE for distance in distances)
+        >= copy_cells_min(len(claim_pairs))
         or sum(distance < CLOSE_DISTANCE for distance in distances) >= close_min
     )
 
 
-def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
-    """Return the pairs of claimed MCC, first and second, of each cell that both commitments claim.
-
-    They are in units of 1 / `CLAIM_SCALE`.
-    """
+def _claim_pairs(first: MethodIdentity, second: MethodIdentity) -> list[tuple[int, int]]:
+    """Return the two claims of each cell in both commitments, in units of 1 / `CLAIM_SCALE`."""
     claim_pairs = []
     for regime in first.claims.keys() & second.claims.keys():
         second_claims = dict(zip(second.tasks, second.claims[regime], strict=True))
@@ -256,7 +255,7 @@ def _claim_pairs(first: Identity, second: Identity) -> list[tuple[int, int]]:
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:
-    """Return by regime the claimed MCC of each task, in hundred-thousandths; None if missing."""
+    """Return, by regime, the claimed MCC of each task in hundred-thousandths; None if missing."""
     return {
         regime: [
             round(scores[task].MCC * CLAIM_SCALE) if task in scores else None

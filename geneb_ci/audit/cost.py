@@ -23,7 +23,7 @@ from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import write_sequences
-from geneb_ci.audit.sampling.design import allocation, task_parts
+from geneb_ci.audit.sampling.design import part_sample_sizes, task_parts
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, limit_fix
 from reference_harness.formats.base import Count, Positive, StrictModel
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     import numpy as np
 
 SAMPLE_SEQUENCES = 256
-"""Number of sequences that are timed."""
+"""Number of sequences whose embedding is timed."""
 START_SEQUENCES = 8
-"""Number of sequences of the run that measures the time of a start."""
+"""Number of sequences of the run whose duration is that of starting the extractor."""
 TIMED_SECONDS_MIN = 2.0
-"""The sample has to take longer than the start by so many seconds, or by the time of the start if
-that is more: a smaller difference is within the noise of a start on a busy machine."""
+"""Smallest difference in seconds between a run on the sample and a run of `START_SEQUENCES`, or the
+duration of the latter if that is more: a smaller difference may be noise of a busy machine."""
 QUICK_SECONDS, FURTHER_PAIRS = 30.0, 2
 """A start and a sample that together take fewer than `QUICK_SECONDS` are timed `FURTHER_PAIRS`
 times more: a longer timing already averages over the load of a busy machine."""
 REPEATS_MAX = 256
-"""Most repeats of the sample: if 65,536 sequences take no longer than a start, they cost
-nothing."""
+"""Largest number of copies of the sample in a timed run: if 65,536 sequences take no longer than a
+start, they cost nothing."""
 REPEATS_GROWTH = 4
-"""Factor from one number of repeats to the next."""
+"""Factor by which the number of copies of the sample grows from one timed run to the next."""
 RUNS_PER_TASK = 2
 """Runs of the extractor per task: all sequences, then the decoys in file order."""
 DECOYS_PER_TASK = 2 * TWICE + 2 * TRIANGLES + FRESH
@@ -59,8 +59,8 @@ TENTHS_BELOW_SECONDS, MINUTES_FROM_SECONDS = 10, 120
 """Times below `TENTHS_BELOW_SECONDS` are written with one decimal, and times from
 `MINUTES_FROM_SECONDS` on in minutes."""
 MEASUREMENTS_FILE = "sample.json"
-"""File of the work folder with the `Measurements`."""
-_SAMPLE_SEED = 20261122  # decides the sample, which is not secret
+"""File of the work folder that contains the `Measurements`."""
+_SAMPLE_SEED = 20261122  # decides which sequences are timed, which is no secret
 
 
 class TaskSize(StrictModel):
@@ -68,6 +68,7 @@ class TaskSize(StrictModel):
 
     sequences: Positive
     letters: Count
+    """Sum of the lengths of the sequences, in nucleotides."""
     test: Positive | None = None
     """Number of test sequences; None where the benchmark does not say. Each has up to three
     variants."""
@@ -76,12 +77,12 @@ class TaskSize(StrictModel):
 
 
 class Measurements(StrictModel):
-    """Measurements of a model on this machine."""
+    """Times and sizes that were measured while a model embedded a sample on this machine."""
 
     sizes: dict[str, TaskSize]
     """Size of each task, by its id."""
     start_seconds: float = Field(ge=0)
-    """Seconds of a run without sequences."""
+    """Seconds that a run would take without sequences."""
     seconds_per_letter: float = Field(ge=0)
     embedding_bytes: Positive
     """Bytes of one embedding."""
@@ -96,24 +97,24 @@ class Measurements(StrictModel):
 
 
 class Cost(NamedTuple):
-    """Expected cost of what is left of an audit; before the draw, the mean over all draws."""
+    """Expected cost of the unfinished part of an audit; before the draw, its mean over draws."""
 
     tasks: float
     sequences: float
     letters: float
     variants: float
-    """Largest number of variants that are embedded as well."""
+    """Largest number of variants of the sequences, which are embedded too."""
     embedding_seconds: float
-    """Seconds in the sandbox."""
+    """Seconds that the extractor runs in the sandbox."""
     scoring_seconds: float
     memory_bytes: int
     """Memory of the extractor, in bytes."""
     disk_bytes: float
     """Size of embeddings and weights, in bytes."""
     slowest_task_seconds: float
-    """Seconds in the sandbox of the task that takes longest."""
+    """Seconds that the slowest task takes in the sandbox."""
     setup_seconds: float
-    """Seconds of the checks before the first task."""
+    """Seconds that the checks before the first task took."""
 
     @property
     def seconds(self) -> float:
@@ -142,7 +143,7 @@ def measurements_of(
     seconds_per_task = (time.monotonic() - started) / len(task_weights)
     sequences = _sampled_sequences(sizes, samples)
     say(f"timing the extractor on {len(sequences)} sequences")
-    timing = _measured_timing(prepared, sequences, _expected_work(sizes, task_weights))
+    timing = _timing_in_sandbox(prepared, sequences, _expected_work(sizes, task_weights))
     embeddings = timing.embeddings
     smallest_task = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest_task}")
@@ -177,13 +178,13 @@ def _size_and_sample(prepared: PreparedRerun, task: str) -> tuple[TaskSize, list
         sequences=len(sequences),
         letters=sum(map(len, sequences)),
         test=benchmark.by_id[task].n_test,
-        support=few_shot_sequences(benchmark, task),
+        support=few_shot_sequence_count(benchmark, task),
     )
     return size, sample
 
 
-def few_shot_sequences(benchmark: Benchmark, task: str) -> int:
-    """Return the largest number of sequences that the few-shot probes of a task are fitted on.
+def few_shot_sequence_count(benchmark: Benchmark, task: str) -> int:
+    """Return the largest number of sequences that all few-shot probes of a task are fitted on.
 
     If the benchmark does not state the number of classes of the task, two are assumed.
     """
@@ -216,9 +217,9 @@ class SampleTiming(NamedTuple):
     """Times, memory and embeddings of runs of the extractor on a sample."""
 
     start_seconds: float
-    """Seconds of a run without sequences."""
+    """Seconds that a run would take without sequences."""
     seconds_per_letter: float
-    """Seconds per letter, without the start."""
+    """Seconds per nucleotide, without those of the start."""
     embeddings: "np.ndarray"
     """Embeddings of the sample."""
     peak_bytes: int
@@ -226,27 +227,27 @@ class SampleTiming(NamedTuple):
 
 
 class ExpectedWork(NamedTuple):
-    """The runs and letters that an audit is expected to need."""
+    """The expected number of runs of the extractor in an audit, and of nucleotides in them."""
 
     runs: float
-    """Number of runs of the extractor."""
     letters: float
-    """Mean number of letters of a draw, or that of the largest task if it is larger."""
+    """Mean number of nucleotides of a draw, or that of the largest task if it is larger."""
 
 
 def _expected_work(
     sizes: Mapping[str, TaskSize], task_weights: Mapping[str, float]
 ) -> ExpectedWork:
+    """Return the work for tasks, each weighted by 1 or by its probability to be drawn."""
     task_count = sum(task_weights.values())
-    letters = {task: _letters(sizes[task], max(1, round(task_count))) for task in task_weights}
+    letters = {task: _letter_count(sizes[task], max(1, round(task_count))) for task in task_weights}
     mean_letters = sum(weight * letters[task] for task, weight in task_weights.items())
     return ExpectedWork(RUNS_PER_TASK * task_count, max(mean_letters, *letters.values()))
 
 
-def _measured_timing(
+def _timing_in_sandbox(
     prepared: PreparedRerun, sequences: list[str], expected_work: ExpectedWork
 ) -> SampleTiming:
-    """Return the speed of the extractor in the sandbox. Raises what the sandbox raises."""
+    """Return how fast the extractor embeds in the sandbox. Raises what the sandbox raises."""
 
     def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
@@ -262,10 +263,11 @@ def timing_of(
     expected_work: ExpectedWork,
     run_seconds_max: float,
 ) -> SampleTiming:
-    """Return the rate at which `run` embeds; no run takes much longer than `run_seconds_max`.
+    """Return how fast `run` starts and embeds, by timing it on a few and on all `sequences`.
 
-    Start and sample are timed in turn, and the rate follows from the median of their differences: a
-    single delayed run changes it little, and a load during both cancels. An audit that embeds no
+    No run takes much longer than `run_seconds_max`. Runs on few and on all sequences alternate, and
+    the seconds per letter follow from the median of their differences: a single delayed run changes
+    it little, and a load during both cancels. An audit that embeds no
     more letters than were timed needs no greater precision: the error is at most the noise of one
     start.
     """
@@ -301,8 +303,11 @@ def timing_of(
     return SampleTiming(start, per_letter, embeddings, peak_bytes)
 
 
-def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -> float:
-    """Return the seconds that scoring a task takes, with embeddings made from those of a sample."""
+def _scoring_seconds(prepared: PreparedRerun, task: str, sample_embeddings: "np.ndarray") -> float:
+    """Return the seconds that scoring a task takes, with as many embeddings as it has sequences.
+
+    Each is the mean of two embeddings of a sample.
+    """
     import numpy as np  # slow to import, and only needed here
 
     folder = prepared.runner.sandbox.scratch
@@ -310,13 +315,13 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample: "np.ndarray") -
     count = len(file.read_text(encoding="ascii").splitlines())
     generator = np.random.default_rng(_SAMPLE_SEED)
     first_embeddings, second_embeddings = (
-        sample[generator.integers(len(sample), size=count)] for _ in range(2)
+        sample_embeddings[generator.integers(len(sample_embeddings), size=count)] for _ in range(2)
     )
     # Distinct embeddings, so that the probe has as many to separate as those of the task.
     embeddings = folder / "sample.npy"
     np.save(
         embeddings,
-        ((first_embeddings + second_embeddings) / 2).astype(sample.dtype),
+        ((first_embeddings + second_embeddings) / 2).astype(sample_embeddings.dtype),
         allow_pickle=False,
     )
     started = time.monotonic()
@@ -376,12 +381,12 @@ def _embedding_seconds(measurements: Measurements, task: str, task_count: int) -
     """Return the seconds that a task takes in the sandbox, in an audit of `task_count` tasks."""
     return (
         RUNS_PER_TASK * measurements.start_seconds
-        + _letters(measurements.sizes[task], task_count) * measurements.seconds_per_letter
+        + _letter_count(measurements.sizes[task], task_count) * measurements.seconds_per_letter
     )
 
 
-def _letters(size: TaskSize, task_count: int) -> float:
-    """Return the number of letters of a task, its decoys and its variants.
+def _letter_count(size: TaskSize, task_count: int) -> float:
+    """Return the nucleotides of a task, its decoys and its variants.
 
     The audit has `task_count` tasks.
     """
@@ -390,10 +395,10 @@ def _letters(size: TaskSize, task_count: int) -> float:
 
 
 def draw_probabilities(commitment: Commitment) -> dict[str, float]:
-    """Return, by task, the probability that it is drawn."""
+    """Return, by task, its probability to be drawn by the policy in a commitment."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
     strata_tasks = task_parts(commitment.tasks, strata)
-    drawn_counts = allocation([len(part) for part in strata_tasks], len(strata), drawn)
+    drawn_counts = part_sample_sizes([len(part) for part in strata_tasks], len(strata), drawn)
     return {
         task: drawn_count / len(part)
         for part, drawn_count in zip(strata_tasks, drawn_counts, strict=True)
@@ -404,7 +409,7 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
 def refuse_too_large(
     prepared: PreparedRerun, measurements: Measurements, tasks: Sequence[str], drawn_count: int
 ) -> None:
-    """Refuse an audit that may exceed the limits of time or the disk of this machine.
+    """Refuse an audit that may exceed a limit of time or the free space on this machine's disk.
 
     Raises LimitExceeded for a task, or for the largest tasks together, above a limit of time, and
     AuditRefused if the disk is too small for the largest tasks.
@@ -446,7 +451,8 @@ class CostText(NamedTuple):
     """A cost as lines of text."""
 
     heading: str
-    """The first line: whether the cost is that of a draw to come, or of what is left of one."""
+    """The first line, which says whether the cost is of a future draw or of the unfinished
+    tasks."""
     figures: str
     """The lines below the heading; "" if nothing is left to run."""
 
@@ -457,10 +463,11 @@ class CostText(NamedTuple):
 
 
 NO_COST = CostText("", "")
+"""The cost where nothing is left to rerun."""
 
 
 def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostText:
-    """Return a cost as lines of text, for a drawn sample or for a draw to come."""
+    """Return a cost as lines of text; `is_drawn` says whether the sample has been drawn."""
     subject = "what is left of the draw" if is_drawn else "a draw to come, in the mean"
     return CostText(
         f"cost of {subject}, on this machine ({prepared.machine.device}):\n",
@@ -478,6 +485,7 @@ def cost_text(cost: Cost, prepared: PreparedRerun, *, is_drawn: bool) -> CostTex
 
 
 def _time_text(seconds: float) -> str:
+    """Return a duration as text: `9.5 s`, `80 s` or `12 min`."""
     if seconds < TENTHS_BELOW_SECONDS:
         return f"{seconds:.1f} s"
     return f"{seconds:.0f} s" if seconds < MINUTES_FROM_SECONDS else f"{seconds / 60:.0f} min"

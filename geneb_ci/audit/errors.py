@@ -6,7 +6,7 @@ from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 
 
 class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
-    """A step of a plan or record has another result when it is computed again."""
+    """A step of a plan or record whose result differs when it is computed again."""
 
     exit_code: ClassVar[Exit] = Exit.ERRORS
 
@@ -19,7 +19,7 @@ class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
 
 
 class MissingInput(StepMismatch):
-    """A step cannot be computed again, because a file that it needs is missing."""
+    """A step that cannot be computed again, because a file that it needs is missing."""
 
 
 class AuditRefused(GenebError):  # noqa: N818

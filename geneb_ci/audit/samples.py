@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar
@@ -33,8 +32,8 @@ from geneb_ci.audit.sampling.embedding_draw import (
     draw_embeddings,
     earlier_embedding_draws,
     embedding_counts,
-    receipt_of,
     refuse_smaller_sample,
+    submission_with_receipt,
 )
 from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
@@ -47,11 +46,10 @@ from geneb_ci.audit.sampling.task_draw import (
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.cells import cost_of
-from geneb_ci.receipt.source import ReceiptFiles, receipt_files
+from geneb_ci.receipt.source import receipt_files
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.text import Say
 
 OUTCOME_FILE = "outcome.json"
@@ -70,8 +68,8 @@ class CommittedSubmission(NamedTuple):
 
     @property
     def with_receipt(self) -> SubmissionWithReceipt:
-        """The submission with its receipt. Raises what the function `with_receipt` raises."""
-        return with_receipt(self.submission, self.repository.inputs.benchmark)
+        """The submission with its receipt. Raises what `file_with_receipt` raises."""
+        return file_with_receipt(self.submission, self.repository.inputs.benchmark)
 
 
 class Sample(Protocol[_P]):
@@ -81,7 +79,7 @@ class Sample(Protocol[_P]):
     """
 
     name: ClassVar[str]
-    """Value of the option `--sample`."""
+    """Value of the option `--sample` that selects this sample."""
     cache_name: ClassVar[str]
     """Folder of the user's cache that contains the work folders of audits of this sample."""
 
@@ -102,8 +100,10 @@ class Sample(Protocol[_P]):
     def future_draw_text(self, commitment: Commitment) -> str:
         """Return what will be drawn, such as `13 of 100 tasks`."""
 
-    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return, by Merkle root, why another receipt is near: it nearly equals the audited one.
+    def reasons_by_near_root(
+        self, committed_submission: CommittedSubmission, say: Say
+    ) -> Mapping[str, str]:
+        """Return, by Merkle root, why another receipt counts as nearly equal to the audited one.
 
         Draws from those receipts count as draws for this submission.
         """
@@ -114,10 +114,11 @@ class Sample(Protocol[_P]):
         plans: Sequence[_P],
         near_roots: Collection[str],
     ) -> Callable[[str, Beacon], _P]:
-        """Return the function that draws: its arguments are the commitment's time and the beacon.
+        """Return a function that draws a plan, given the time of the commitment and the beacon.
 
-        `plans` are the plans of earlier draws for this method, `near_roots` the Merkle
-        roots of near receipts. Raises UsageProblem for a smaller sample than in an earlier draw.
+        `plans` are the plans of earlier draws for this method, `near_roots` the Merkle roots of
+        receipts that nearly equal the audited one. Raises UsageProblem for a smaller sample than in
+        an earlier draw.
         """
 
     def drawn_sample_text(self, plan: _P) -> str:
@@ -126,17 +127,17 @@ class Sample(Protocol[_P]):
     def cost(
         self, prepared: PreparedRerun, plan: _P | None, setup_seconds: float, say: Say
     ) -> CostText:
-        """Return the cost of the rerun; `NO_COST` if nothing is left to rerun.
+        """Return the expected cost of the rerun; `NO_COST` if nothing is left to rerun.
 
         `plan` is None before the draw. `setup_seconds` is the time that the checks before the first
         task took. Raises LimitExceeded or AuditRefused for a machine that is too small.
         """
 
     def rerun(self, plan: _P, prepared: PreparedRerun, say: Say) -> RerunResult:
-        """Embed and score the sample again, compare it, and return the outcome."""
+        """Embed and score the drawn sample again, and return its comparison with the claims."""
 
     def saved_result(self, plan: _P, subject: AuditSubject, work: WorkFolder) -> RerunResult | None:
-        """Return the result from the outcome in the work folder; None if files are missing.
+        """Return the result of a finished rerun from its work folder; None if files are missing.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
         """
@@ -153,7 +154,7 @@ class TaskSample:
     drawn_count: int | None = None
     """Number of tasks to draw; None: the number in the commitment."""
     drawn_min: int = 0
-    """Smallest number of drawn tasks that reaches the requested probability of detection."""
+    """Smallest number of tasks with the probability of detection that `--detect` requests; or 0."""
     targeted_count: int | None = None
     """Number of suspicious tasks to add to the drawn ones; None: up to `LED_TASKS_MAX`, one of each
     category that the model leads."""
@@ -171,7 +172,9 @@ class TaskSample:
         """Return how many tasks will be drawn."""
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
-    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
+    def reasons_by_near_root(
+        self, committed_submission: CommittedSubmission, say: Say
+    ) -> Mapping[str, str]:
         """Return {}: which earlier draws of tasks count follows from the commitments alone."""
         return {}
 
@@ -200,13 +203,13 @@ class TaskSample:
         )
 
     def drawn_sample_text(self, plan: TaskPlan) -> str:
-        """Return the names of the tasks to rerun."""
+        """Return the names of the tasks to rerun, in one line."""
         return ", ".join(choice.task for choice in plan.chosen)
 
     def cost(
         self, prepared: PreparedRerun, plan: TaskPlan | None, setup_seconds: float, say: Say
     ) -> CostText:
-        """Time the extractor on this machine and return the cost of what is left to rerun."""
+        """Time the extractor on this machine, and return the cost of the unfinished tasks."""
         commitment = prepared.commitment
         if plan is None:
             tasks, task_weights = commitment.tasks, cost.draw_probabilities(commitment)
@@ -229,7 +232,7 @@ class TaskSample:
     def saved_result(
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
     ) -> RerunResult | None:
-        """Return the outcome in the work folder after comparing it with the scores there."""
+        """Return the outcome in the work folder, after comparing it with the scores there."""
         outcome = work.read_as(OUTCOME_FILE, AuditOutcome)
         if outcome is None:
             return None
@@ -262,16 +265,18 @@ class EmbeddingSample:
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Refuse a submission whose receipt is missing, unreadable or cannot be drawn from."""
         embedding_counts(self.size)
-        receipt = with_receipt(submission, benchmark).receipt
-        with self._open_receipt(receipt, say):
+        receipt = file_with_receipt(submission, benchmark).receipt
+        with receipt_files(receipt, self.receipt_folder, say=say):
             pass
 
     def future_draw_text(self, commitment: Commitment) -> str:
-        """Return what will be drawn, as a noun phrase."""
+        """Return what will be drawn."""
         return "embeddings of its receipt"
 
-    def near_roots(self, committed_submission: CommittedSubmission, say: Say) -> Mapping[str, str]:
-        """Return, by Merkle root, why another drawn receipt is near: it nearly equals this one."""
+    def reasons_by_near_root(
+        self, committed_submission: CommittedSubmission, say: Say
+    ) -> Mapping[str, str]:
+        """Return, by Merkle root, why another drawn receipt counts as nearly equal to this one."""
         from geneb_ci.audit.compare.embeddings import AuditedReceipt, near_receipt_roots  # NumPy
 
         repository, receipt = (
@@ -281,7 +286,7 @@ class EmbeddingSample:
         audited_receipt = AuditedReceipt(
             committed_submission.commitment,
             receipt,
-            lambda: self._open_receipt(receipt, say),
+            lambda: receipt_files(receipt, self.receipt_folder, say=say),
             repository.inputs.benchmark,
         )
         reason_by_root = near_receipt_roots(audited_receipt, repository, self.other_receipts, say)
@@ -320,9 +325,11 @@ class EmbeddingSample:
         if plan is not None:
             return NO_COST
         benchmark = prepared.subject.benchmark
-        submission = receipt_of(check_structure(prepared.subject.document)[0], benchmark)
+        submission = submission_with_receipt(
+            check_structure(prepared.subject.document)[0], benchmark
+        )
         receipt = submission.receipt
-        with self._open_receipt(receipt, say) as files:
+        with receipt_files(receipt, self.receipt_folder, say=say) as files:
             bytes_to_fetch = files.bytes_to_fetch(list(receipt.tasks))
         fresh = prepared.fresh.sequences if prepared.fresh is not None else ()
         fresh_count = sum(sequence.task in receipt.tasks for sequence in fresh)
@@ -340,7 +347,7 @@ class EmbeddingSample:
 
     def power_and_cost(
         self,
-        with_receipt: SubmissionWithReceipt,
+        submission: SubmissionWithReceipt,
         commitment: Commitment,
         benchmark: Benchmark,
         bytes_to_fetch: int = 0,
@@ -355,17 +362,17 @@ class EmbeddingSample:
         """
         from geneb_ci.audit.sampling.embedding_power import power_lines  # NumPy
 
-        counts, receipt = embedding_counts(self.size), with_receipt.receipt
+        counts, receipt = embedding_counts(self.size), submission.receipt
         costs = rerun_cost(
             counts,
             receipt,
             benchmark,
-            embedding_speed(with_receipt.submission, device),
+            embedding_speed(submission.submission, device),
             commitment.policy.drawn,
             fresh_count,
         )
         lines = [
-            *power_lines(with_receipt.submission, counts, benchmark, commitment.tasks),
+            *power_lines(submission.submission, counts, benchmark, commitment.tasks),
             *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, bytes_to_fetch)),
         ]
         return "".join(f"{line}\n" for line in lines)
@@ -400,28 +407,26 @@ class EmbeddingSample:
             return None
         return RerunResult(outcome, embeddings)
 
-    def _open_receipt(
-        self, receipt: EmbeddingReceipt, say: Say
-    ) -> AbstractContextManager[ReceiptFiles]:
-        return receipt_files(receipt, self.receipt_folder, say=say)
 
-
-def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> SubmissionWithReceipt:
-    """Return a submission with its receipt.
+def file_with_receipt(
+    submission_file: SubmissionFile | None, benchmark: Benchmark
+) -> SubmissionWithReceipt:
+    """Return the submission in a file, with its receipt.
 
     Raises UsageProblem if the submission is missing, AuditRefused if it has no embeddings that can
     be drawn.
     """
-    if submission is None:
+    if submission_file is None:
         raise UsageProblem(
             "a sample of embeddings needs the committed submission, which is missing",
             "name the file of the submission: --submission FILE",
         )
-    return receipt_of(check_structure(submission.document.value)[0], benchmark)
+    return submission_with_receipt(check_structure(submission_file.document.value)[0], benchmark)
 
 
 AnySample = TaskSample | EmbeddingSample
 SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
+"""The values of the option `--sample`."""
 
 
 def sample_by_name(
@@ -435,7 +440,7 @@ def sample_by_name(
     targeted: int | None = None,
     drawn_min: int = 0,
 ) -> AnySample:
-    """Return the sample with this name, `tasks` or `embeddings`, and these options.
+    """Return the sample that is called `tasks` or `embeddings`, with the options of a draw.
 
     The parameters have the names of the options; `drawn_min` is the number of tasks that --detect
     needs. Raises UsageProblem for another name, or for an option of the other sample.
@@ -474,7 +479,7 @@ def sample_by_name(
 
 
 def sample_of(plan: TaskPlan | EmbeddingPlan, receipt_folder: Path | None = None) -> AnySample:
-    """Return a sample of the kind that a plan drew, without the options of the draw.
+    """Return the sample of the kind that a plan drew, without the options of the draw.
 
     `receipt_folder` has the files of the receipt. Raises UsageProblem if it is passed with a plan
     of tasks.

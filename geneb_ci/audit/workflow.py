@@ -76,19 +76,21 @@ from geneb_ci.sandbox.levels import DEFAULT_LEVEL
 from reference_harness.formats.files import read_json
 from reference_harness.formats.text import Say, next_line
 
-COMMITMENT, PLAN = "commitment.json", "plan.json"
+COMMITMENT_FILE, PLAN_FILE = "commitment.json", "plan.json"
+"""Files of the work folder with the commitment and, after the draw, the plan."""
 COMMAND_FILE = "command.json"
-"""File of the work folder: the folder in which the last command was run, and its words."""
+"""File of the work folder with the last command: the folder that it ran in, and its words."""
 SHOWN_FILE = "shown"
-"""Marker file of the work folder: the user was shown the digest, and has to publish it. A dry run
-does not write this file."""
+"""File of the work folder that exists once the user was shown the digest, and has to publish it. A
+dry run does not write this file."""
 TO_BE_PUBLISHED = "to be published"
-"""State of an audit whose commitment waits to be published."""
+"""State of an audit whose commitment the user has to publish next."""
 NEXT_COMMAND = "geneb-ci next --as maintainer"
 """The command that shows the next step of an audit, such as publishing its commitment."""
 FOLDER_DIGITS = 16
-"""Number of hex digits of a commitment in the name of its folder."""
+"""Number of hex digits of the digest of a commitment in the name of its work folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
+"""The time in a printed command where the user has to write that of the publication."""
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
@@ -98,8 +100,10 @@ class AuditRequest:
     """The options of `audit FILE`: what to audit, how, and where to write the outcome."""
 
     file: Path
+    """The submission."""
     sample: Sample[Any] = field(default_factory=TaskSample)
     machine: Machine
+    """The sandbox, the device and the limits of the rerun."""
     source: BeaconSource
     """The options that decide where the beacon's value comes from."""
     commitment: Path | None = None
@@ -111,13 +115,15 @@ class AuditRequest:
     key: Path | None = None
     """The file of the private key; None: the one that GENEB_AUDIT_KEY_FILE names."""
     unsigned: bool = False
+    """Whether to end without a signed record."""
     output: Path | None = None
     """The folder below which the record is written; None: the audits of the repository."""
     dry_run: bool = False
+    """Whether to end with the cost estimate, before the draw or the rerun."""
     shown_on: str | None = None
-    """The git commit on GitHub whose status contains the digest since `committed_at`."""
+    """The git commit on GitHub whose status shows the digest since `committed_at`."""
     command: str = ""
-    """The command that runs this audit, without --committed-at."""
+    """The words of the command that runs this audit, without --committed-at."""
     has_remote: bool = True
     """Whether the clone has a remote repository, on whose server the digest can be published."""
 
@@ -140,7 +146,7 @@ class AuditProgress(NamedTuple):
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
-    """Do every step of one audit that is possible now; the next call continues after them.
+    """Do each step of an audit that is possible now; the next call does those that remain.
 
     `say` prints a line of progress, `show` a part of the result. Raises what the steps raise, and
     AuditRefused when a file differs from what it was when the audit began.
@@ -228,7 +234,7 @@ def draw_plan(
     repository.history.check_no_losses(commitment.model_id)
     repository.history.check_no_undrawn(commitment)
     committed_submission = CommittedSubmission(commitment, submission, repository)
-    near_roots = sample.near_roots(committed_submission, say)
+    near_roots = sample.reasons_by_near_root(committed_submission, say)
     plans = earlier_plans(
         sample.plan_class, commitment, committed_at, repository, sample.earlier_plans, near_roots
     )
@@ -246,7 +252,7 @@ def rerun_plan(
     receipt: Path | None = None,
     advice: str = "",
 ) -> RerunResult:
-    """Rerun a plan, compare, and return the outcome.
+    """Rerun the sample of a plan, compare it with the claims, and return the outcome.
 
     What is finished is kept in the folder `work`, from which the next call continues; without
     `work` it is deleted at the end. `receipt` is the folder of the receipt, for a plan of
@@ -270,7 +276,7 @@ def rerun_plan(
 def rerun_drawn(
     plan: _P, sample: Sample[_P], prepared: PreparedRerun, signing: Signing, advice: str = ""
 ) -> RerunResult:
-    """Sign that the rerun begins, rerun the drawn sample, and return its comparison.
+    """Sign that the rerun begins, rerun the drawn sample, and return the outcome.
 
     Raises what `Sample.rerun` raises. If the extractor ended the run, the abort is signed, and
     `advice` is added to the fix of the error.
@@ -285,7 +291,7 @@ def rerun_drawn(
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return how and where the record is signed. Raises UsageProblem for an untrusted key."""
+    """Return the signing of an audit: its key and folder. Raises UsageProblem for a wrong key."""
     audits = request.output or audits_folder_of(layout)
     signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
     if signing_key is not None:
@@ -294,7 +300,7 @@ def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, sa
 
 
 def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
-    """Return the commitment in the file `request.commitment`, or else a new one to `request.file`.
+    """Return the commitment in `request.commitment`, or else a new one to `request.file`.
 
     Raises AuditRefused for a commitment to another submission, and what `commit` raises.
     """
@@ -322,7 +328,7 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
 def ask_for_publication(
     request: AuditRequest, prepared: PreparedRerun, signing: Signing, show: Say
 ) -> AuditProgress:
-    """Sign the commitment, show how to publish its digest, and return the state of the audit."""
+    """Sign the commitment, show how to publish its digest, and return the progress of the audit."""
     commitment = prepared.commitment
     merge_line, shown_option = "", ""
     path = signing.sign_commitment(commitment)
@@ -374,35 +380,35 @@ def default_work_folder(commitment: Commitment, cache_name: str) -> Path:
 def begin_audit(
     work: WorkFolder, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
-    """Write the commitment into the work folder; return the folder's plan, or None before the draw.
+    """Keep the commitment in the work folder; return the plan there, or None before the draw.
 
     Raises AuditRefused when the folder contains another commitment or draw.
     """
-    if work.read(COMMITMENT) is None:
-        work.write_text(COMMITMENT, commitment_text(commitment))
-    first_commitment = read_commitment(work.folder / COMMITMENT)
+    if work.read(COMMITMENT_FILE) is None:
+        work.write_text(COMMITMENT_FILE, commitment_text(commitment))
+    first_commitment = read_commitment(work.folder / COMMITMENT_FILE)
     if first_commitment != commitment:
         raise AuditRefused(
             f"{work.folder}: the audit began with another "
             f"{_differing_parts(first_commitment, commitment)}",
             "check out the files it began with, or begin another audit in another folder: --work "
-            f"DIR, with --earlier {work.folder / PLAN} if this one has drawn its sample",
+            f"DIR, with --earlier {work.folder / PLAN_FILE} if this one has drawn its sample",
         )
-    if work.read(PLAN) is None:
+    if work.read(PLAN_FILE) is None:
         return None
-    plan = read_any_plan(work.folder / PLAN)
+    plan = read_any_plan(work.folder / PLAN_FILE)
     if not isinstance(plan, sample.plan_class):
         drawn_sample = sample_of(plan).name
         raise AuditRefused(
-            f"{work.folder / PLAN}: this audit drew {drawn_sample}, expected {sample.name}",
+            f"{work.folder / PLAN_FILE}: this audit drew {drawn_sample}, expected {sample.name}",
             f"pass --sample {drawn_sample}, or name another folder: --work DIR",
         )
     check_any_plan(plan)
-    plan_file = work.folder / PLAN
+    plan_file = work.folder / PLAN_FILE
     if plan.commitment != commitment:
         raise AuditRefused(
             f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
-            f"expected the commitment of {COMMITMENT} beside it, "
+            f"expected the commitment of {COMMITMENT_FILE} beside it, "
             f"{commitment.sha256[:FOLDER_DIGITS]}...",
             "restore the plan of this audit, or begin another audit in another folder: --work DIR",
         )
@@ -418,7 +424,7 @@ def begin_audit(
 def saved_result(
     work: WorkFolder, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
 ) -> RerunResult | None:
-    """Return the result that an earlier call left in the work folder, or None.
+    """Return the result of a rerun that an earlier call finished in the work folder, or None.
 
     Raises AuditRefused when it does not follow from the plan and the files of the folder.
     """
@@ -427,13 +433,13 @@ def saved_result(
     if plan is not None:
         return sample.saved_result(plan, subject, work)
     raise AuditRefused(
-        f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN}, is missing",
+        f"{work.folder / OUTCOME_FILE}: its plan, {work.folder / PLAN_FILE}, is missing",
         f"restore the plan, or remove {work.folder / OUTCOME_FILE} and run the command again",
     )
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options that a finished audit did not have: its outcome was computed without them.
+    """Refuse options with which a finished audit was not run: its outcome does not follow them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -454,7 +460,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
             continue
         option, used_value = OPTION_BY_SETTING[setting], getattr(settings, setting)
         used = f"without {option}" if used_value is None else f"with {option} {used_value}"
-        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN)]
+        words = ["geneb-ci", "audit", "run", str(work.folder / PLAN_FILE)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
         argument = machine.fresh_commitment if setting == "fresh" else value
         words += [option, str(argument)]
@@ -472,14 +478,14 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
 
 
 def refuse_time_of_other_commitment(commitment: Commitment, folder: Path) -> None:
-    """Refuse `--committed-at` if another commitment of the model was shown, and not this one.
+    """Refuse `--committed-at` if the user was shown another commitment of the model, not this one.
 
     The option would then be the time at which that other commitment was published. Raises
     AuditRefused.
     """
     if _was_shown_or_drawn(folder):
         return
-    for path in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
+    for path in sorted(folder.parent.glob(f"*/{COMMITMENT_FILE}")):
         if not _was_shown_or_drawn(path.parent):
             continue
         shown_commitment = read_commitment(path)
@@ -500,7 +506,7 @@ def published_command(commitment: Commitment, file: Path, committed_at: str, sho
     words = ["geneb-ci", "audit", str(file)]
     for sample in (TaskSample, EmbeddingSample):
         folder = default_work_folder(commitment, sample.cache_name)
-        if (folder / SHOWN_FILE).exists() and not (folder / PLAN).exists():
+        if (folder / SHOWN_FILE).exists() and not (folder / PLAN_FILE).exists():
             words = words_of_last_command(folder, Path.cwd()) or words
     if "--key" not in words and "--unsigned" not in words and not os.environ.get(KEY_VARIABLE):
         words += ["--key", "KEY.pem"]
@@ -516,11 +522,11 @@ def words_of_last_command(work: Path, folder: Path) -> list[str]:
 
 def _was_shown_or_drawn(folder: Path) -> bool:
     """Return whether the digest of a work folder was shown to the user, or its sample was drawn."""
-    return any((folder / name).exists() for name in (SHOWN_FILE, PLAN))
+    return any((folder / name).exists() for name in (SHOWN_FILE, PLAN_FILE))
 
 
 def _differing_parts(first: Commitment, second: Commitment) -> str:
-    """Return the fields in which two commitments differ, as text: "weights, policy"."""
+    """Return as text the fields in which two commitments differ: "weights, policy"."""
     first_parts, second_parts = first.model_dump(), second.model_dump()
     short_names = {"submission_sha256": "submission", "model_id": "model"}
     differing = (name for name in first_parts if first_parts[name] != second_parts.get(name))
@@ -528,16 +534,16 @@ def _differing_parts(first: Commitment, second: Commitment) -> str:
 
 
 def show_new_cost(cost: CostText, shown_before: CostText, show: Say) -> None:
-    """Show a cost, unless it is empty or its figures were shown before."""
+    """Show a cost, unless it is empty or has the same figures as the cost `shown_before`."""
     if cost.figures not in {"", shown_before.figures}:
         show(cost.text)
 
 
 def advice_after_abort(work: WorkFolder) -> str:
-    """Return lines to add to a fix: how to continue after the extractor ended the rerun."""
+    """Return how to continue after the extractor ended the rerun, to be added to an error's fix."""
     return (
         f"\n  this draw has no record: what is finished is kept in {work.folder}; run the same "
-        f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN}"
+        f"command again,\n  or pass the plan to the next audit: --earlier {work.folder / PLAN_FILE}"
     )
 
 
@@ -564,7 +570,7 @@ def draw_and_keep_plan(
         request.source,
         signing.say,
     )
-    work.write_text(PLAN, json_text_of(plan))
+    work.write_text(PLAN_FILE, json_text_of(plan))
     signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
@@ -577,7 +583,7 @@ def _other_cached_plans(
     Their samples are rerun as well, so that a contributor or auditor cannot discard a draw. A plan
     for another benchmark belongs to another repository and is left out.
     """
-    for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
+    for path in sorted({*folder.parent.glob(f"*/{PLAN_FILE}")} - {folder / PLAN_FILE}):
         plan = read_any_plan(path)
         if not isinstance(plan, plan_class):
             continue

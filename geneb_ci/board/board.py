@@ -51,7 +51,7 @@ from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import TextSource, write_files
+from geneb_ci.common.files import ChunkedText, write_files
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
@@ -375,7 +375,7 @@ def board_of(
         analyses = analyses_of(rows, benchmark, notes, (categories, tasks), jobs)
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
-    sources: dict[str, TextSource] = {
+    sources: dict[str, ChunkedText] = {
         name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
     }
     sources[VALUES_CSV] = functools.partial(csv_text, table)

@@ -18,7 +18,7 @@ from geneb_ci.audit.trust.attestation import (
     attestation_of,
     column_author,
 )
-from geneb_ci.audit.trust.level import Decision, Summary
+from geneb_ci.audit.trust.level import AuditSummary, Decision
 from geneb_ci.board.marks import (
     NO_MARKS,
     Audited,
@@ -56,7 +56,7 @@ class Row:
     """Authorship and evidence in one word, as upstream's page expects it."""
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
-    audit: Summary | None = None
+    audit: AuditSummary | None = None
     """The summary of the audits of the row."""
     recomputed: str | None = None
     """Text on the cells that an agreeing audit by receipt recomputed."""

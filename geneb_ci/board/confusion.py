@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from geneb_ci.check.claims import Results, reported_triples, two_classes
+from geneb_ci.check.claims import Results, reported_triples, two_class_sizes
 from geneb_ci.check.rule import Context
-from geneb_ci.statistics.binary import Classes, RecoveredCell, counts_of, recovered_cell
+from geneb_ci.statistics.binary import Classes, RecoveredCell, recovered_cell, recovered_counts
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
@@ -18,7 +18,7 @@ def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
     if regime in context.benchmark.protocol.few_shot_k:
         seeds = context.benchmark.protocol.seeds
         for claims in context.seed_claims:
-            classes = two_classes(claims.task)
+            classes = two_class_sizes(claims.task)
             if claims.regime == regime and classes:
                 for seed, reported in zip(seeds, claims.seed_triples, strict=True):
                     yield recovered_cell(regime, claims.task.id, seed, classes, reported)
@@ -53,7 +53,7 @@ def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark
         for task, _, sizes in benchmark.test_sizes
         if sizes
         for number in (
-            counts_of(Classes(*sizes), reported_by_task[task])
+            recovered_counts(Classes(*sizes), reported_by_task[task])
             if task in reported_by_task
             else (0, 0, 0)
         )

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.board.agreement import REACH, normal_below
-from geneb_ci.statistics.student import Floats, Positions, as_normal, student_quantile
+from geneb_ci.statistics.student import Floats, Positions, normal_quantile_of, student_quantile
 
 Bools = npt.NDArray[np.bool_]
 
@@ -279,7 +279,9 @@ def compare_pair(scores: ScoreColumn, first: int, second: int, critical: float) 
     reach = float(student_quantile(critical, freedom)[0, 0]) * error
     difference = float(scores.values[first] - scores.values[second])
     probability = (
-        0.5 if error == 0 else float(normal_below(as_normal(difference / errors, freedom))[0, 0])
+        0.5
+        if error == 0
+        else float(normal_below(normal_quantile_of(difference / errors, freedom))[0, 0])
     )
     return ComparedPair(
         difference,

@@ -26,7 +26,7 @@ from geneb_ci.statistics.metrics import ModelRanking
 from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
-    from geneb_ci.common.files import TextSource
+    from geneb_ci.common.files import ChunkedText
 
 SCORE_UNIT = 10**6
 NORMAL_QUANTILE = 1.96
@@ -102,7 +102,7 @@ def page_scripts(
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys_by_part = {part: f"{part}.{digest}" for part in texts_by_part}
     partial = functools.partial
-    scripts: dict[str, TextSource] = {
+    scripts: dict[str, ChunkedText] = {
         script_name(part, digest): partial(script_of, keys_by_part[part], chunks)
         for part, chunks in texts_by_part.items()
     }

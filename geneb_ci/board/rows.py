@@ -20,7 +20,7 @@ from geneb_ci.board.columns import (
 from geneb_ci.board.means import numbers_of
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.json_text import divided_text, json_text, object_text
+from geneb_ci.common.json_text import json_pieces, json_text, object_pieces
 from geneb_ci.common.types import Authorship
 from geneb_ci.models.tasks import NO_NOTES, TaskNotes
 from geneb_ci.statistics.metrics import PackedNumbers
@@ -148,8 +148,8 @@ def text_of(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
     Iterating raises InvalidBoard if a row does not fit its type.
     """
     if file_name not in TYPES:
-        return divided_text(content, DIAGNOSTICS_DEPTH)
-    return object_text(
+        return json_pieces(content, DIAGNOSTICS_DEPTH)
+    return object_pieces(
         (key, _rows_text(file_name, member) if key == "data" else [json_text(member)])
         for key, member in content.items()
     )
@@ -175,7 +175,7 @@ def _rows_text(
             yield (b"," if number else b"") + row_text
         yield b"]"
 
-    return object_text((regime, row_texts(regime)) for regime in rows_by_regime)
+    return object_pieces((regime, row_texts(regime)) for regime in rows_by_regime)
 
 
 def leaderboards(

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from geneb_ci.common.files import TextSource
+from geneb_ci.common.files import ChunkedText
 
 DIGEST_DIGITS = 16
 """Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
@@ -47,7 +47,7 @@ class Texts(Mapping[str, bytes]):
     `write_files` writes the chunks of `sources` instead, so that no file is in memory as a whole.
     """
 
-    def __init__(self, sources: Mapping[str, TextSource]) -> None:
+    def __init__(self, sources: Mapping[str, ChunkedText]) -> None:
         self.sources = dict(sources)
         self._whole: dict[str, bytes] = {}
 

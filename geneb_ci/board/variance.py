@@ -17,7 +17,7 @@ import numpy as np
 
 from geneb_ci.check.claims import Results, fit_count_of, reported_triples, results_of
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, fitting_runs, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, binary_table, fitting_rho_ranges
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from geneb_ci.statistics.student import Floats, Positions
 from reference_harness.formats.benchmark import Benchmark
@@ -25,15 +25,17 @@ from reference_harness.formats.submission import Submission, SubmissionV11
 
 FloatOrMore = Floats | np.float64
 
-# Assumed correlation of the correctness of predictions between two few-shot fits of one model. With
-# k-mers on six real tasks it is 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot
-# (benchmarks/bench_overlap.py). The maximum is used, since better models agree more with
-# themselves; if the true value is lower, intervals are too wide.
 OVERLAP = 0.5
-# Assumed standard deviation of one fit's MCC between training draws, for a model without scores by
-# seed. With k-mers on six real tasks it is 0.085 in 10shot and 0.097 in 1shot, as a root mean
-# square (benchmarks/bench_overlap.py).
+"""Assumed correlation of the correctness of predictions between two few-shot fits of one model.
+
+With k-mers on six real tasks it is 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot
+(benchmarks/bench_overlap.py). The maximum is used, since better models agree more with themselves;
+if the true value is lower, intervals are too wide.
+"""
 DRAW_SPREAD = 0.1
+"""Assumed standard deviation of one fit's MCC between training draws, for a model without scores by
+seed. With k-mers on six real tasks it is 0.085 in 10shot and 0.097 in 1shot, as a root mean square
+(benchmarks/bench_overlap.py)."""
 # Change of MCC per unit of accuracy for two equal classes, used if every prediction is right.
 EQUAL_CLASSES_SLOPE = 2.0
 EXACT_DIFFERENCE_MAX = 1e-12
@@ -152,7 +154,7 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
     """Return the MCC of confusion matrices, 0 where it is undefined.
 
-    `statistics.binary.scores` has the formula.
+    `statistics.binary.binary_metrics` has the formula.
     """
     n = small + large
     squared_denominator = small * large * (small + rho) * (large - rho)
@@ -201,9 +203,11 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
     If rounding allows several matrices, they differ by less than the rounding, which is far below
     the standard error; the middle one is returned.
     """
-    first_run = next(fitting_runs(classes, reported), None)
+    first_run = next(fitting_rho_ranges(classes, reported), None)
     if first_run is not None:
-        return table(classes, first_run.correct, first_run.first_rho + (len(first_run) // 2) * 2)
+        return binary_table(
+            classes, first_run.correct, first_run.first_rho + (len(first_run) // 2) * 2
+        )
     closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)

@@ -16,24 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.check.folder_context import ComparisonRows, compared_folder
-from geneb_ci.check.report import CRASHED, FileFindings
+from geneb_ci.check.report import CRASH_RULE, FileFindings
 from geneb_ci.common.cache import NO_CACHE, user_cache
-from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
+from geneb_ci.common.config import OFFICIAL_LIST, Finder, Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.finding import Finding, Need, Severity
-from geneb_ci.common.shipped import KNOWN_FILE, shipped
+from geneb_ci.common.shipped import KNOWN_FILES_LIST, shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.reading import files_in
 from geneb_ci.submission.structure import check_quickly
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
-FILES_MIN = 20
-"""From this number of files on, results are cached: reading them takes less than half the time of
+CACHED_FILES_MIN = 20
+"""Minimum number of files whose results are cached: reading them takes less than half the time of
 the check. For one file, computing the digest costs about as much time as the cache would save."""
-_POLICY_BYTES_MAX = 16_000_000
+_DIGESTED_BYTES_MAX = 16_000_000
+"""Maximum size of a file of code, settings, cards or policy that is part of the digest."""
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
-_PACKAGES = (
+_RULE_PACKAGES = (
     *("check", "common", "models", "receipt", "statistics", "submission"),
     "../reference_harness/formats",
 )
@@ -100,14 +101,14 @@ class CachedChecker:
     def _save(self, digest: str, files: Sequence[FileFindings | NothingChecked]) -> None:
         """Save findings, unless a file was unreadable or a rule crashed: a rerun may do better."""
         readable = [file for file in files if isinstance(file, FileFindings)]
-        crashed = any(finding.rule == CRASHED for file in readable for finding in file.findings)
+        crashed = any(finding.rule == CRASH_RULE for file in readable for finding in file.findings)
         if len(readable) == len(files) and not crashed:
             content = {"files": list(map(_file_entry, readable)), "benchmarks": self.benchmarks}
             self.cache.save(digest, json.dumps(content, separators=(",", ":")).encode())
 
     def _cache_key(self, files: Sequence[Path]) -> str:
         """Return a digest of what the findings depend on; "" if they must not be cached."""
-        if self.cache.folder is None or len(files) < FILES_MIN:
+        if self.cache.folder is None or len(files) < CACHED_FILES_MIN:
             return ""
         try:
             return self._digest(files)
@@ -115,6 +116,10 @@ class CachedChecker:
             return ""  # the check itself reports this error
 
     def _digest(self, files: Sequence[Path]) -> str:
+        """Return a digest of these files, the rows that they are compared with, settings and code.
+
+        Raises an error for a file that cannot be read.
+        """
         layouts = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
         comparison_folders = {
             compared_folder(folder, self.find, self.comparison_rows) for folder in layouts
@@ -129,7 +134,7 @@ class CachedChecker:
         for path in sorted(
             {path for layout in layouts.values() for path in _setting_files(layout)}
         ):
-            _digest_file(digest, path, _POLICY_BYTES_MAX)
+            _digest_file(digest, path, _DIGESTED_BYTES_MAX)
         return digest.hexdigest()
 
 
@@ -161,7 +166,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
     if layout.benchmark is not None:
         yield layout.benchmark
     model_folder = ModelRegistry(layout).folder
-    yield model_folder.parent / OFFICIAL
+    yield model_folder.parent / OFFICIAL_LIST
     for folder, suffix in (
         (layout.cards, "md"),
         (layout.extractors, "py"),
@@ -197,10 +202,10 @@ def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
     digest = hashlib.sha256(sys.version.encode())
     code = sorted(
-        path for package in _PACKAGES for path in (_PACKAGE_FOLDER / package).rglob("*.py")
+        path for package in _RULE_PACKAGES for path in (_PACKAGE_FOLDER / package).rglob("*.py")
     )
-    for path in (*code, *sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json"))):
-        _digest_parts(digest, os.fsencode(path), read_regular(path, _POLICY_BYTES_MAX))
+    for path in (*code, *sorted(shipped("schemas", KNOWN_FILES_LIST).parent.glob("*.json"))):
+        _digest_parts(digest, os.fsencode(path), read_regular(path, _DIGESTED_BYTES_MAX))
     digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

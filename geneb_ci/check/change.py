@@ -9,26 +9,32 @@ from reference_harness.formats.packages import LOCK_SUFFIX
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"
+"""Git mode of a file that is not executable."""
 EXECUTABLE = "100755"
+"""Git mode of an executable file."""
 SYMLINK = "120000"
+"""Git mode of a symbolic link."""
 SUBMODULE = "160000"
-"""Modes of the entries of a git tree."""
-SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
+"""Git mode of a submodule."""
+MODEL_FILE_SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Suffixes of rows, cards, extractors, lock files and signed statements. A file with another
 suffix, such as one of a cache, does not belong to a model."""
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
-OWN_FILES_MAX = 4
+"""A valid model id."""
+MODEL_FILES_MAX = 4
 """Largest number of files of one model: row, card, extractor and the extractor's lock file."""
-# conftest.py and sitecustomize.py are excluded: pytest and Python import them automatically.
-_MODULE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
+_EXTRACTOR_FILE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
+"""A file name that an extractor may have. conftest.py and sitecustomize.py are excluded: pytest and
+Python import them automatically."""
 
 
 @dataclass(frozen=True)
 class Blob:
-    """One entry of a git tree: a file, a link or a submodule."""
+    """What a git tree has at one path: a file, a link or a submodule."""
 
     mode: str
+    """One of the git modes above; a hostile tree may have others."""
     sha: str
     """Git object id: SHA-1 of "blob", the size and the bytes."""
     size: int = 0
@@ -37,11 +43,13 @@ class Blob:
 
 @dataclass(frozen=True)
 class FileChange:
-    """One path that differs between the two trees; None on the side where it does not exist."""
+    """A file that a pull request adds, changes or deletes."""
 
     path: str
     before: Blob | None
+    """The file on the base branch; None if the pull request adds it."""
     after: Blob | None
+    """The file in the pull request; None if the pull request deletes it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Change:
     files: tuple[FileChange, ...]
     """In the order of their paths."""
     is_truncated: bool = False
-    """Whether GitHub returned one of the two trees incompletely."""
+    """Whether GitHub listed the files of the base branch or of the pull request incompletely."""
     folders: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
@@ -187,7 +195,7 @@ class Change:
         An existing extractor belongs to the model only if its published row, and no other row,
         names it. Otherwise a row could name another model's extractor and rewrite it.
         """
-        modules = [f for f in self.files if self._is_module(f.path)]
+        modules = [f for f in self.files if self._is_extractor_path(f.path)]
         named_modules = [
             f
             for f in modules
@@ -215,11 +223,11 @@ class Change:
         return tuple(file for file in files if file is not None)
 
     def at(self, path: str) -> FileChange | None:
-        """Return the change at a path, or None."""
-        return self._by_path.get(path)
+        """Return the change of the file at a path; None if the file does not change."""
+        return self._change_by_path.get(path)
 
     @functools.cached_property
-    def _by_path(self) -> dict[str, FileChange]:
+    def _change_by_path(self) -> dict[str, FileChange]:
         return {f.path: f for f in self.files}
 
     def is_model_path(self, path: str) -> bool:
@@ -227,11 +235,11 @@ class Change:
         model_id = self._model_of(path, self.folders.submissions) or self._model_of(
             path, self.folders.cards, ".md"
         )
-        return bool(model_id) or self._is_module(path)
+        return bool(model_id) or self._is_extractor_path(path)
 
-    def _is_module(self, path: str) -> bool:
+    def _is_extractor_path(self, path: str) -> bool:
         folder, _, file_name = path.rpartition("/")
-        return folder == self.folders.extractors and bool(_MODULE.fullmatch(file_name))
+        return folder == self.folders.extractors and bool(_EXTRACTOR_FILE.fullmatch(file_name))
 
     def _model_of(self, path: str, folder: str, suffix: str = ".json") -> str:
         """Return the id of the model whose file in `folder` this path is, or ""."""

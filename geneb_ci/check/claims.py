@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.common.finding import KeyPath
-from geneb_ci.statistics.binary import Classes, acc_limits
+from geneb_ci.statistics.binary import Classes, correct_count_limits
 from geneb_ci.statistics.metrics import Matrix, ReportedTriple, Triple, half_widths, is_mixed
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import member_at
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from reference_harness.formats.submission import Submission
 
 Key = TypeVar("Key", bound=Hashable)
-Tables = Mapping[str, Any]
-"""A member of a parsed submission, such as `results`: regime -> task -> cell."""
+CellTables = Mapping[str, Any]
+"""A member of a parsed submission that has cells, such as `results`: regime -> task -> cell."""
 
 
 class ScoreClaim(NamedTuple):
     """MCC, accuracy and F1 of one cell, claimed to be means over `fit_count` trained probes."""
 
     path: KeyPath
+    """Where the document has these scores."""
     regime: str
     task: Task
     reported: ReportedTriple
+    """The claimed scores, with their maximum rounding errors."""
     fit_count: int
     classes: Classes | None
     """Sizes of the two classes; None if the task has more classes or the sizes are unknown."""
@@ -38,6 +40,8 @@ class SeedClaims(NamedTuple):
     seed_triples: tuple[ReportedTriple, ...]
 
 
+METRIC_BY_FIELD = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
+"""Name of the metric in files, by field of a `Triple`."""
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Score by regime, task and metric, from a file that passed the structure rules."""
 
@@ -50,26 +54,26 @@ def results_of(submission: "Submission") -> Results:
     }
 
 
-def is_off_grid(claim: ScoreClaim) -> bool:
+def has_impossible_accuracy(claim: ScoreClaim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
         return False
-    low, high = acc_limits(claim.task.n_test, claim.reported, claim.fit_count)
+    low, high = correct_count_limits(claim.task.n_test, claim.reported, claim.fit_count)
     return low > high
 
 
-def two_classes(task: Task) -> Classes | None:
+def two_class_sizes(task: Task) -> Classes | None:
     """Return the class sizes of a task with two classes; None for others and if unknown."""
     sizes = task.two_sizes
     return Classes(*sizes) if sizes else None
 
 
 def fit_count_of(benchmark: Benchmark, regime: str) -> int:
-    """Return how many trained probes a regime averages: one per seed if few-shot, else one."""
+    """Return how many probes a score of a regime averages: one per seed if few-shot, else one."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
-def triple_of(scores: Any) -> Triple | None:
+def score_triple(scores: Any) -> Triple | None:
     """Return a cell's MCC, accuracy and F1; None if one is missing, no number, or out of range.
 
     Other rules report those problems.
@@ -79,13 +83,15 @@ def triple_of(scores: Any) -> Triple | None:
     mcc: Any = scores.get("MCC")
     acc: Any = scores.get("Acc")
     f1: Any = scores.get("F1")
-    if not (type(mcc) in _NUMBERS and type(acc) in _NUMBERS and type(f1) in _NUMBERS):
+    if not (
+        type(mcc) in _NUMBER_TYPES and type(acc) in _NUMBER_TYPES and type(f1) in _NUMBER_TYPES
+    ):
         return None
     is_in_range = -1 <= mcc <= 1 and 0 <= acc <= 1 and 0 <= f1 <= 1
     return Triple(mcc, acc, f1) if is_in_range else None
 
 
-_NUMBERS = frozenset({int, float})
+_NUMBER_TYPES = frozenset({int, float})
 
 
 def reported_triples(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
@@ -110,16 +116,18 @@ def reported_triples(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key,
     }
 
 
-def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[ScoreClaim]:
+def claims_of(
+    results: CellTables, evidence: CellTables, benchmark: Benchmark
+) -> Iterator[ScoreClaim]:
     """Yield the scores claimed for the benchmark's cells, one regime after the other.
 
     In each regime, those in `results` come first, then those under `canonical` in the evidence.
     """
-    classes = {task.id: two_classes(task) for task in benchmark.tasks}
+    classes = {task.id: two_class_sizes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fit_count = fit_count_of(benchmark, regime)
         cells = _cells_of_tasks(results, regime, benchmark)
-        triples = {task: t for task, scores in cells.items() if (t := triple_of(scores))}
+        triples = {task: t for task, scores in cells.items() if (t := score_triple(scores))}
         for task, reported in reported_triples(triples, fit_count).items():
             path: KeyPath = ("results", regime, task)
             task_facts = benchmark.by_id[task]
@@ -128,7 +136,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         triples = {
             task: t
             for task, cell in cells.items()
-            if (t := triple_of(member_at(cell, "canonical")))
+            if (t := score_triple(member_at(cell, "canonical")))
         }
         for task, reported in reported_triples(triples, fit_count).items():
             path = ("evidence", regime, task, "canonical")
@@ -136,7 +144,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
             yield ScoreClaim(path, regime, task_facts, reported, fit_count, classes[task])
 
 
-def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:
+def seed_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[SeedClaims]:
     """Yield the scores under `per_seed` of each cell whose lists have one value for each seed."""
     for regime in benchmark.regimes:
         triples: dict[tuple[str, int], Triple] = {}
@@ -162,7 +170,7 @@ class MatrixClaims(NamedTuple):
     """The claimed values: one triple per seed, or a single one for the mean over the seeds."""
 
 
-def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
+def matrix_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
     """Yield the matrices of each cell and of its canonical score; only format 1.2 has any."""
     seed_count = len(benchmark.protocol.seeds)
     seed_triples_by_path = {
@@ -206,19 +214,19 @@ def _is_count_matrix(matrix: Any) -> bool:
     return has_count_rows and any(any(row) for row in matrix)
 
 
-def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:
+def _seed_triples(per_seed: Any, seed_count: int) -> list[Triple]:
     """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
     columns = [member_at(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
-    if not all(isinstance(column, list) and len(column) == seeds for column in columns):
+    if not all(isinstance(column, list) and len(column) == seed_count for column in columns):
         return []
     rows = [
-        triple_of(dict(zip(("MCC", "Acc", "F1"), row, strict=True)))
+        score_triple(dict(zip(("MCC", "Acc", "F1"), row, strict=True)))
         for row in zip(*columns, strict=True)
     ]
     return [row for row in rows if row] if all(rows) else []
 
 
-def _cells_of_tasks(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
+def _cells_of_tasks(tables: CellTables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the cells of a regime whose tasks are in the benchmark, in benchmark order."""
     cells = member_at(tables, regime)
     if not isinstance(cells, dict):

@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from geneb_ci.check.claims import METRIC_BY_FIELD
 from geneb_ci.check.registry import FILE_RULES, select
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
@@ -22,19 +23,23 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import MachineFault
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import Finding, KeyPath
-from geneb_ci.statistics.metrics import EXACT, UNROUNDED_DECIMALS
+from geneb_ci.statistics.metrics import UNROUNDED_DECIMALS, UNROUNDED_HALF_WIDTH
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import Span
 from geneb_ci.submission.structure import known_members, model_key_of, version_of
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.submission_terms import ENTRY_MEMBER, MODEL_ID_PATTERN
+from reference_harness.formats.submission_terms import (
+    ENTRY_MEMBER,
+    MODEL_ID_PATTERN,
+    SUBMISSION_BYTES_MAX,
+)
 from reference_harness.formats.text import plural, quoted
 
-SCHEMA = "$schema"
-METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
-DECIMALS_MIN = 3
-"""With fewer decimals, a score changed by hand too often equals the rounded mean by chance."""
+SCHEMA_MEMBER = "$schema"
+"""Member of a submission by which editors find its JSON schema."""
+REPAIRED_DECIMALS_MIN = 3
+"""Minimum decimals of a mean that is repaired: one with fewer that was changed by hand would too
+often equal the rounded mean by chance."""
 MEMBERS_BY_TASK = ("results", "evidence", "gaps")
 """Members of a submission that are objects by regime, then by task."""
 
@@ -72,7 +77,10 @@ class Fixed:
             return
         path = Path(self.file)
         try:
-            current_bytes, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
+            current_bytes, mode = (
+                read_regular(path, SUBMISSION_BYTES_MAX, links=False),
+                path.stat().st_mode,
+            )
         except (NotReadable, OSError) as error:
             raise MachineFault(
                 f"{path} cannot be read again: {error}", "run the command again"
@@ -102,7 +110,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
         changes.append(f"{plural(len(exact_means), 'score')} set to the exact mean of the seeds")
     if member_order_by_path:
         changes.append(
-            f"members {_places_text(list(member_order_by_path))} put in the order of the format"
+            f"members {_objects_text(list(member_order_by_path))} put in the order of the format"
         )
     if exact_means or member_order_by_path:
         raw = document.text.encode()
@@ -111,7 +119,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     schema = _missing_schema_path(context, layout)
     if schema is not None:
         after = _with_schema(after, schema)
-        changes.append(f"{quoted(SCHEMA)} added: {quoted(schema)}")
+        changes.append(f"{quoted(SCHEMA_MEMBER)} added: {quoted(schema)}")
     if not after.endswith("\n"):
         after += "\n"
         changes.append("newline added at the end")
@@ -122,7 +130,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
 
 
 def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
-    """Whether `--fix` would reduce the findings about a row's arithmetic; nothing is written."""
+    """Whether `--fix` would remove findings of the family `arithmetic`; nothing is written."""
     if not any(finding.rule in FILE_RULES["arithmetic"] for finding in errors):
         return False  # of what --fix repairs, only rounded means can be errors
     repaired = fixed_file(path, Checker(()))
@@ -136,8 +144,8 @@ def is_fixable(path: Path, errors: Iterable[Finding]) -> bool:
     return len(findings_after) < len(findings_before)
 
 
-def _places_text(paths: list[KeyPath]) -> str:
-    """Return the place of the first path and the number of further ones, for a message."""
+def _objects_text(paths: list[KeyPath]) -> str:
+    """Return words for the objects at these paths: the first, and how many others there are."""
     first_place = f"in {quoted('/'.join(map(str, paths[0])))}" if paths[0] else "at the top level"
     return (
         f"{first_place} and in {plural(len(paths) - 1, 'other object')}"
@@ -177,8 +185,11 @@ def _rounded_means(context: Context) -> Iterator[tuple[KeyPath, str]]:
         reported = reported_by_path.get(path)
         if reported is None:
             continue
-        for metric_field, metric in METRICS.items():
-            if max(getattr(seed.width, metric_field) for seed in claim.seed_triples) > EXACT:
+        for metric_field, metric in METRIC_BY_FIELD.items():
+            if (
+                max(getattr(seed.width, metric_field) for seed in claim.seed_triples)
+                > UNROUNDED_HALF_WIDTH
+            ):
                 continue
             seeds = [getattr(seed.value, metric_field) for seed in claim.seed_triples]
             mean = math.fsum(seeds) / len(seeds)
@@ -187,11 +198,12 @@ def _rounded_means(context: Context) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _is_rounded(reported: float, mean: float) -> bool:
-    """Whether a reported number is the mean rounded to the decimals that it has."""
+    """Whether a reported number is the mean, rounded to as many decimals as the number has."""
     decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
-    half_width = 0.5 * 10.0**-decimals + EXACT
+    half_width = 0.5 * 10.0**-decimals + UNROUNDED_HALF_WIDTH
     return (
-        DECIMALS_MIN <= decimals < UNROUNDED_DECIMALS and EXACT < abs(mean - reported) <= half_width
+        REPAIRED_DECIMALS_MIN <= decimals < UNROUNDED_DECIMALS
+        and UNROUNDED_HALF_WIDTH < abs(mean - reported) <= half_width
     )
 
 
@@ -204,7 +216,7 @@ def _member_orders(
     """Yield the path of each object whose members are out of order, with their right order."""
     if not isinstance(members, dict):
         return
-    known_order = _order_of(path, context, version)
+    known_order = _format_order(path, context, version)
     ordered_keys = [name for name in known_order if name in members]
     ordered_keys += [name for name in members if name not in set(known_order)]
     if ordered_keys != list(members):
@@ -213,7 +225,8 @@ def _member_orders(
         yield from _member_orders(member, (*path, name), context, version)
 
 
-def _order_of(path: KeyPath, context: Context, version: str) -> tuple[str, ...]:
+def _format_order(path: KeyPath, context: Context, version: str) -> tuple[str, ...]:
+    """Return the order that the format prescribes for the members of the object at a path."""
     if path[:1] and path[0] in MEMBERS_BY_TASK:
         if len(path) <= 2:  # noqa: PLR2004 (member, regime)
             order = context.benchmark.regimes if len(path) == 1 else context.benchmark.task_ids
@@ -245,6 +258,7 @@ class _Editor:
         return self.source[: root.start] + body + self.source[root.end :]
 
     def _value(self, path: KeyPath, value: Any, span: Span) -> str:
+        """Return the new text of the value at a path."""
         if path in self.numbers:
             return self.numbers[path]
         if path not in self.rebuilt_paths or not isinstance(value, dict) or not value:
@@ -272,7 +286,7 @@ def _missing_schema_path(context: Context, layout: Layout) -> str | None:
     Return None for a file with `$schema`, and where the repository has no such schema.
     """
     version = version_of(context.document.value)
-    if SCHEMA in context.root or version is None:
+    if SCHEMA_MEMBER in context.root or version is None:
         return None
     schema = layout.root / "schemas" / f"submission-{version}.schema.json"
     if not schema.is_file():
@@ -287,6 +301,5 @@ def _with_schema(text: str, schema: str) -> str:
     blank, colon = text[brace + 1 : first_key], text.find(":", first_key)
     after = text[colon + 1 : colon + 2]
     space = after if after == " " else ""
-    return (
-        f'{text[: brace + 1]}{blank}"{SCHEMA}":{space}"{schema}",{blank or space}{text[first_key:]}'
-    )
+    member = f'"{SCHEMA_MEMBER}":{space}"{schema}",'
+    return f"{text[: brace + 1]}{blank}{member}{blank or space}{text[first_key:]}"

@@ -23,7 +23,7 @@ from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
 SHIPPED_ROWS_FILE = "shipped-rows.json"
-BYTES_MAX = 1_000_000  # of that file: 41 rows take 140 kB
+SHIPPED_ROWS_BYTES_MAX = 1_000_000  # 41 rows take 140 kB
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def shipped_rows() -> tuple[RowWithoutFile, ...]:
 @functools.cache
 def _shipped_rows_by_file() -> dict[str, RowWithoutFile]:
     """Return the shipped rows by the SHA-256 of their files."""
-    return read_shipped(SHIPPED_ROWS_FILE, BYTES_MAX, rows_by_file)
+    return read_shipped(SHIPPED_ROWS_FILE, SHIPPED_ROWS_BYTES_MAX, rows_by_file)
 
 
 def shipped_rows_of(benchmark: Benchmark) -> Mapping[str, RowWithoutFile]:
@@ -82,6 +82,7 @@ class FolderContext:
     policy: Policy
     registry: ModelRegistry
     peers: Peers
+    """The rows with which a file is compared, the other files of the folder included."""
     cards: OtherCards
 
 
@@ -94,7 +95,8 @@ class ComparisonRows:
     shipped: bool = False
     """Whether files outside a repository are compared with the shipped rows."""
     only_shipped: bool = False
-    """Whether files in a repository, outside its folder of submissions, are compared with them."""
+    """Whether files in a repository, outside its folder of submissions, are compared with the
+    shipped rows instead of those of the repository."""
 
     def folder_for(self, layout: Layout) -> Path | None:
         """Return the folder that holds the rows; None if no folder does."""
@@ -162,14 +164,11 @@ def folder_context(
         peers = peers_of([*files_in(folder), *files_elsewhere])
     else:
         rows = comparison_rows.rows(layout, benchmark) if comparison_rows is not None else ()
-        peers = peers_of(given_files, map(_located, rows))
+        population = [located(row) if isinstance(row, Path) else row for row in rows]
+        peers = peers_of(given_files, population)
     peers = replace(peers, rows_by_digest=shipped_rows_of(benchmark))
     cards = OtherCards(layout.cards, layout.submissions)
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers, cards)
-
-
-def _located(row: Path | RowWithoutFile) -> Path | RowWithoutFile:
-    return located(row) if isinstance(row, Path) else row
 
 
 @functools.cache

@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 from reference_harness.formats.text import quoted
 
-METHOD = "extract_embeddings"
-SIGNATURE = f"def {METHOD}(self, sequences, batch_size=1):"
+EMBED_METHOD = "extract_embeddings"
+"""Method of an extractor that the harness calls."""
+EMBED_SIGNATURE = f"def {EMBED_METHOD}(self, sequences, batch_size=1):"
+"""First line of that method, for messages."""
 PARSED_BYTES_MAX = 1 << 18
 """Larger modules are not parsed: a syntax tree takes a hundred times the memory of its text."""
 
 
 class InterfaceFault(NamedTuple):
-    """Why the harness cannot call an extractor class, and where in the module this shows."""
+    """Why the harness cannot call an extractor class, and the line of code that shows this."""
 
     line: int
     message: str
@@ -33,36 +35,40 @@ def interface_fault(raw: bytes, class_name: str) -> InterfaceFault | None:
     if len(raw) > PARSED_BYTES_MAX:
         return None
     try:
-        tree = _parsed(raw)
+        tree = _syntax_tree(raw)
     except SyntaxError as error:
         return InterfaceFault(error.lineno or 1, f"the file is not valid Python: {error.msg}")
     except (ValueError, RecursionError, MemoryError):
         return InterfaceFault(1, "the file cannot be parsed as Python")
-    extractor_class = next((node for node in _classes(tree) if node.name == class_name), None)
+    extractor_class = next(
+        (node for node in _module_classes(tree) if node.name == class_name), None
+    )
     if extractor_class is not None:
         return _class_fault(extractor_class)
-    if not class_name or {class_name, "*"} & _bound_names(tree):
+    if not class_name or {class_name, "*"} & _assigned_names(tree):
         return None
     return InterfaceFault(1, f"the module has no class {quoted(class_name)[1:-1]}")
 
 
 def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
-    method = _method(class_def)
+    """Return why the harness cannot call this class; None if its source gives no reason."""
+    method = _embed_method(class_def)
     if method is None:
         may_have_method = (
             class_def.bases
             or class_def.keywords
             or class_def.decorator_list
-            or METHOD in _bound_names(class_def)
+            or EMBED_METHOD in _assigned_names(class_def)
         )
-        message = f"{class_def.name} has no method {METHOD}"
+        message = f"{class_def.name} has no method {EMBED_METHOD}"
         return None if may_have_method else InterfaceFault(class_def.lineno, message)
     signature = _signature(method.args)
     try:
         signature.bind(None, [], batch_size=1)
     except TypeError:
         parameters = ", ".join(map(str, signature.parameters.values())).replace("=Ellipsis", "=...")
-        message = f"{METHOD}({parameters}) cannot be called as {METHOD}(sequences, batch_size=...)"
+        call = f"{EMBED_METHOD}(sequences, batch_size=...)"
+        message = f"{EMBED_METHOD}({parameters}) cannot be called as {call}"
         return InterfaceFault(method.lineno, message, is_certain=True)
     return None
 
@@ -70,31 +76,34 @@ def _class_fault(class_def: ast.ClassDef) -> InterfaceFault | None:
 def extractor_class(raw: bytes) -> str:
     """Return the name of the first class with an extractor's method; "" without one."""
     try:
-        tree = _parsed(raw)
+        tree = _syntax_tree(raw)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    return next((node.name for node in _classes(tree) if METHOD in _bound_names(node)), "")
+    return next(
+        (node.name for node in _module_classes(tree) if EMBED_METHOD in _assigned_names(node)), ""
+    )
 
 
-def _parsed(raw: bytes) -> ast.Module:
+def _syntax_tree(raw: bytes) -> ast.Module:
+    """Return the syntax tree of a module, without printing warnings of the parser."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as invalid escapes in strings
         return ast.parse(raw)
 
 
-def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+def _module_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
     return (node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
-def _method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
+def _embed_method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
     """Return the extractor's method of a class; None if it has none or a decorated one."""
     methods = (node for node in class_def.body if isinstance(node, ast.FunctionDef))
-    embed_methods = [node for node in methods if node.name == METHOD]
+    embed_methods = [node for node in methods if node.name == EMBED_METHOD]
     return embed_methods[-1] if embed_methods and not embed_methods[-1].decorator_list else None
 
 
-def _bound_names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
-    """Return the names that statements bind, at any depth; `*` stands for a star import."""
+def _assigned_names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
+    """Return the names that code defines, imports or assigns; `*` stands for a star import."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -107,7 +116,7 @@ def _bound_names(tree: ast.Module | ast.ClassDef) -> frozenset[str]:
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature:
-    """Return the signature of arguments in the source; each default value is an ellipsis."""
+    """Return the signature of a function in the source; each default value is an ellipsis."""
     parameters = [
         inspect.Parameter(argument.arg, kind)
         for kind, arguments_of_kind in (

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from geneb_ci.check.rule import AnyRule, ChangeRule, Rule
 
     RULES: tuple[Rule, ...]
+    """The rules that `geneb-ci check` runs on a file."""
     CHANGE_RULES: tuple[ChangeRule, ...]
+    """The rules that `geneb-ci reconcile` runs on the list of changed files."""
     ALL: tuple[AnyRule, ...]
+    """All rules, in the order of RULES.md."""
     BY_ID: dict[str, AnyRule]
+    """All rules by id."""
 
 FILE_RULES: dict[str, tuple[str, ...]] = {
     "structure": (
@@ -183,7 +187,7 @@ CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
 }
 """By requirement of a pull request besides a valid row: the ids of the rules that check it."""
 
-MODULES: dict[str, tuple[str, ...]] = {
+MODULES_BY_FAMILY: dict[str, tuple[str, ...]] = {
     "arithmetic": ("arithmetic", "arithmetic_evidence"),
     "identity": ("identity", "identity_facts"),
     "plausibility": ("plausibility", "plausibility_rows"),
@@ -194,14 +198,15 @@ MODULES: dict[str, tuple[str, ...]] = {
 """Modules of the families whose rules are not in the one module with the family's name."""
 
 FAMILIES = (*FILE_RULES, *CHANGES)
-_FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
+"""Names of all families of rules."""
+_FAMILY_BY_RULE = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
 
 
 @functools.cache
 def rule_of(rule_id: str) -> "AnyRule":
     """Return a rule by its id. Raises KeyError for an unknown id."""
-    family = _FAMILY_OF[rule_id]
-    modules = (_rules_in(module) for module in MODULES.get(family, (family,)))
+    family = _FAMILY_BY_RULE[rule_id]
+    modules = (_rules_in(module) for module in MODULES_BY_FAMILY.get(family, (family,)))
     return next(rules[rule_id] for rules in modules if rule_id in rules)
 
 
@@ -222,7 +227,7 @@ def __getattr__(name: str) -> object:
     if name in names:
         value = tuple(rule_of(rule_id) for ids in names[name].values() for rule_id in ids)
     elif name == "BY_ID":
-        value = {rule_id: rule_of(rule_id) for rule_id in _FAMILY_OF}
+        value = {rule_id: rule_of(rule_id) for rule_id in _FAMILY_BY_RULE}
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
@@ -269,15 +274,17 @@ def exact_rule_name(name: str) -> str:
     Raises UsageProblem if there is none.
     """
     folded = name.casefold()
-    if folded not in _FAMILY_OF and folded not in FAMILIES:
+    if folded not in _FAMILY_BY_RULE and folded not in FAMILIES:
         raise _unknown_rule_error(name)
     return folded
 
 
 def _unknown_rule_error(rule_name: str) -> UsageProblem:
+    """Return the error for a name that is neither a rule nor a family."""
     from geneb_ci.common.finding import name_hint  # for an error alone
 
+    hint = name_hint(rule_name, [*_FAMILY_BY_RULE, *FAMILIES])
     return UsageProblem(
-        f"{rule_name!r} is not a rule or a family{name_hint(rule_name, [*_FAMILY_OF, *FAMILIES])}",
+        f"{rule_name!r} is not a rule or a family{hint}",
         "name a rule or a family that `geneb-ci rules` lists",
     )

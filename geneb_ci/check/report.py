@@ -1,4 +1,4 @@
-"""The result of a run: which files were checked, and the findings in each."""
+"""The result of a check: which files were checked, and the findings in each."""
 
 import enum
 import os
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from reference_harness.formats.submission import Submission
 
 
-CRASHED = "check-crashed"
+CRASH_RULE = "check-crashed"
 """The rule that reports a bug of geneb-ci."""
 
 
 class Verdict(enum.StrEnum):
-    """Result of a run; corresponds to the exit code."""
+    """Result of a check; corresponds to the exit code."""
 
     CLEAN = "clean"
     WARNINGS = "warnings"
@@ -119,11 +119,14 @@ class KnownFinding(NamedTuple):
 
 
 BASELINE_BYTES_MAX = 50_000_000
-"""The largest report of 10,000 files has 20 MB."""
+"""Maximum size of a baseline, an earlier report: the largest of 10,000 files has 20 MB."""
 
 
 def read_baseline(path: Path) -> Counter[KnownFinding]:
-    """Return the findings of an earlier report in JSON. Raises UsageProblem for any other file."""
+    """Return the findings of a baseline, an earlier report in JSON.
+
+    Raises UsageProblem for any other file.
+    """
     fix = f"write a report: geneb-ci check --format json --output {path}"
     try:
         baseline = read_json(read_text(path, BASELINE_BYTES_MAX))
@@ -145,7 +148,7 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
 
 @dataclass
 class Report:
-    """The result of a run over several files: findings in order, and what was not checked."""
+    """The result of checking several files: findings in order, and what was not checked."""
 
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -153,18 +156,18 @@ class Report:
     frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
     """By finding: the text around it, and the finding's column in that text, counted from 0."""
     rules: int = 0
-    """How many rules were chosen."""
+    """Number of the rules that were chosen."""
     skipped: dict[Need, Counter[str]] = field(default_factory=dict)
     """By unmet need: the skipped rules, each with the number of files."""
     benchmarks: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each benchmark definition that was used, by name."""
 
     proposal: ProposalFacts | None = None
-    """The pull request that this is about, compared with the rows of main; else None."""
+    """The pull request that was checked; None for a check of files."""
     known: int = 0
-    """How many findings were left out, because the baseline has them."""
+    """Number of the findings that were left out, because the baseline has them."""
     stale: list[KnownFinding] = field(default_factory=list)
-    """Findings of the baseline that these files and rules do not have any more."""
+    """Findings of the baseline that the checked files do not have any more."""
 
     def remove_known(self, baseline: Counter[KnownFinding], rules: Collection[str]) -> None:
         """Remove the findings that a baseline has, and set `known` and `stale`.
@@ -177,7 +180,7 @@ class Report:
             known = KnownFinding(
                 *map(well_formed, (finding.rule, finding.file, finding.pointer, finding.message))
             )
-            if unmatched[known] > 0 and finding.rule != CRASHED:
+            if unmatched[known] > 0 and finding.rule != CRASH_RULE:
                 unmatched[known] -= 1
                 self.known += 1
             else:

@@ -11,14 +11,14 @@ from geneb_ci.check.claims import (
     ScoreClaim,
     SeedClaims,
     claims_of,
-    is_off_grid,
+    has_impossible_accuracy,
     matrix_claims_of,
     seed_claims_of,
 )
 from geneb_ci.check.rounding import Rounding, rounding_of
 from geneb_ci.check.row_facts import ExtractorFile
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
-from geneb_ci.statistics.reference import Vector, vector
+from geneb_ci.statistics.reference import Vector, score_vector
 from geneb_ci.statistics.view import RowView, view_of
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card
@@ -57,19 +57,24 @@ class Cell(NamedTuple):
 class Context:
     """One submission and what it is checked against.
 
-    `submission` is None if the structure has errors. A rule that needs only a part of the document
-    reads it through `cells` and `text`, so that one error does not hide others.
+    A rule that needs only a part of the document reads that part through `cells` and `text`, so
+    that one error does not hide others.
     """
 
     document: Document
+    """The submission as parsed, with the position of each value."""
     submission: "Submission | None"
+    """The submission as a typed model; None if the structure has errors."""
     reported: dict[str, tuple[Fault, ...]]
     """The errors found while the file was read, by rule id."""
     benchmark: Benchmark
     policy: Policy
     peers: Peers
+    """The other rows, with which the submission is compared."""
     card: Card | None
+    """The model card of the submission; None without one."""
     is_in_repository: bool
+    """Whether the file is in the folder of submissions of a repository."""
     is_practice: bool
     """Whether the file is checked against the synthetic practice benchmark."""
     extractor: ExtractorFile | None
@@ -104,10 +109,10 @@ class Context:
 
     def is_reported(self, *path: str) -> bool:
         """Whether an error of this member was already found when the file was read."""
-        return path in self._reported_paths
+        return path in self._faulty_paths
 
     @functools.cached_property
-    def _reported_paths(self) -> frozenset[KeyPath]:
+    def _faulty_paths(self) -> frozenset[KeyPath]:
         return frozenset(fault.path for faults in self.reported.values() for fault in faults)
 
     @property
@@ -126,9 +131,10 @@ class Context:
         return tuple(self._cells())
 
     def _cells(self) -> Iterator[Cell]:
+        """Yield the elements of `cells`."""
         for regime, tasks in self.table("results").items():
             for task, scores in tasks.items() if isinstance(tasks, dict) else ():
-                if isinstance(scores, dict) and tuple(map(type, scores.values())) == _FLOATS:
+                if isinstance(scores, dict) and tuple(map(type, scores.values())) == _THREE_FLOATS:
                     yield Cell(regime, task, scores)  # the fast path, taken by nearly every cell
                 elif isinstance(scores, dict):
                     numeric_scores = {m: v for m, v in scores.items() if type(v) in {int, float}}
@@ -141,9 +147,9 @@ class Context:
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
 
     @functools.cached_property
-    def off_grid_paths(self) -> frozenset[KeyPath]:
+    def impossible_accuracy_paths(self) -> frozenset[KeyPath]:
         """Paths of the claims whose accuracy no whole number of correct predictions gives."""
-        return frozenset(claim.path for claim in self.claims if is_off_grid(claim))
+        return frozenset(claim.path for claim in self.claims if has_impossible_accuracy(claim))
 
     @functools.cached_property
     def seed_claims(self) -> tuple[SeedClaims, ...]:
@@ -168,11 +174,11 @@ class Context:
     @functools.cached_property
     def vector(self) -> Vector:
         """The primary metric of each cell, regime by regime; NaN where there is none."""
-        return own_vector(self.table("results"), self.benchmark)
+        return primary_scores(self.table("results"), self.benchmark)
 
     @functools.cached_property
     def view(self) -> RowView:
-        """The row in relation to the other rows, for the plausibility rules."""
+        """The row beside the other rows, for the plausibility rules."""
         return view_of(self.vector, self.document.path, self.peers, self.benchmark)
 
     @functools.cached_property
@@ -185,8 +191,9 @@ class Context:
         return next((need for need in needs if not self._meets(need)), None)
 
     def _meets(self, need: Need) -> bool:
+        """Whether a need is met; computed once."""
         if need not in self._met_needs:
-            self._met_needs[need] = _IS_MET[need](self)
+            self._met_needs[need] = _NEED_TESTS[need](self)
         return self._met_needs[need]
 
     @functools.cached_property
@@ -194,8 +201,8 @@ class Context:
         return {}
 
 
-def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
-    """Return a results table as a vector; whatever is not a score from -1 to 1 becomes NaN."""
+def primary_scores(results: dict[str, Any], benchmark: Benchmark) -> Vector:
+    """Return the primary metric of each cell, regime by regime; NaN where it is no score."""
     numbers: list[float] = []
     metric = benchmark.primary_metric
     for regime in benchmark.regimes:
@@ -207,11 +214,12 @@ def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
             score: Any = cell.get(metric) if isinstance(cell, dict) else None
             is_score = type(score) in {int, float} and -1 <= score <= 1
             numbers.append(float(score) if is_score else math.nan)
-    return vector(numbers)
+    return score_vector(numbers)
 
 
-_FLOATS = (float, float, float)
-_IS_MET: dict[Need, Callable[[Context], bool]] = {
+_THREE_FLOATS = (float, float, float)
+"""Types of the scores in a usual cell."""
+_NEED_TESTS: dict[Need, Callable[[Context], bool]] = {
     Need.OTHER_ROWS: lambda context: context.peers.has_other(context.document.path),
     Need.MANY_ROWS: lambda context: context.view.others_count >= ROWS_MIN,
     Need.COMPLETE_ROWS: lambda context: context.view.reference is not None,
@@ -226,24 +234,26 @@ _IS_MET: dict[Need, Callable[[Context], bool]] = {
 
 
 Check = Callable[[Context], Iterator[Fault]]
+"""A function that yields the faults of a submission that a rule reports."""
 ChangeCheck = Callable[["Change"], "Iterator[ChangeFault]"]
+"""A function that yields the faults of a pull request that a rule reports."""
 RULES_PACKAGE = "geneb_ci.check.rules"
 
 
 @dataclass(frozen=True)
 class AnyRule:
-    """One kind of problem that can be found.
-
-    `what` states the problem, `why` the harm it does, `fix` how to fix it. `geneb-ci explain`,
-    RULES.md and the findings show these texts.
-    """
+    """One kind of problem that can be found, with the texts of `geneb-ci explain` and RULES.md."""
 
     id: str
     severity: Severity
     what: str
+    """The problem, in a sentence."""
     why: str
+    """The harm that the problem does."""
     fix: str
+    """How to solve the problem."""
     check: Callable[[Any], Iterator[Any]]
+    """The function that finds the problem and yields a fault for each case."""
     needs: tuple[Need, ...] = ()
     """Conditions under which the rule can run; a report names the first that is not met."""
 

@@ -49,8 +49,8 @@ __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "name
 FINDINGS_MAX = 1_000
 """Most findings of one rule in one file that are listed; further ones are only counted. It is
 enough for all 900 scores of 100 tasks in three regimes."""
-CHUNK = 16
-"""Number of files that a process receives at once: work for a tenth of a second."""
+CHUNK_FILES = 16
+"""Number of files that a process receives at once: checking them takes a tenth of a second."""
 
 
 class Checker:
@@ -68,7 +68,7 @@ class Checker:
         self.find = find
         self.comparison_rows = comparison_rows
         self._files: tuple[Path, ...] = ()
-        self._folders: dict[Path, FolderContext] = {}
+        self._context_by_folder: dict[Path, FolderContext] = {}
         self.benchmarks: dict[str, str] = {}
         """SHA-256 of each benchmark definition that was used, by name."""
 
@@ -77,7 +77,7 @@ class Checker:
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
-        self._files, self._folders = tuple(map(located, files)), {}
+        self._files, self._context_by_folder = tuple(map(located, files)), {}
         fix_by_message: dict[str, str] = {}
         for path in files:
             try:
@@ -90,12 +90,12 @@ class Checker:
 
     def prepare(self, files: list[Path]) -> None:
         """Read in advance what the files are compared with, so that processes share it."""
-        self._files, self._folders = tuple(map(located, files)), {}
+        self._files, self._context_by_folder = tuple(map(located, files)), {}
         for folder in {path.parent for path in self._files}:
             with contextlib.suppress(
                 BadConfiguration, NothingChecked
             ):  # `picklable_result` reports it
-                _ = self._folder(folder).peers.rows
+                _ = self._folder_context(folder).peers.rows
 
     def picklable_result(self, path: Path) -> tuple[bool, Any]:
         """Return whether a file could be checked, and its result in a form that can be pickled.
@@ -130,13 +130,13 @@ class Checker:
         folder = folder_context(path.parent, self.find, (path,), self.comparison_rows)
         bytes_by_path = {path: raw if isinstance(raw, bytes) else b""}
         folder = dataclasses.replace(
-            folder, peers=dataclasses.replace(folder.peers, contents=bytes_by_path)
+            folder, peers=dataclasses.replace(folder.peers, bytes_by_path=bytes_by_path)
         )
         return self.result(self.context_in(parse_document(raw, path, name), folder))
 
     def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
         """Return the context of a document that is already read. Raises BadConfiguration."""
-        return self.context_in(document, self._folder(document.path.parent), proposed)
+        return self.context_in(document, self._folder_context(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
@@ -162,12 +162,13 @@ class Checker:
         """Return the context of one file. Raises the same errors as `check`."""
         return self.context_of(read_document(path))
 
-    def _folder(self, folder: Path) -> FolderContext:
-        if folder not in self._folders:
-            self._folders[folder] = folder_context(
+    def _folder_context(self, folder: Path) -> FolderContext:
+        """Return what the files of a folder are checked against; it is read once."""
+        if folder not in self._context_by_folder:
+            self._context_by_folder[folder] = folder_context(
                 folder, self.find, self._files, self.comparison_rows
             )
-        return self._folders[folder]
+        return self._context_by_folder[folder]
 
     def context_in(
         self, document: Document, folder: FolderContext, proposed: ProposedRow = EMPTY_ROW
@@ -230,6 +231,7 @@ def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str,
 
 
 def _unmet_need(rule: Rule, context: Context) -> Need | None:
+    """Return the first need of a rule that is not met; None if the rule can be run."""
     try:
         return context.unmet_need(rule.needs)
     except Exception:  # noqa: BLE001 (the rule then runs into the same error and reports it)
@@ -237,6 +239,7 @@ def _unmet_need(rule: Rule, context: Context) -> Need | None:
 
 
 def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
+    """Yield the findings of each rule; a rule that raises an exception gives one finding."""
     for rule in rules:
         try:
             faults = list(rule.check(context))
@@ -271,6 +274,7 @@ def _listed_faults(rule: Rule, faults: list[Fault]) -> list[Fault]:
 
 
 def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
+    """Return a fault of a rule as a finding, with its file, line and column."""
     document = context.document
     if fault.card and context.card is not None:
         file, position = context.card.name, Position(max(fault.at or 1, 1), 1)
@@ -309,7 +313,7 @@ def findings_by_file(
         return
     checker.prepare(files)
     fix_by_message: dict[str, str] = {}
-    for is_checked, answer in in_processes(checker.picklable_result, files, jobs, CHUNK):
+    for is_checked, answer in in_processes(checker.picklable_result, files, jobs, CHUNK_FILES):
         if is_checked:
             checked, benchmarks = answer
             checker.benchmarks.update(benchmarks)

@@ -21,13 +21,13 @@ from geneb_ci.audit.samples import (
     EmbeddingSample,
     Sample,
     TaskSample,
+    file_with_receipt,
     sample_by_name,
-    with_receipt,
 )
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.design import (
-    design_of,
     detection_probability,
+    draw_population,
     needed_sample_size,
     parse_probability,
     probability_text,
@@ -203,20 +203,22 @@ def requested_sample_size(
         )
     if detect is None or confidence is None:
         return 0
-    design = design_of(commitment.tasks, commitment.policy.strata)
+    population = draw_population(commitment.tasks, commitment.policy.strata)
     power = parse_probability(task_power, "--task-power")
-    size = needed_sample_size(design, detect, parse_probability(confidence, "--confidence"), power)
+    size = needed_sample_size(
+        population, detect, parse_probability(confidence, "--confidence"), power
+    )
     committed_size = commitment.policy.drawn
     label_by_size = {committed_size: "committed"}
     label_by_size[size] = "committed, requested" if size == committed_size else "requested"
-    echo(power_table(design, label_by_size, power).removesuffix("\n"), err=to_stderr)
+    echo(power_table(population, label_by_size, power).removesuffix("\n"), err=to_stderr)
     requested_text, commitment_text = (
-        probability_text(detection_probability(design, detect, count, power))
+        probability_text(detection_probability(population, detect, count, power))
         for count in (size, committed_size)
     )
     echo(
-        f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated "
-        f"tasks is found with probability {requested_text}; the {committed_size} of the "
+        f"{plural(size, 'drawn task')} of {population.task_count}: at least one of {detect} "
+        f"fabricated tasks is found with probability {requested_text}; the {committed_size} of the "
         f"commitment find one with probability {commitment_text}",
         err=to_stderr,
     )
@@ -349,7 +351,7 @@ def plan_command(
     if isinstance(sample, EmbeddingSample):
         benchmark = benchmark_of(layout)
         cost_text = sample.power_and_cost(
-            with_receipt(submission_file, benchmark), commitment, benchmark
+            file_with_receipt(submission_file, benchmark), commitment, benchmark
         )
         echo(cost_text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:

@@ -15,9 +15,9 @@ from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
     check_shown_on,
-    committed_name,
     heads_for_record,
     heads_for_statement,
+    signed_commitment_name,
 )
 from geneb_ci.audit.record.statement import (
     RERUN_SUFFIX,
@@ -102,7 +102,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
         payload, path = event_payload_and_path(
-            start, heads_for_statement(repository, committed_name(plan))
+            start, heads_for_statement(repository, signed_commitment_name(plan))
         )
     else:
         outcome = _outcome(file)

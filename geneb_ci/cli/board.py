@@ -32,7 +32,7 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import exact_name, first_and_more
-from geneb_ci.common.parallel import MANY_FILES
+from geneb_ci.common.parallel import PARALLEL_FILES_MIN
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     matrices_text,
@@ -151,7 +151,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help=f"Processes; default: 1 below {MANY_FILES} rows, else one per core.",
+    help=f"Processes; default: 1 below {PARALLEL_FILES_MIN} rows, else one per core.",
 )
 @click.option("--no-cache", is_flag=True, help="Neither read nor write results in the cache.")
 def build_command(
@@ -390,7 +390,7 @@ def diff_command(
     the working tree has errors.
     """
     from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
-    from geneb_ci.publish.comparison import compare
+    from geneb_ci.publish.comparison import compare_boards
     from geneb_ci.render.comparison import WRITERS
 
     require_pull_for_repository(repo, pulls=bool(pulls))
@@ -408,6 +408,6 @@ def diff_command(
     else:
         layout = layout_here()
         announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
-        comparison = compare(layout, str(base))
+        comparison = compare_boards(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

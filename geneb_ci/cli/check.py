@@ -34,12 +34,12 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.finding import Severity
-from geneb_ci.common.parallel import MANY_FILES
+from geneb_ci.common.parallel import PARALLEL_FILES_MIN
 from geneb_ci.common.types import level_meaning, level_word
 from geneb_ci.render.formats import FULL_TEXT, proposal_lines, pull_request_hint, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Check(PairedCommand, LayeredCommand):
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help=f"Processes; default: 1 below {MANY_FILES} files, else one per core.",
+    help=f"Processes; default: 1 below {PARALLEL_FILES_MIN} files, else one per core.",
 )
 @click.option("--no-cache", is_flag=True, help="Neither read nor write results in the cache.")
 def check_command(
@@ -201,7 +201,7 @@ def read_stdin() -> bytes:
             f"reading a submission from the terminal until Ctrl-D; to read a file: {_PIPE}",
             err=True,
         )
-    return sys.stdin.buffer.read(BYTES_MAX + 1)
+    return sys.stdin.buffer.read(SUBMISSION_BYTES_MAX + 1)
 
 
 _PIPE = "geneb-ci check - < submission.json"

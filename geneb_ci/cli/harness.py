@@ -120,7 +120,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
-    from geneb_ci.publish.space import Remote, staged_files, upload
+    from geneb_ci.publish.space import HubRepository, files_of_folder, upload_files
     from geneb_ci.receipt.source import REPOSITORY_PATTERN
 
     if repo is not None and not REPOSITORY_PATTERN.fullmatch(repo):
@@ -139,8 +139,8 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
         process = subprocess.run(command, check=False)  # noqa: S603 (our own module)
         if process.returncode:
             return process.returncode
-        remote = Remote("dataset", repository, token=find_token(f"datasets/{repository}"))
-        uploaded = upload(remote, staged_files(Path(folder_name)), say=say)
+        remote = HubRepository("dataset", repository, token=find_token(f"datasets/{repository}"))
+        uploaded = upload_files(remote, files_of_folder(Path(folder_name)), say=say)
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
     echo(f"revision to pin in schemas/benchmark.json: {uploaded.commit}")
     return Exit.CLEAN

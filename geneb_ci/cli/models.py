@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.code_digest import BUILTIN, built_in_extractor
+from geneb_ci.audit.code_digest import BUILTIN_PREFIX, built_in_extractor
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
 from geneb_ci.cli.check import STDIN, read_stdin
@@ -38,7 +38,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
 from geneb_ci.render.text import LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
-from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import (
     file_line_ends_clause,
@@ -46,7 +46,7 @@ from reference_harness.formats.files import (
     table_at,
     write_whole,
 )
-from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
+from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER, SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 FORMATS = ("text", "json")
@@ -72,7 +72,7 @@ def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
 @functools.cache
 def _extractor_fault(extractor: str, layout: Layout) -> str:
     """Return why an entry's extractor cannot be run here; "" if it can."""
-    if extractor.startswith(BUILTIN):
+    if extractor.startswith(BUILTIN_PREFIX):
         try:
             built_in_extractor(extractor)
         except AuditRefused as error:
@@ -482,7 +482,7 @@ def _text_by_entry(document: Document) -> str:
     raw = upgraded_text.encode()
     new_document = parse_document(raw, document.path, document.name)
     faults = [*new_document.faults, *check_structure(new_document.value)[1]]
-    if len(raw) > BYTES_MAX or faults:
+    if len(raw) > SUBMISSION_BYTES_MAX or faults:
         fault = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
             f"the entry of {model_id} in the model registry makes the submission invalid: {fault}",

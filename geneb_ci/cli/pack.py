@@ -18,7 +18,12 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.submission.result_files import BYTES_MAX, PackedResults, pack_results
-from geneb_ci.submission.result_folders import MODEL_META, model_meta, options_from, results_in
+from geneb_ci.submission.result_folders import (
+    MODEL_META_FILE,
+    folder_of_results,
+    model_meta,
+    options_from,
+)
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.recognition import disguise_of
 from reference_harness.formats.text import next_line, plural, quoted
@@ -61,8 +66,10 @@ def pack_command(
     """
     if model_id is not None:
         refuse_bad_id(model_id)
-    results_folder = results_in(folder)
-    result_files = sorted(path for path in results_folder.glob("*.json") if path.name != MODEL_META)
+    results_folder = folder_of_results(folder)
+    result_files = sorted(
+        path for path in results_folder.glob("*.json") if path.name != MODEL_META_FILE
+    )
     if not result_files:
         _refuse_disguised(results_folder)
         raise NothingChecked(
@@ -137,8 +144,8 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
     for fact in ("model_id", "display", "params"):
         if fact not in options:
             raise UsageProblem(
-                f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META} with "
-                "this fact",
+                f"--{fact.replace('_', '-')} is missing, and {folder} has no {MODEL_META_FILE} "
+                "with this fact",
                 f"pass the facts: geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 

@@ -44,28 +44,28 @@ from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import (
-    BOARD,
+    BOARD_FILE,
     file_changes,
     model_count_of,
     row_changes,
     space_health,
 )
 from geneb_ci.publish.faults import HubRefused
-from geneb_ci.publish.generation import LEDGER, Generation, source_of
+from geneb_ci.publish.generation import LEDGER_FILE, Generation, source_commit_of
 from geneb_ci.publish.git import GitRepository, WrongRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import (
     AS_PUBLISHED_FIX,
-    PublishIntent,
+    MainIntent,
     RollbackIntent,
-    as_published,
     check_generation_name,
     find_generation,
-    must_be_of_main,
+    generation_as_published,
     push,
+    require_generation_of_main,
     require_same_generation,
 )
-from geneb_ci.publish.session import attempt, find_token, token_to_read
+from geneb_ci.publish.session import find_token, token_to_read, with_retries
 from geneb_ci.publish.space import Space
 from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
@@ -89,16 +89,16 @@ def show_health(space: Space, generation: Generation, repository: GitRepository)
 
     The code is 11 unless visitors get every file of the live generation, and it is `generation`.
     """
-    health = attempt(lambda: space_health(space, generation, repository), say=say)
+    health = with_retries(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
     return Exit.CLEAN if health.is_served else Exit.ERRORS
 
 
-def show_changes(space: Space, intent: PublishIntent) -> Exit:
+def show_changes(space: Space, intent: MainIntent) -> Exit:
     """Print what `publish` would change. Raises NotFastForward if `publish` would refuse that."""
     generation = intent.built
-    state = attempt(space.state, say=say)
+    state = with_retries(space.state, say=say)
     if intent.is_live(state):
         echo(
             f"{space.resource}: nothing would change; "
@@ -107,11 +107,13 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
         return Exit.CLEAN
     intent.generation(state)
     live_board = (
-        attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
+        with_retries(lambda: space.read(BOARD_FILE, state.head), say=say)
+        if BOARD_FILE in state.files
+        else None
     )
     files = file_changes(state, generation)
     unchanged = len(state.files.keys() - {change.name for change in files})
-    board = generation.files[BOARD]
+    board = generation.files[BOARD_FILE]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(
         Preview(files, row_changes(live_board, board), unchanged, model_count_of(board))
@@ -166,8 +168,8 @@ def publish_command(
     if verify:
         return show_health(target, generation, repository)
     if dry_run:
-        return show_changes(target, PublishIntent(generation, repository))
-    intent = PublishIntent(generation, repository)
+        return show_changes(target, MainIntent(generation, repository))
+    intent = MainIntent(generation, repository)
     published = push(target, intent, is_new=new_space, say=say)
     echo(published_line(target.resource, published))
     return Exit.CLEAN
@@ -191,12 +193,14 @@ def rollback_command(generation: str, space: str | None, *, uses_published_bytes
     check_generation_name(generation)
     space_id = space_name(space)
     repository = repository_here()
-    head_source = source_of(repository, repository.resolve(HEAD))
+    head_source = source_commit_of(repository, repository.resolve(HEAD))
     target = Space(space_id, token=find_token(f"spaces/{space_id}", say=say))
-    past_generation = attempt(lambda: find_generation(target, generation), say=say)
-    must_be_of_main(past_generation.manifest, head_source, repository)
+    past_generation = with_retries(lambda: find_generation(target, generation), say=say)
+    require_generation_of_main(past_generation.manifest, head_source, repository)
     if uses_published_bytes:
-        former_generation = attempt(lambda: as_published(target, past_generation), say=say)
+        former_generation = with_retries(
+            lambda: generation_as_published(target, past_generation), say=say
+        )
     else:
         code, rebuilt_generation = build_generation(
             repository, past_generation.manifest.source_commit
@@ -227,7 +231,7 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
-        click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
+        click.echo(encode(LEDGER_FILE, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
     blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
     newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]

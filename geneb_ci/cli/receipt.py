@@ -207,8 +207,8 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     written to `receipt.location` of FILE; nothing else of it changes.
     """
     # Imported here: only push needs them.
-    from geneb_ci.publish.session import attempt, find_token
-    from geneb_ci.publish.space import Remote, upload
+    from geneb_ci.publish.session import find_token, with_retries
+    from geneb_ci.publish.space import HubRepository, upload_files
     from geneb_ci.receipt.source import (
         HUB_LOCATION_KIND,
         REPOSITORY_PATTERN,
@@ -228,13 +228,13 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         paths = {files.file(task).name: files.file(task) for task in task_ids}
         if (predicted := files.predictions()) is not None:
             paths[predicted.name] = predicted
-    remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
-    missing_paths = attempt(remote.state, say=say).differing(paths)
+    remote = HubRepository("dataset", repo, token=find_token(f"datasets/{repo}"))
+    missing_paths = with_retries(remote.state, say=say).differing(paths)
     size = sum(path.stat().st_size for path in missing_paths.values())
     embeddings = plural(subject.receipt.rows, "embedding")
     count = f"{plural(len(missing_paths), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
-    uploaded = upload(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
+    uploaded = upload_files(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
     is_changed = write_location(
         file, ReceiptLocation(kind=HUB_LOCATION_KIND, address=repo, revision=uploaded.commit)
     )

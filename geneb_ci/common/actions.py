@@ -29,6 +29,7 @@ def add_summary(text: str) -> None:
 
 
 def _append(variable: str, text: str) -> None:
+    """Append a text to the file that an environment variable names; do nothing without it."""
     path = os.environ.get(variable)
     if path:
         with Path(path).open("a", encoding="utf-8") as file:

@@ -16,11 +16,13 @@ from urllib.parse import urlsplit
 
 from geneb_ci.common.hosts import LOOPBACK, is_public
 
-ALLOWED_IP_ADDRESSES: frozenset[str] = frozenset()
-"""Further IP addresses that may be reached: tests add those of their servers."""
+IP_ADDRESSES_OF_TESTS: frozenset[str] = frozenset()
+"""IP addresses that may be reached although they are not public: tests add their servers."""
 PORT_MAX = (1 << 16) - 1
-_UNICAST = ipaddress.ip_network("2000::/3")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
+"""Network of the public IPv6 addresses."""
+_IPV4_IN_IPV6 = ipaddress.ip_network("64:ff9b::/96")
+"""Network of IPv6 addresses whose last four bytes are an IPv4 address (NAT64)."""
 _METADATA_NETWORKS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
 """Networks of the metadata services of Azure, where Actions run, and of Oracle's cloud. Their IP
 addresses count as public, at least in older versions of Python."""
@@ -30,7 +32,7 @@ class NotPublicError(OSError):
     """A host has no public IP address, or has other IP addresses as well."""
 
 
-def is_global(ip_address: str) -> bool:
+def is_public_ip_address(ip_address: str) -> bool:
     """Whether an IP address is on the public internet.
 
     For an IPv6 address that maps an IPv4 address, the latter decides. Addresses of tunnels (6to4,
@@ -41,11 +43,15 @@ def is_global(ip_address: str) -> bool:
     except ValueError:  # not an IP address, or with a zone, which only link-local ones have
         return False
     if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:
+        if address in _IPV4_IN_IPV6:
             address = ipaddress.IPv4Address(address.packed[-4:])
         elif address.ipv4_mapped is not None:
             address = address.ipv4_mapped
-        elif address not in _UNICAST or address.sixtofour is not None or address.teredo is not None:
+        elif (
+            address not in _PUBLIC_IPV6
+            or address.sixtofour is not None
+            or address.teredo is not None
+        ):
             return False
     is_metadata_service = any(address in network for network in _METADATA_NETWORKS)
     return address.is_global and not address.is_multicast and not is_metadata_service
@@ -65,7 +71,7 @@ def public_ip_addresses(host: str, port: int) -> list[str]:
     except (OSError, ValueError) as error:  # ValueError: not a name, for instance too long
         raise refusal from error
     addresses = list(dict.fromkeys(str(address[0]) for *_, address in answers))
-    is_allowed = [is_global(text) or text in ALLOWED_IP_ADDRESSES for text in addresses]
+    is_allowed = [is_public_ip_address(text) or text in IP_ADDRESSES_OF_TESTS for text in addresses]
     if not addresses or not all(is_allowed):
         raise refusal
     return addresses
@@ -85,7 +91,7 @@ class AllowedServers:
         """
         if address.startswith(LOOPBACK):
             is_allowed = (
-                self.may_be_local or (urlsplit(address).hostname or "") in ALLOWED_IP_ADDRESSES
+                self.may_be_local or (urlsplit(address).hostname or "") in IP_ADDRESSES_OF_TESTS
             )
             return is_allowed and (not redirected_from or redirected_from.startswith(LOOPBACK))
         return is_public(address) or (self.may_be_local and address.startswith("https://"))
@@ -104,7 +110,7 @@ class AllowedServers:
         host, port = address
         if self.may_be_local:
             connection = socket.create_connection(address, timeout, source)
-            self.may_be_local = not is_global(str(connection.getpeername()[0]))
+            self.may_be_local = not is_public_ip_address(str(connection.getpeername()[0]))
             return connection
         failure: OSError | None = None
         for ip_address in public_ip_addresses(host, port):

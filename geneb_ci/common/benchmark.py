@@ -26,6 +26,7 @@ def parse_benchmark(raw: bytes, file_name: str) -> Benchmark:
 
 
 def _shipped_bytes() -> bytes:
+    """Return the shipped benchmark definition, with which others are compared."""
     return _read(shipped("schemas", "benchmark.json"))
 
 
@@ -39,6 +40,7 @@ def load_benchmark(path: Path) -> Benchmark:
 
 
 def _read(path: Path) -> bytes:
+    """Return the bytes of a benchmark definition. Raises BadConfiguration."""
     try:
         return read_text(path, BYTES_MAX)
     except NotReadable as error:

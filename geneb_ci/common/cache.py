@@ -14,9 +14,10 @@ from geneb_ci.common.config import cache_folder
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.files import NotReadable, read_regular, write_whole
 
-BYTES_MAX = 64_000_000
-"""Maximum size of all entries together; the findings of 10,000 submissions take 15 MB."""
-_HEAD = b"geneb-ci cache 2\n"
+CACHE_BYTES_MAX = 64_000_000
+"""Maximum size of all entries of a cache; the findings of 10,000 submissions take 15 MB."""
+_ENTRY_BEGINNING = b"geneb-ci cache 2\n"
+"""First bytes of each entry, with the version of its format."""
 
 
 class Cache:
@@ -31,10 +32,10 @@ class Cache:
             return None
         path = self.folder / key
         try:
-            raw = read_regular(path, BYTES_MAX, links=False)
+            raw = read_regular(path, CACHE_BYTES_MAX, links=False)
         except NotReadable:
             return None
-        header, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
+        header, body = raw[: len(_ENTRY_BEGINNING) + 32], raw[len(_ENTRY_BEGINNING) + 32 :]
         if header != _entry_header(key, body):
             return None
         with contextlib.suppress(OSError):
@@ -43,7 +44,7 @@ class Cache:
 
     def save(self, key: str, body: bytes) -> None:
         """Save content under a key; do nothing if it cannot be written."""
-        if self.folder is None or len(body) > BYTES_MAX // 4:
+        if self.folder is None or len(body) > CACHE_BYTES_MAX // 4:
             return
         content = _entry_header(key, body) + body
         with contextlib.suppress(OSError):
@@ -53,17 +54,20 @@ class Cache:
 
     @staticmethod
     def _prune(folder: Path) -> None:
-        """Remove entries, those not used for the longest time first, down to `BYTES_MAX`."""
+        """Remove entries, those not used for the longest time first, down to `CACHE_BYTES_MAX`."""
         with os.scandir(folder) as listing:
-            files = sorted(((e.stat(follow_symlinks=False), e.path) for e in listing), key=_age)
+            files = sorted(
+                ((e.stat(follow_symlinks=False), e.path) for e in listing), key=_last_used_first
+            )
         total = 0
         for status, path in files:
             total += status.st_size
-            if total > BYTES_MAX:
+            if total > CACHE_BYTES_MAX:
                 Path(path).unlink(missing_ok=True)
 
 
 NO_CACHE = Cache(None)
+"""A cache that saves nothing."""
 
 
 def user_cache(purpose: str) -> Cache:
@@ -78,8 +82,8 @@ def user_cache(purpose: str) -> Cache:
 
 def _entry_header(key: str, body: bytes) -> bytes:
     """Return the header of an entry: it reveals damage or another key, but no forgery."""
-    return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
+    return _ENTRY_BEGINNING + hashlib.sha256(key.encode() + b"\0" + body).digest()
 
 
-def _age(status_and_path: tuple[os.stat_result, str]) -> float:
+def _last_used_first(status_and_path: tuple[os.stat_result, str]) -> float:
     return -status_and_path[0].st_mtime

@@ -20,42 +20,47 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_text
 from reference_harness.formats.text import quoted
 
-FILE = "pyproject.toml"
-TABLE = "[tool.geneb-ci]"
-# Maximum size of a pyproject.toml: the largest in use have about 30 kB; parsing takes 5 s per MB.
-BYTES_MAX = 100_000
-# Maximum parts of a dotted key; real keys have four. tomllib stores every prefix of such a key, so
-# that 50,000 parts exhaust the memory.
+SETTINGS_FILE = "pyproject.toml"
+SETTINGS_TABLE = "[tool.geneb-ci]"
+SETTINGS_BYTES_MAX = 100_000
+"""Maximum size of a pyproject.toml: the largest in use have about 30 kB; parsing takes 5 s per
+MB."""
 KEY_PARTS_MAX = 16
-_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
-_LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
+"""Maximum number of parts of a dotted key in TOML; real keys have four. tomllib stores every prefix
+of such a key, so that 50,000 parts exhaust the memory."""
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
+_LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_KEY_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
+"""Pattern of a dotted key with more than `KEY_PARTS_MAX` parts."""
 PATH_SETTINGS = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
+"""Settings whose values are paths of folders or files."""
 LIST_SETTINGS = ("select", "ignore")
+"""Settings whose values are lists of rules and families."""
 ADDRESS_SETTINGS = ("repository", "site", "space")
 """Addresses that the pages of a board link to: its repository on GitHub, the published board, and
 the Hugging Face Space that shows it in a frame."""
-_LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
-_FORMS = {
+_PLAIN_ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
+_FORM_BY_SETTINGS = {
     PATH_SETTINGS: "a path",
     LIST_SETTINGS: "a list of strings",
     ADDRESS_SETTINGS: "an https address",
 }
-"""Form of the values by names of settings, for messages."""
+"""Words for the form of a value, by the names of settings that have such values."""
 
-_TABLE_FIX = f"write the settings as the table {TABLE}"
+_TABLE_FIX = f"write the settings as the table {SETTINGS_TABLE}"
 _ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The content of one [tool.geneb-ci] table, by name of the setting; paths are absolute."""
+    """The settings in the table [tool.geneb-ci] of one pyproject.toml, by name."""
 
     path: Path
     """The pyproject.toml with the table."""
     paths: dict[str, Path]
+    """Absolute paths."""
     lists: dict[str, tuple[str, ...]]
-    links: dict[str, str] = field(default_factory=dict)
-    """Addresses, without a slash at the end."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """Addresses without a slash at the end."""
 
 
 def read_settings(path: Path) -> Settings | None:
@@ -68,7 +73,7 @@ def read_settings(path: Path) -> Settings | None:
         return None
     paths: dict[str, Path] = {}
     lists: dict[str, tuple[str, ...]] = {}
-    links: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for setting, value in table.items():
         if (
             setting in LIST_SETTINGS
@@ -78,24 +83,28 @@ def read_settings(path: Path) -> Settings | None:
             lists[setting] = tuple(value)
         elif setting in PATH_SETTINGS and isinstance(value, str) and "\0" not in value:
             paths[setting] = Path(os.path.normpath(path.parent / value))
-        elif setting in ADDRESS_SETTINGS and isinstance(value, str) and _LINK.fullmatch(value):
-            links[setting] = value.rstrip("/")
+        elif (
+            setting in ADDRESS_SETTINGS
+            and isinstance(value, str)
+            and _PLAIN_ADDRESS.fullmatch(value)
+        ):
+            addresses[setting] = value.rstrip("/")
         else:
             raise _setting_error(path, setting, value)
-    return Settings(path, paths, lists, links)
+    return Settings(path, paths, lists, addresses)
 
 
 def _setting_error(path: Path, setting: str, value: object) -> BadConfiguration:
     """Return the error for a setting that does not exist, or whose value has another form."""
-    for names, form in _FORMS.items():
+    for names, form in _FORM_BY_SETTINGS.items():
         if setting in names:
             return BadConfiguration(
-                f"{path}: {TABLE} {setting} is {_value_text(value)}, expected {form}",
+                f"{path}: {SETTINGS_TABLE} {setting} is {_value_text(value)}, expected {form}",
                 f"correct the value, {_ISOLATED_FIX}",
             )
-    all_names = ", ".join(itertools.chain(*_FORMS))
+    all_names = ", ".join(itertools.chain(*_FORM_BY_SETTINGS))
     return BadConfiguration(
-        f"{path}: {TABLE} has the unknown setting {_setting_name(setting)}",
+        f"{path}: {SETTINGS_TABLE} has the unknown setting {_setting_name(setting)}",
         f"name one of the settings {all_names}",
     )
 
@@ -103,32 +112,32 @@ def _setting_error(path: Path, setting: str, value: object) -> BadConfiguration:
 def _table(path: Path) -> dict[str, Any] | None:
     """Return the table [tool.geneb-ci] of a pyproject.toml; None without the file or the table."""
     try:
-        raw = read_text(path, BYTES_MAX)
+        raw = read_text(path, SETTINGS_BYTES_MAX)
     except NotReadable as error:
         if error.missing:
             return None
         raise BadConfiguration(
-            f"{path}: {error.reason}, so its table {TABLE} cannot be read",
+            f"{path}: {error.reason}, so its table {SETTINGS_TABLE} cannot be read",
             f"make pyproject.toml a readable file, {_ISOLATED_FIX}",
         ) from error
     if b"geneb-ci" not in raw:
         return None
     if re.search(_LONG_KEY, raw):  # compiled here: few repositories have settings
         raise BadConfiguration(
-            f"{path}: {TABLE} cannot be read: a dotted key, or a string that looks like a dotted "
-            f"key, has more than {KEY_PARTS_MAX} parts",
+            f"{path}: {SETTINGS_TABLE} cannot be read: a dotted key, or a string that looks "
+            f"like a dotted key, has more than {KEY_PARTS_MAX} parts",
             f"shorten the key, {_ISOLATED_FIX}",
         )
     try:
         document = tomllib.loads(raw.decode("utf-8"))
     except ValueError as error:
         raise BadConfiguration(
-            f"{path}: {TABLE} cannot be read: the file is not valid TOML: {error}",
+            f"{path}: {SETTINGS_TABLE} cannot be read: the file is not valid TOML: {error}",
             f"correct the file, {_ISOLATED_FIX}",
         ) from error
     except RecursionError as error:
         raise BadConfiguration(
-            f"{path}: {TABLE} cannot be read: the TOML is nested too deeply",
+            f"{path}: {SETTINGS_TABLE} cannot be read: the TOML is nested too deeply",
             f"remove the nesting, {_ISOLATED_FIX}",
         ) from error
     tool = document.get("tool", {})
@@ -143,6 +152,7 @@ def _table(path: Path) -> dict[str, Any] | None:
 
 
 def _setting_name(setting: str) -> str:
+    """Return the name of an unknown setting, quoted where it is not a plain word."""
     return setting if setting.isascii() and setting.isidentifier() else quoted(setting)
 
 
@@ -155,8 +165,9 @@ def _value_text(value: object) -> str:
 
 
 PRACTICE_BENCHMARK = "benchmark-mini.json"
-# Maximum size of a policy file: a list of 40 files has 4 kB, so there is room for 20,000.
+"""Shipped file of the practice benchmark."""
 POLICY_BYTES_MAX = 2_000_000
+"""Maximum size of a file of the policy: a list of 40 rows has 4 kB, one of 20,000 rows 2 MB."""
 
 
 def is_practice(sha256: str) -> bool:
@@ -174,18 +185,22 @@ class LayoutKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Layout:
-    """Folders and files of a repository; None for those that it does not have."""
+    """Where a repository has its folders and files; None for those that it does not have."""
 
     kind: LayoutKind
     root: Path
+    """Top folder of the repository; for the kind ALONE, the folder of the file."""
     submissions: Path | None = None
     cards: Path | None = None
     extractors: Path | None = None
     benchmark: Path | None = None
+    """File with the definition of the benchmark."""
     policy: Path | None = None
     audits: Path | None = None
     select: tuple[str, ...] = ()
+    """Rules and families that are run; empty for all."""
     ignore: tuple[str, ...] = ()
+    """Rules and families that are not run."""
     repository: str = ""
     """Address of the repository on GitHub; "" if no setting gives it."""
     site: str = ""
@@ -200,7 +215,7 @@ class Layout:
         return self.submissions is not None and path.parent == self.submissions
 
 
-_FOLDERS = {
+_DEFAULT_PATHS = {
     LayoutKind.GENEB_CI: {
         "submissions": "submissions",
         "cards": "submissions/cards",
@@ -216,6 +231,7 @@ _FOLDERS = {
         "benchmark": "benchmark/benchmark_spec.json",
     },
 }
+"""Default paths in each kind of repository, by the setting that replaces each."""
 
 
 def default_folder(kind: LayoutKind, setting: str) -> str:
@@ -223,7 +239,7 @@ def default_folder(kind: LayoutKind, setting: str) -> str:
 
     If the kind has no such folder, return its path in a repository of geneb-ci.
     """
-    return _FOLDERS.get(kind, {}).get(setting, _FOLDERS[LayoutKind.GENEB_CI][setting])
+    return _DEFAULT_PATHS.get(kind, {}).get(setting, _DEFAULT_PATHS[LayoutKind.GENEB_CI][setting])
 
 
 _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
@@ -231,8 +247,9 @@ _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
 _FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
 ROWS_FOLDER = "submissions"
-LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
-"""Files that, together with the folder `ROWS_FOLDER`, decide the kind and paths of a repository."""
+"""Folder that the root of a repository has."""
+LAYOUT_FILES = (SETTINGS_FILE, *(folders["benchmark"] for folders in _DEFAULT_PATHS.values()))
+"""Files by which the kind and the paths of a repository are recognised, besides `ROWS_FOLDER`."""
 
 Finder = Callable[[Path], Layout]
 """A function that returns the layout for the files of a folder."""
@@ -257,7 +274,7 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
 
 
 def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
-    """Return a function that finds layouts, with the settings of each tree or of `config_from`.
+    """Return a function that finds layouts, with settings of each repository or of `config_from`.
 
     `config_from` is the folder of a trusted checkout, or its pyproject.toml. With `isolated`, no
     settings are used. Raises UsageProblem if `config_from` does not exist, or is given together
@@ -267,11 +284,11 @@ def layout_finder(*, isolated: bool = False, config_from: Path | None = None) ->
         raise UsageProblem("--isolated and --config-from exclude each other", "omit one of them")
     if config_from is None:
         return functools.partial(find_layout, isolated=isolated)
-    root = config_from.parent if config_from.name == FILE else config_from
-    if not (config_from.is_file() if config_from.name == FILE else config_from.is_dir()):
+    root = config_from.parent if config_from.name == SETTINGS_FILE else config_from
+    if not (config_from.is_file() if config_from.name == SETTINGS_FILE else config_from.is_dir()):
         raise UsageProblem(
-            f"--config-from {config_from}: there is no such folder or {FILE}",
-            f"pass the folder of a trusted checkout or its {FILE}: --config-from PATH",
+            f"--config-from {config_from}: there is no such folder or {SETTINGS_FILE}",
+            f"pass the folder of a trusted checkout or its {SETTINGS_FILE}: --config-from PATH",
         )
     layout = _layout_from(Path(os.path.realpath(root)), Path.cwd())
     return lambda _: layout
@@ -286,7 +303,7 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
     own_layout = _layout_at(checkout, trusted=True) or _layout(LayoutKind.GENEB_CI, checkout, None)
     contributed_folders: dict[str, Path] = {}
     for folder in _CONTRIBUTOR_FOLDERS:
-        default = checkout / _FOLDERS[own_layout.kind][folder]
+        default = checkout / _DEFAULT_PATHS[own_layout.kind][folder]
         path: Path = (
             own_layout.settings.paths.get(folder, default) if own_layout.settings else default
         )
@@ -313,6 +330,7 @@ def _layout_from(checkout: Path, tree: Path) -> Layout:
 
 
 def _is_in_submissions(root: Path, layout: Layout) -> bool:
+    """Whether a folder is inside the folder of submissions of a layout."""
     return (
         layout.submissions is not None
         and layout.submissions != layout.root
@@ -325,26 +343,29 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
 
     A trusted repository may have no submissions yet.
     """
-    settings = None if isolated else read_settings(root / FILE)
+    settings = None if isolated else read_settings(root / SETTINGS_FILE)
     for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
         may_be_root = trusted or (root / ROWS_FOLDER).is_dir()
-        if may_be_root and (root / _FOLDERS[kind]["benchmark"]).is_file():
+        if may_be_root and (root / _DEFAULT_PATHS[kind]["benchmark"]).is_file():
             return _layout(kind, root, settings)
     return None if settings is None else _layout(LayoutKind.GENEB_CI, root, settings)
 
 
 def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
-    # Default folders are optional; configured ones must be valid.
+    """Return the layout of a repository: default paths that exist, and the paths of settings.
+
+    Raises BadConfiguration for a path of a setting that is not a folder.
+    """
     members: dict[str, Any] = {
         name: root / relative
-        for name, relative in _FOLDERS[kind].items()
+        for name, relative in _DEFAULT_PATHS[kind].items()
         if (root / relative).exists()
     }
     if settings is None:
         return Layout(kind, root, **members)
     for setting, path in settings.paths.items():
         _require_folder(settings, setting, path)
-    members |= settings.paths | settings.lists | settings.links
+    members |= settings.paths | settings.lists | settings.addresses
     return Layout(kind, root, **members, settings=settings)
 
 
@@ -368,14 +389,15 @@ def _require_folder(settings: Settings, setting: str, path: Path) -> None:
 
 
 def _origin_text(settings: Settings | None, setting: str) -> str:
+    """Return the end of a message: which setting gives the path; "" for a default path."""
     if settings is None or setting not in settings.paths:
         return ""
-    return f" (set by {TABLE} {setting} in {settings.path})"
+    return f" (set by {SETTINGS_TABLE} {setting} in {settings.path})"
 
 
 @contextlib.contextmanager
-def naming_setting(layout: Layout, setting: str) -> Iterator[None]:
-    """Add to a BadConfiguration that the block raises the setting that gives the path, if any."""
+def setting_in_errors(layout: Layout, setting: str) -> Iterator[None]:
+    """In a BadConfiguration that the block raises, add which setting gives the path."""
     try:
         yield
     except BadConfiguration as error:
@@ -391,8 +413,8 @@ def benchmark_of(layout: Layout) -> Benchmark:
     """
     if layout.benchmark is None:
         return shipped_benchmark()
-    with naming_setting(layout, "benchmark"):
-        if layout.benchmark.match(_FOLDERS[LayoutKind.UPSTREAM]["benchmark"]):
+    with setting_in_errors(layout, "benchmark"):
+        if layout.benchmark.match(_DEFAULT_PATHS[LayoutKind.UPSTREAM]["benchmark"]):
             return upstream_benchmark(layout.benchmark)
         return load_benchmark(layout.benchmark)
 
@@ -426,7 +448,8 @@ def policy_bytes(path: Path, limit: int) -> bytes:
         raise BadConfiguration(f"{path}: {error.reason}", _RESTORE_FIX) from error
 
 
-OFFICIAL = "official.json"
+OFFICIAL_LIST = "official.json"
+"""File of the policy with the SHA-256 of each row of the benchmark's authors."""
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -435,8 +458,10 @@ def official_files(layout: Layout) -> dict[str, str]:
 
     The list is the repository's, or the shipped one. Raises BadConfiguration if it is malformed.
     """
-    path = shipped("policy", OFFICIAL) if layout.policy is None else layout.policy / OFFICIAL
-    with naming_setting(layout, "policy"):
+    path = (
+        shipped("policy", OFFICIAL_LIST) if layout.policy is None else layout.policy / OFFICIAL_LIST
+    )
+    with setting_in_errors(layout, "policy"):
         try:
             digests = read_json(policy_bytes(path, POLICY_BYTES_MAX))["files"]
         except ValueError as error:

@@ -11,15 +11,16 @@ from typing import IO, Any
 from geneb_ci.common.addresses import AllowedServers
 
 BYTES_PER_SECOND_MIN, PACE_SECONDS = 1000, 60
-"""Minimum pace over a period of PACE_SECONDS; a slower connection is closed. A modem was seven
-times as fast."""
-OVERHEAD_MAX = 1 << 20
-"""Bytes by which headers, chunk lengths and the like may exceed the bytes of the file received so
+"""Minimum pace of a server, and the period over which the pace is measured; a slower connection is
+closed. A modem was seven times as fast."""
+OVERHEAD_BYTES_MAX = 1 << 20
+"""Maximum bytes of headers, chunk lengths and the like beyond the bytes of the file received so
 far; servers send a few kB."""
-ADDRESS_MAX = 200  # maximum characters of an address in a message
+ADDRESS_CHARACTERS_MAX = 200
+"""Maximum characters of an address in a message."""
 
 
-class _PacedStream(io.RawIOBase):
+class _StreamWithMinimumPace(io.RawIOBase):
     """The bytes of an answer, headers included, from a server that keeps a minimum pace.
 
     Only the time inside reads counts, not what the reader does between two of them.
@@ -29,6 +30,7 @@ class _PacedStream(io.RawIOBase):
         self.stream, self.seconds_waited, self.bytes_received = stream, 0.0, 0
 
     def readable(self) -> bool:
+        """Return True, as `io` requires of a stream that can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
@@ -45,6 +47,7 @@ class _PacedStream(io.RawIOBase):
         return count
 
     def close(self) -> None:
+        """Close the connection."""
         self.stream.close()
         super().close()
 
@@ -58,7 +61,7 @@ class _BoundedReader(io.BufferedReader):
 
     def __init__(self, stream: io.RawIOBase) -> None:
         super().__init__(stream)
-        self.overhead_left = OVERHEAD_MAX
+        self.overhead_left = OVERHEAD_BYTES_MAX
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """Read a line that is not part of the file. Raises HTTPException above the limit."""
@@ -66,7 +69,7 @@ class _BoundedReader(io.BufferedReader):
         self.overhead_left -= len(line)
         if self.overhead_left < 0:
             raise http.client.HTTPException(
-                f"more than {OVERHEAD_MAX:,} bytes of the answer are not part of the file"
+                f"more than {OVERHEAD_BYTES_MAX:,} bytes of the answer are not part of the file"
             )
         return line
 
@@ -89,21 +92,27 @@ class _BoundedReader(io.BufferedReader):
         return count
 
 
-class _PacedResponse(http.client.HTTPResponse):
+class _LimitedResponse(http.client.HTTPResponse):
+    """An answer of a server, with a minimum pace and a maximum overhead."""
+
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self.fp = _BoundedReader(_PacedStream(self.fp.detach()))
+        self.fp = _BoundedReader(_StreamWithMinimumPace(self.fp.detach()))
 
 
-class _Http(http.client.HTTPConnection):
-    response_class = _PacedResponse
+class _HttpConnection(http.client.HTTPConnection):
+    """A connection over http whose answers are limited."""
+
+    response_class = _LimitedResponse
 
 
-class _Https(http.client.HTTPSConnection):
-    response_class = _PacedResponse
+class _HttpsConnection(http.client.HTTPSConnection):
+    """A connection over https whose answers are limited."""
+
+    response_class = _LimitedResponse
 
 
-class _Proxies(urllib.request.ProxyHandler):
+class _ProxyHandler(urllib.request.ProxyHandler):
     """Handler for the proxies of the environment, which marks requests that go through one."""
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
@@ -115,7 +124,7 @@ class _Proxies(urllib.request.ProxyHandler):
         return response
 
 
-class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+class _AllowedServersHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Handler that connects to the allowed servers, and to the proxy that the user set."""
 
     def __init__(self, allowed_servers: AllowedServers) -> None:
@@ -123,14 +132,19 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         self._allowed_servers = allowed_servers
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self._open(_Http, req)
+        """Send a request over http."""
+        return self._open(_HttpConnection, req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self._open(_Https, req)
+        """Send a request over https."""
+        return self._open(_HttpsConnection, req)
 
     def _open(
-        self, connection_class: type[_Http | _Https], req: urllib.request.Request
+        self,
+        connection_class: type[_HttpConnection | _HttpsConnection],
+        req: urllib.request.Request,
     ) -> http.client.HTTPResponse:
+        """Send a request over a connection to an allowed server, or to the proxy."""
         uses_proxy = getattr(req, "uses_proxy", False)
         if uses_proxy:  # where a proxy connects to is not visible here
             self._allowed_servers.may_be_local = False
@@ -147,11 +161,11 @@ class _CheckedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
 def opener(allowed_servers: AllowedServers) -> urllib.request.OpenerDirector:
     """Return an opener for the allowed servers. It raises TimeoutError below the minimum pace."""
     return urllib.request.build_opener(
-        _Proxies, _CheckedHandler(allowed_servers), _SafeRedirects(allowed_servers)
+        _ProxyHandler, _AllowedServersHandler(allowed_servers), _RedirectHandler(allowed_servers)
     )
 
 
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+class _RedirectHandler(urllib.request.HTTPRedirectHandler):
     """Handler that follows redirects only to https, or from this machine to this machine."""
 
     def __init__(self, allowed_servers: AllowedServers) -> None:
@@ -170,7 +184,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         if not self._allowed_servers.allows(newurl, req.full_url):
             fp.close()
             raise urllib.error.URLError(
-                f"redirected to {newurl[:ADDRESS_MAX]!r}, which is not an https address of a "
-                "public server"
+                f"redirected to {newurl[:ADDRESS_CHARACTERS_MAX]!r}, which is not an "
+                "https address of a public server"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)

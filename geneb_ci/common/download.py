@@ -16,26 +16,27 @@ from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import GenebError, unwritable
 from reference_harness.formats.files import file_sha256
 
-REASON_MAX = 200
+REASON_CHARACTERS_MAX = 200
 """Maximum characters of a server's reason in a message."""
 SILENCE_SECONDS = 60
-"""Seconds without a byte after which a connection is closed."""
+"""Seconds without any byte after which a connection is closed."""
 CHUNK_BYTES = 1 << 20
-BYTES_MAX = 1 << 38
-"""Maximum bytes of one file or archive: ten times the largest model of the board in float32."""
+"""Maximum bytes that are read at once."""
+DOWNLOAD_BYTES_MAX = 1 << 38
+"""Maximum size of a file or archive: ten times the largest model of the board in float32."""
 PARTIAL_SUFFIX = ".part"
 """Ending of a file whose download has not finished."""
 
-Refusal = Callable[[str, str], GenebError]
+ErrorOfMessage = Callable[[str, str], GenebError]
 """A function that returns the error for a message and its fix."""
 
 
 class DownloadKind(NamedTuple):
     """A kind of download: the errors that it raises, their advice, and the allowed servers."""
 
-    not_served: Refusal
+    not_served: ErrorOfMessage
     """Returns the error for a file that the server does not deliver."""
-    wrong_content: Refusal
+    wrong_content: ErrorOfMessage
     """Returns the error for a file with another digest or size."""
     folder_option: str
     """The option for a folder of files downloaded by hand, such as "--weights DIR"."""
@@ -46,7 +47,7 @@ class DownloadKind(NamedTuple):
 
 
 def download(
-    address: str, path: Path, sha256: str, kind: DownloadKind, bytes_max: int = BYTES_MAX
+    address: str, path: Path, sha256: str, kind: DownloadKind, bytes_max: int = DOWNLOAD_BYTES_MAX
 ) -> None:
     """Download one file to `path`, continuing an earlier download of it.
 
@@ -62,8 +63,8 @@ def download(
             and _continue_download(address, unfinished, size, kind, sha256, bytes_max)
         ):
             try:
-                _receive(address, unfinished, 0, kind, bytes_max)
-            except _TooLong as error:
+                _download_rest(address, unfinished, 0, kind, bytes_max)
+            except _TooManyBytes as error:
                 raise kind.wrong_content(
                     f"{address}: the file is at least {error.args[0]:,} bytes longer than expected",
                     "check the address of the file",
@@ -73,11 +74,11 @@ def download(
 
 @contextlib.contextmanager
 def _only_writer(partial_file: Path, path: Path, kind: DownloadKind) -> Iterator[None]:
-    """Create the unfinished file and lock it, so that no other process writes it.
+    """Create the unfinished file and lock it in the block, so that no other process writes it.
 
     Raises `kind.not_served` if another process has the lock.
     """
-    with named_write_errors(path, kind):
+    with file_in_write_errors(path, kind):
         stream = partial_file.open("ab")
     with stream:
         try:
@@ -105,31 +106,31 @@ def _continue_download(
 ) -> bool:
     """Continue a download, and return whether the complete file has the digest."""
     try:
-        _receive(address, partial_file, size, kind, bytes_max)
-    except _TooLong:
+        _download_rest(address, partial_file, size, kind, bytes_max)
+    except _TooManyBytes:
         return False
     return file_sha256(partial_file) == sha256
 
 
-class _TooLong(Exception):  # noqa: N818 (no error of this program)
+class _TooManyBytes(Exception):  # noqa: N818 (no error of this program)
     """The file exceeds its expected size by at least `args[0]` bytes."""
 
 
-def _receive(
+def _download_rest(
     address: str, partial_file: Path, size: int, kind: DownloadKind, bytes_max: int
 ) -> None:
     """Download the rest of a file to `partial_file`, which has its first `size` bytes.
 
-    Raises `kind.not_served`, and _TooLong if the file would exceed `bytes_max`.
+    Raises `kind.not_served`, and _TooManyBytes if the file would exceed `bytes_max`.
     """
     with contextlib.suppress(_NothingLeft), open_address(address, size, kind) as response:
         if size and response.status != HTTPStatus.PARTIAL_CONTENT:
             size = 0  # the server sends it from the beginning
         with (
-            named_write_errors(partial_file, kind),
+            file_in_write_errors(partial_file, kind),
             partial_file.open("ab" if size else "wb") as stream,
         ):
-            _copy(response, stream, bytes_max - size, address, kind)
+            _copy_body(response, stream, bytes_max - size, address, kind)
 
 
 def served_length(address: str, kind: DownloadKind) -> int:
@@ -172,7 +173,7 @@ def open_address(
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _NothingLeft from error
         raise kind.not_served(
-            f"{address}: the server answered {error.code} {_reason_line(error.reason)}",
+            f"{address}: the server answered {error.code} {_short_reason(error.reason)}",
             "check that the file is public; if it is, download the file by hand and name its "
             f"folder: {kind.folder_option}",
         ) from error
@@ -189,7 +190,7 @@ def open_address(
         yield response
 
 
-def _copy(
+def _copy_body(
     response: http.client.HTTPResponse,
     file: IO[bytes],
     limit: int,
@@ -198,19 +199,21 @@ def _copy(
 ) -> None:
     """Copy the body of a response to a file.
 
-    Raises `kind.not_served` if the body ends early, _TooLong if it exceeds `limit` bytes.
+    Raises `kind.not_served` if the body ends early, _TooManyBytes if it exceeds `limit` bytes.
     """
     # In some versions of Python read1 does not count `length` down, so it is read once.
     expected, copied = response.length or 0, 0
-    while chunk := _read(response, expected - copied, address, kind):
+    while chunk := _next_bytes(response, expected - copied, address, kind):
         copied += len(chunk)
         if copied > limit:
             file.truncate(0)  # so that the next call does not continue it
-            raise _TooLong(copied - limit)
+            raise _TooManyBytes(copied - limit)
         file.write(chunk)
 
 
-def _read(reply: http.client.HTTPResponse, missing: int, address: str, kind: DownloadKind) -> bytes:
+def _next_bytes(
+    reply: http.client.HTTPResponse, missing: int, address: str, kind: DownloadKind
+) -> bytes:
     """Return the next bytes as they arrive, none at the end of the file.
 
     Raises `kind.not_served` if the stream ends while `missing` bytes are still expected.
@@ -226,14 +229,14 @@ def _read(reply: http.client.HTTPResponse, missing: int, address: str, kind: Dow
 
 def partial_path(path: Path, kind: DownloadKind) -> Path:
     """Return the path of the unfinished download of `path`, after creating its folder."""
-    with named_write_errors(path, kind):
+    with file_in_write_errors(path, kind):
         path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
 @contextlib.contextmanager
-def named_write_errors(path: Path, kind: DownloadKind) -> Iterator[None]:
-    """Raise UsageProblem or MachineFault, which name the file, for an OSError in the block."""
+def file_in_write_errors(path: Path, kind: DownloadKind) -> Iterator[None]:
+    """Raise UsageProblem or MachineFault with the name of the file for an OSError in the block."""
     try:
         yield
     except OSError as error:
@@ -242,13 +245,13 @@ def named_write_errors(path: Path, kind: DownloadKind) -> Iterator[None]:
         ) from error
 
 
-def _reason_line(reason: object) -> str:
+def _short_reason(reason: object) -> str:
     """Return a server's reason, which may be any text, as a single line of limited length."""
     words = " ".join(str(reason).split())
-    return words[:REASON_MAX]
+    return words[:REASON_CHARACTERS_MAX]
 
 
-def require_whole(response: object) -> None:
+def require_complete_response(response: object) -> None:
     """Raise EOFError if a server closed early, which http.client does not report."""
     missing = getattr(response, "length", None)
     if missing:
@@ -258,9 +261,9 @@ def require_whole(response: object) -> None:
 def finish_download(
     partial_file: Path, path: Path, sha256: str, address: str, kind: DownloadKind
 ) -> None:
-    """Rename a finished download to `path`, or delete it and raise `kind.wrong_content`.
+    """Rename a finished download to `path`.
 
-    It is deleted if its digest is not `sha256`.
+    Deletes it and raises `kind.wrong_content` if its digest is not `sha256`.
     """
     digest = file_sha256(partial_file)
     if digest != sha256:
@@ -268,7 +271,7 @@ def finish_download(
         raise kind.wrong_content(
             f"{address}: the file has sha256 {digest}, expected sha256 {sha256}", kind.changed_fix
         )
-    with named_write_errors(path, kind):
+    with file_in_write_errors(path, kind):
         partial_file.replace(path)
 
 

@@ -113,8 +113,8 @@ class ExtractorRefused(GenebError):
     log: str = ""
     stage: str = "embedding"
     task: str = ""
-    run_facts: object = None
-    """The `RunFacts` of the audit, which its signed abort contains; None outside of audits."""
+    aborted_run: object = None
+    """The `AbortedRun` of the audit, which its signed abort contains; None outside of audits."""
 
 
 class ExtractorFailed(ExtractorRefused):
@@ -139,7 +139,7 @@ _RIGHTS_FIX = (
 )
 _OTHER_PATH_FIX = "name another file or folder"
 _OPEN_FILES_FIX = "raise the limit of open files (ulimit -n), or close other programs"
-_MACHINE_FIXES = {
+_FIX_BY_ERRNO = {
     errno.ENOSPC: _SPACE_FIX,
     errno.EDQUOT: _SPACE_FIX,
     errno.EFBIG: "raise the file size limit (ulimit -f), or write to another disk",
@@ -160,8 +160,10 @@ _MACHINE_FIXES = {
 _DISK_ERRORS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE}
 )
+"""Values of errno for a full or broken disk, and for limits of the system."""
 _NETWORK_FIX = "check the network connection, then run the command again"
-_NO_TEMPORARY_FOLDER = "No usable temporary directory"
+_NO_TEMPORARY_FOLDER_TEXT = "No usable temporary directory"
+"""Part of the message of Python's error where no folder for temporary files can be written."""
 
 
 def unwritable(path: str, error: OSError, fix: str) -> GenebError:
@@ -187,8 +189,8 @@ def machine_fault(error: OSError) -> MachineFault | None:
         return MachineFault(f"the secure connection failed: {message}", fix)
     if isinstance(error, ConnectionError | TimeoutError):
         return MachineFault(f"{file_prefix}the connection failed: {message}", _NETWORK_FIX)
-    if _NO_TEMPORARY_FOLDER in message:
+    if _NO_TEMPORARY_FOLDER_TEXT in message:
         return MachineFault(message, "free disk space there, or set TMPDIR to another folder")
-    if error.errno not in _MACHINE_FIXES:
+    if error.errno not in _FIX_BY_ERRNO:
         return None
-    return MachineFault(f"{file_prefix}{message}", _MACHINE_FIXES[error.errno])
+    return MachineFault(f"{file_prefix}{message}", _FIX_BY_ERRNO[error.errno])

@@ -9,32 +9,32 @@ from pathlib import Path
 from geneb_ci.common.errors import unwritable
 from geneb_ci.common.parallel import in_processes
 
-TextSource = Callable[[], Iterable[bytes]]
-"""A function that returns the chunks of a text, in order."""
-MODE = 0o644
-"""Mode of published files."""
+ChunkedText = Callable[[], Iterable[bytes]]
+"""A function that returns the text of a file in pieces, in order."""
+PUBLISHED_FILE_MODE = 0o644
+"""Permissions of published files: all may read, the owner may write."""
 
 
-def write_files(folder: Path, files: Mapping[str, bytes | TextSource], jobs: int = 1) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes | ChunkedText], jobs: int = 1) -> None:
     """Write files (name -> content) to a folder, by `jobs` processes.
 
     Every file is first written under a temporary name; then each replaces the old one atomically. A
-    file that already has the same bytes is not touched. A `TextSource` is written chunk by chunk,
+    file that already has the same bytes is not touched. A `ChunkedText` is written chunk by chunk,
     which needs little memory. Raises UsageProblem for a folder that cannot be written, MachineFault
     for a full or broken disk.
     """
     contents, token = list(files.values()), os.urandom(4).hex()
     temporary_paths = [folder / f".{name}.{token}" for name in files]
 
-    def stage(number: int) -> None:
+    def write_temporary(number: int) -> None:
         content = contents[number]
         with temporary_paths[number].open("wb") as stream:
             stream.writelines([content] if isinstance(content, bytes) else content())
-        temporary_paths[number].chmod(MODE)
+        temporary_paths[number].chmod(PUBLISHED_FILE_MODE)
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for _ in in_processes(stage, range(len(temporary_paths)), jobs, 1):
+        for _ in in_processes(write_temporary, range(len(temporary_paths)), jobs, 1):
             pass
         final_paths = {
             temporary: folder / name

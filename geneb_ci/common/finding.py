@@ -14,24 +14,24 @@ from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.text import quoted
 
 KeyPath = tuple[str | int, ...]
-"""Keys and indices from the root of a document."""
+"""Path of a value in a document: keys of objects and indices of arrays, from the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One problem that a rule found in the document.
-
-    `at` is an offset in the document in code points; None: the position follows from `path`. With
-    `on_key`, it is that of the key of the last member of `path`, otherwise that of its value.
-    """
+    """One problem that a rule found in the document."""
 
     rule: str
+    """Id of the rule."""
     path: KeyPath
+    """Member that has the problem; () for the document as a whole."""
     message: str
     found: str = ""
     expected: str = ""
     at: int | None = None
+    """Offset of the problem in code points; None if the position follows from `path`."""
     on_key: bool = False
+    """Whether the problem is shown at the key of the member, not at its value."""
     fix: str = ""
     """Advice for this fault, if it is more specific than that of the rule."""
     card: bool = False
@@ -42,7 +42,7 @@ class Fault:
     """Points for triage, which sorts files by the sum: from 1 at the rule's threshold to 10 for the
     most unusual value; 0 if the rule has no scale."""
     unlisted: int = 0
-    """Number of further faults of the rule that are not listed."""
+    """Number of other faults of the rule, which are not listed."""
 
 
 def pointer(path: KeyPath) -> str:
@@ -67,7 +67,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, with the content that every output format shows.
+    """One problem of a submission, as reports show it.
 
     `pointer` is a JSON Pointer (RFC 6901), "" for the whole document. `found` and `expected` are
     short texts, safe to print: contributor text in them is JSON-escaped ASCII.
@@ -87,14 +87,14 @@ class Finding:
     """Points from 1 at the rule's threshold to 10 for the most unusual value; 0 if the rule has no
     scale."""
     unlisted: int = 0
-    """Number of further findings of the rule in this file that are not listed."""
+    """Number of other findings of the rule in this file, which are not listed."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Return the sort key of reports: by position, then by rule."""
         return (self.file, self.line, self.column, self.pointer, self.rule, self.message)
 
 
-HIDING = re.compile(
+HIDING_CHARACTERS = re.compile(
     "["
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
     "\u2028\u2029"  # line ends that only some programs recognise
@@ -125,11 +125,11 @@ def percent(share: float) -> str:
 
 
 NAME_SIMILARITY_MIN = 0.6
-"""Minimum similarity (difflib ratio) of a suggested name; less similar ones would mislead."""
+"""Minimum similarity (ratio of difflib) of a name that is suggested for an unknown name."""
 
 
 def name_hint(unknown: str, known_names: list[str]) -> str:
-    """Return a question that suggests the most similar known name; "" without one."""
+    """Return "; did you mean ...?" with the most similar known name; "" if none is similar."""
     nearest_name = most_similar_name(unknown, known_names)
     return "" if nearest_name is None else f'; did you mean "{nearest_name}"?'
 
@@ -148,9 +148,9 @@ def most_similar_name(unknown: str, known_names: list[str]) -> str | None:
 
 
 def member_hint(unknown: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a hint for an unknown member: a similar missing one, else a similar present one.
+    """Return a hint for an unknown member: a similar name that is missing, else one that exists.
 
-    Return "" if no known member is similar.
+    Return "" if no known member has a similar name.
     """
     members = [*known_names]
     missing = name_hint(unknown, [member for member in members if member not in present])
@@ -160,31 +160,31 @@ def member_hint(unknown: str, known_names: Iterable[str], present: Container[str
     return "" if nearest_member is None else f'; "{nearest_member}" exists already'
 
 
-RENAMED_NAMES_MAX = 3
-"""Maximum number of misspelt names in one fix."""
-HINTS_MAX = 20
+NAMES_IN_FIX_MAX = 3
+"""Maximum number of names that one fix renames."""
+NAME_SEARCHES_MAX = 20
 """Maximum number of searches for a similar name in one file; each takes up to a millisecond."""
 
 
 def renaming_fix(unknown: Iterable[str], missing: Iterable[str], fix: str) -> str:
     """Return the fix that renames unknown names to similar missing names; "" if none is similar.
 
-    It ends with `fix` if further names are missing.
+    It ends with `fix` if more names are missing.
     """
     unmatched_names, pairs = [*missing], []
-    for unknown_name in [*unknown][:HINTS_MAX] if unmatched_names else ():
+    for unknown_name in [*unknown][:NAME_SEARCHES_MAX] if unmatched_names else ():
         nearest_name = most_similar_name(unknown_name, unmatched_names)
         if nearest_name is not None:
             unmatched_names.remove(nearest_name)
             pairs.append(f"{quoted(unknown_name)} to {quoted(nearest_name)}")
     if not pairs:
         return ""
-    further_fix = f" {fix}" if unmatched_names and fix else ""
-    return f"Rename {first_and_more(pairs, RENAMED_NAMES_MAX)}, if that is meant.{further_fix}"
+    remaining_fix = f" {fix}" if unmatched_names and fix else ""
+    return f"Rename {first_and_more(pairs, NAMES_IN_FIX_MAX)}, if that is meant.{remaining_fix}"
 
 
 def known_name(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the known name equal to `name`, else the one equal to it except for letter case.
+    """Return the known name that equals `name`, or differs from it only in letter case.
 
     Return None if there are none or several.
     """
@@ -209,11 +209,11 @@ def exact_name(name: str, known_names: Sequence[str], noun: str, fix: str = "") 
 
 
 ROWS_MIN = 8
-"""Minimum number of rows for robust quantiles."""
+"""Minimum number of other rows for rules that compare a row with the usual differences."""
 
 
 class Need(enum.StrEnum):
-    """Something that a rule needs in addition to the submission."""
+    """What a rule needs besides the submission, such as other rows or the model card."""
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"
@@ -227,17 +227,17 @@ class Need(enum.StrEnum):
     @property
     def text(self) -> str:
         """The need, in words that follow "the rule needs"."""
-        return _TEXTS[self][0]
+        return _TEXT_AND_FIX[self][0]
 
     @property
     def fix(self) -> str:
         """Instruction for providing what is missing."""
-        return _TEXTS[self][1]
+        return _TEXT_AND_FIX[self][1]
 
     @property
     def pull_request_fix(self) -> str:
-        """Advice that a report on a pull request gives instead of `fix`; "" if it gives `fix`."""
-        return _FEW_ROWS if _TEXTS[self][1] == _ROWS_FIX else ""
+        """Advice in a report on a pull request, if it is not `fix`; else ""."""
+        return _FEW_ROWS_ON_MAIN if _TEXT_AND_FIX[self][1] == _ROWS_FIX else ""
 
     @property
     def practice_reason(self) -> str:
@@ -249,13 +249,13 @@ class Need(enum.StrEnum):
 
 
 _ROWS_FIX = "run inside the repository or pass --against DIR"
-_FEW_ROWS = "main has fewer rows: these rules run as soon as main has enough"
+_FEW_ROWS_ON_MAIN = "main has fewer rows: these rules run as soon as main has enough"
 _INSIDE_FIX = "put the file in a repository of submissions"
 _IN_FOLDER_FIX = (
     f"{_INSIDE_FIX}: in submissions/ beside schemas/benchmark.json, or in the folder of the "
     "setting [tool.geneb-ci] submissions"
 )
-_TEXTS = {
+_TEXT_AND_FIX = {
     Need.OTHER_ROWS: ("the other rows", _ROWS_FIX),
     Need.MANY_ROWS: (f"at least {ROWS_MIN} other rows", _ROWS_FIX),
     Need.COMPLETE_ROWS: (f"at least {ROWS_MIN} other rows without missing cells", _ROWS_FIX),
@@ -274,14 +274,15 @@ _TEXTS = {
         "ask the maintainers of the benchmark to add test_class_counts to each task",
     ),
 }
-_NO_ROWS = "has no rows to compare with"
-_PRACTICE_FILES = "is for practice, and its files are not in a repository"
+"""Text and fix of each need."""
+_PRACTICE_WITHOUT_ROWS = "has no rows to compare with"
+_PRACTICE_OUTSIDE_REPOSITORY = "is for practice, and its files are not in a repository"
 _PRACTICE_REASONS = {
-    Need.OTHER_ROWS: _NO_ROWS,
-    Need.MANY_ROWS: _NO_ROWS,
-    Need.COMPLETE_ROWS: _NO_ROWS,
-    Need.FOLDER: _PRACTICE_FILES,
-    Need.CARD: _PRACTICE_FILES,
-    Need.EXTRACTOR: _PRACTICE_FILES,
+    Need.OTHER_ROWS: _PRACTICE_WITHOUT_ROWS,
+    Need.MANY_ROWS: _PRACTICE_WITHOUT_ROWS,
+    Need.COMPLETE_ROWS: _PRACTICE_WITHOUT_ROWS,
+    Need.FOLDER: _PRACTICE_OUTSIDE_REPOSITORY,
+    Need.CARD: _PRACTICE_OUTSIDE_REPOSITORY,
+    Need.EXTRACTOR: _PRACTICE_OUTSIDE_REPOSITORY,
 }
 """Need -> reason why the practice benchmark never meets it, as a predicate after its name."""

@@ -7,8 +7,9 @@ from reference_harness.formats.processes import WorkerProcesses, processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_forked: list[Callable[[Any], Any]] = []
-"""Functions of this process and of those it was forked from; the last is its own."""
+_worker_functions: list[Callable[[Any], Any]] = []
+"""Functions that worker processes apply: the last is that of this process, the others those of the
+processes from which this process was forked."""
 
 
 def in_processes(
@@ -26,8 +27,8 @@ def in_processes(
 
         if "fork" in multiprocessing.get_all_start_methods():
             try:
-                with WorkerProcesses(jobs, "fork", _forked.append, function) as pool:
-                    for result in pool.map(_work, items, chunksize=chunk):
+                with WorkerProcesses(jobs, "fork", _worker_functions.append, function) as pool:
+                    for result in pool.map(_apply_worker_function, items, chunksize=chunk):
                         yield result
                         finished += 1
             except BrokenProcessPool:
@@ -35,17 +36,19 @@ def in_processes(
     yield from map(function, items[finished:])
 
 
-MANY_FILES = 100
+PARALLEL_FILES_MIN = 100
 """Minimum number of files, a second of work, for which several processes are faster than one."""
 JOBS_MAX = 16
+"""Maximum number of processes."""
 
 
 def jobs_for(files: int) -> int:
     """Return the number of processes to use for work on this many files."""
-    if files < MANY_FILES:
+    if files < PARALLEL_FILES_MIN:
         return 1
     return min(JOBS_MAX, processors())
 
 
-def _work(item: Any) -> Any:
-    return _forked[-1](item)
+def _apply_worker_function(item: Any) -> Any:
+    """Return the result of this worker process for an item."""
+    return _worker_functions[-1](item)

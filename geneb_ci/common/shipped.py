@@ -17,12 +17,13 @@ from geneb_ci.common.errors import BrokenInstallation
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = {
+_FOLDERS_BY_KIND = {
     "schemas": (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas"),
     "page": (_PACKAGE / "_shipped" / "page", _PACKAGE.parent / "leaderboard"),
     "policy": (_PACKAGE / "_shipped" / "policy", _PACKAGE.parent / "leaderboard" / "policy"),
     "repository": (_PACKAGE / "_shipped" / "repository", _PACKAGE.parent),
 }
+"""Folders of the shipped files of each kind: in an installed package, and in a clone."""
 
 
 def shipped(kind: str, name: str) -> Path:
@@ -32,7 +33,7 @@ def shipped(kind: str, name: str) -> Path:
 
     Raises BrokenInstallation if the file does not exist.
     """
-    for parent in _FOLDERS[kind]:
+    for parent in _FOLDERS_BY_KIND[kind]:
         if (parent / name).is_file():
             return parent / name
     raise BrokenInstallation(
@@ -47,7 +48,7 @@ def shipped_files(folder: str, kind: str = "repository") -> list[str]:
     `kind` is "schemas", "page", "policy" or "repository"; `folder` and the paths are relative to
     the root of that kind. Raises BrokenInstallation if there is no `folder`.
     """
-    for parent in _FOLDERS[kind]:
+    for parent in _FOLDERS_BY_KIND[kind]:
         if (parent / folder).is_dir():
             return sorted(
                 path.relative_to(parent).as_posix()
@@ -70,25 +71,27 @@ def toolkit_files() -> dict[str, Path]:
     }
 
 
-KNOWN_FILE = "known.json"
-BYTES_MAX = 10_000_000  # an entry of the registry takes 400 bytes
+KNOWN_FILES_LIST = "known.json"
+"""Shipped file that lists known files by digest."""
+KNOWN_FILES_BYTES_MAX = 10_000_000
+"""Maximum size of that list; an entry of the model registry takes 400 bytes."""
 
 
 class KnownFiles(NamedTuple):
-    """Files that are known to be valid."""
+    """Files that `make generate` found to be valid, so that they need not be checked again."""
 
     benchmarks: frozenset[str]
     """SHA-256 of each benchmark definition."""
     models: dict[str, dict[str, Any]]
-    """SHA-256 of an entry of the model registry -> its `ModelEntry.attributes`."""
+    """Facts of each entry of the model registry (`ModelEntry.attributes`), by its SHA-256."""
 
 
 @functools.cache
 def known_files() -> KnownFiles:
     """Return the files known to be valid. Raises BrokenInstallation if their list is damaged."""
     return read_shipped(
-        KNOWN_FILE,
-        BYTES_MAX,
+        KNOWN_FILES_LIST,
+        KNOWN_FILES_BYTES_MAX,
         lambda value: KnownFiles(frozenset(value["benchmarks"]), value["models"]),
     )
 
@@ -112,27 +115,29 @@ def read_shipped(file_name: str, bytes_max: int, parse: Callable[[Any], T]) -> T
 
 
 FIT_FILE = "shipped-fit.json"
-FIT_BYTES_MAX = 1_000_000  # 41 rows of 300 cells take 290 kB
+"""Shipped file with the statistical fit of the shipped rows, from which scores are predicted."""
+FIT_BYTES_MAX = 1_000_000
+"""Maximum size of the fit; 41 rows of 300 cells take 290 kB."""
 _FIT_NOTE = (
     "Fit of the shipped rows: the doubles of unit, inverse, products, leverage, sizes and pooled, "
     "little-endian, in base64. Written by `make generate`; other rows are fitted when needed."
 )
 
 
-def packed(lines: Iterable[Iterable[float]]) -> bytes:
-    """Return the numbers of all lines, one after the other, as little-endian doubles."""
+def doubles_as_bytes(lines: Iterable[Iterable[float]]) -> bytes:
+    """Return the numbers of all lines, in order, as little-endian doubles."""
     numbers = list(itertools.chain.from_iterable(lines))
     return struct.pack(f"<{len(numbers)}d", *numbers)
 
 
 def fit_text(identity: str, doubles: bytes) -> str:
-    """Return the text of `FIT_FILE` for the `packed` numbers of a fit, with its digest."""
+    """Return the text of `FIT_FILE` for the numbers of a fit; `identity` is as in `shipped_fit`."""
     text = binascii.b2a_base64(doubles, newline=False).decode()
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 
 
 def shipped_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
-    """Return the matrices of the shipped fit, with these shapes; None if it is another fit.
+    """Return the matrices of the shipped fit, with these shapes; None if the file has another fit.
 
     `identity` is a digest of everything that the requested fit depends on.
     """

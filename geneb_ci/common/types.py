@@ -35,22 +35,23 @@ class Evidence(enum.StrEnum):
     STALE = "stale"
 
 
-LEVEL_WORDS = {
+WORD_BY_LEVEL = {
     TrustLevel.SELF_REPORTED.value: Evidence.CHECKED.value,
     TrustLevel.VERIFIED.value: Evidence.AUDITED.value,
 }
-"""Trust level -> word that texts use instead, which is that of the evidence."""
+"""Word of the evidence that texts use instead of a trust level, by trust level."""
 
 
 def level_word(level: str) -> str:
     """Return the word for a trust level in texts, such as `audited` for `verified`."""
-    return LEVEL_WORDS.get(level, level)
+    return WORD_BY_LEVEL.get(level, level)
 
 
 AUTHORSHIP_MEANING = {
     Authorship.OFFICIAL: "the file of the benchmark's authors, byte for byte",
     Authorship.CONTRIBUTED: "a file that somebody else submitted",
 }
+"""Meaning of each authorship in one line, for readers of the board."""
 EVIDENCE_MEANING = {
     Evidence.NONE: "does not pass the checks, so it is not on the board",
     Evidence.CHECKED: "passes every check; no audit confirms its scores",
@@ -62,7 +63,7 @@ EVIDENCE_MEANING = {
         "computed the scores"
     ),
 }
-"""Evidence -> its meaning in one line for readers of the board, in the order of the page."""
+"""Meaning of each evidence in one line, for readers of the board, in the order of the page."""
 EVIDENCE_ORDER = (Evidence.NONE, Evidence.CHECKED, Evidence.AUDITED, Evidence.REPRODUCED)
 """Evidence in ascending order; `disputed` and `stale` are below all of these."""
 

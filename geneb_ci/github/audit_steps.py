@@ -46,8 +46,8 @@ from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.render.markdown import code
-from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.files import blob_id
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
     bytes_by_path = {}
     for file in order.files:
         ((_, raw),) = repository.blobs([file.blob])
-        if blob_id(raw) != file.blob or len(raw) > BYTES_MAX:
+        if blob_id(raw) != file.blob or len(raw) > SUBMISSION_BYTES_MAX:
             raise Tampered(
                 f"{file.path} is not the file that the commitment of the audit names",
                 restart_fix(order),

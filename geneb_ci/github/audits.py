@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.commitment import Commitment, method_identity, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import TaskPlan, json_text_of
-from geneb_ci.check.change import OWN_FILES_MAX, REGULAR, Blob
+from geneb_ci.check.change import MODEL_FILES_MAX, REGULAR, Blob
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
@@ -59,7 +59,7 @@ class AuditOrder(StrictModel):
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Random text that the extractor does not know, so it cannot forge an outcome."""
     plan: TaskPlan
-    files: Annotated[list[FileDigest], Field(min_length=1, max_length=OWN_FILES_MAX)]
+    files: Annotated[list[FileDigest], Field(min_length=1, max_length=MODEL_FILES_MAX)]
     """Row, card, extractor and lock at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
     """Earlier head with the first status of this commitment; None if `head_sha` has it."""
@@ -161,7 +161,7 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> l
         )
     numbers_read = other_numbers[:AUDITED_PULLS_MAX]
     prefetch_conversations(github, numbers_read)
-    identity = identity_of(commitment)
+    identity = method_identity(commitment)
     orders = [
         order
         for pull_number in (number, *numbers_read)
@@ -171,7 +171,7 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> l
     return [
         order
         for order in orders
-        if same_method_reason(identity_of(order.plan.commitment), identity)
+        if same_method_reason(method_identity(order.plan.commitment), identity)
     ]
 
 

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from geneb_ci.check.change import Change, Rival, RivalKind
 from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.render.plain import visible
-from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
+from geneb_ci.statistics.neighbours import NEAR_DISTANCE, copy_cells_min
 from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.peers import normal_model_id
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
 # Scores from -1 to 1 in steps of 2 / SCORE_STEPS: a thirtieth of what counts as near.
 SCORE_STEPS = 65_534
 MISSING_CELL = 65_535
-_NEAR_STEPS = NEAR / 2 * SCORE_STEPS
+_NEAR_STEPS = NEAR_DISTANCE / 2 * SCORE_STEPS
 # Pull requests that each rule names; a hundred copies of one row would otherwise fill a comment.
 RIVALS_MAX = 5
 
@@ -70,7 +70,7 @@ def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -
     files = [path for path in fingerprint.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
-    elif normal_form(fingerprint.model) == normal_form(other.model):
+    elif normal_model_id(fingerprint.model) == normal_model_id(other.model):
         yield Rival(number, RivalKind.NAME, other.model)
     else:
         similar_names = (
@@ -101,7 +101,7 @@ def _is_copy(encoded: str, other_encoded: str) -> bool:
         if MISSING_CELL not in {x, y}
     ]
     near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
-    return bool(pairs) and near_count >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
+    return bool(pairs) and near_count >= min(len(pairs), math.ceil(copy_cells_min(len(pairs))))
 
 
 def _scores_in_steps(encoded: str) -> tuple[int, ...]:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
-from geneb_ci.common.config import FILE as SETTINGS_FILE
-from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, Layout, find_layout
+from geneb_ci.common.config import LAYOUT_FILES, ROWS_FOLDER, SETTINGS_FILE, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import (
@@ -19,9 +18,9 @@ from geneb_ci.github.trees import (
     read_blob,
     tree_of,
 )
-from geneb_ci.publish.git import CODE, GitRepository
-from geneb_ci.submission.reading import BYTES_MAX
+from geneb_ci.publish.git import CODE_FOLDER, GitRepository
 from reference_harness.formats.files import blob_id
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
 
 _TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
@@ -100,7 +99,7 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
     return path.decode("utf-8", "replace"), mode.decode(), sha.decode(), size_in_bytes
 
 
-_CODE_PREFIX = f"{CODE}/"
+_CODE_PREFIX = f"{CODE_FOLDER}/"
 _CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; nothing was written"
 
 
@@ -184,7 +183,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
     """Whether a folder of the checkout has files that main lacks, for example a deleted row."""
     folders = {path.rsplit("/", 1)[0] for path in main.digested_paths if "/" in path}
     for folder in sorted(folders):
-        if folder == CODE or folder.startswith(_CODE_PREFIX):
+        if folder == CODE_FOLDER or folder.startswith(_CODE_PREFIX):
             continue
         for file in (root / folder).iterdir():
             if file.is_file() and f"{folder}/{file.name}" not in main.files:
@@ -193,7 +192,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
 
 
 def _is_readable(blob: Blob) -> bool:
-    return blob.mode == REGULAR and blob.size <= BYTES_MAX
+    return blob.mode == REGULAR and blob.size <= SUBMISSION_BYTES_MAX
 
 
 def _fetched_bytes(reader: GitReader, blob: Blob) -> bytes | None:

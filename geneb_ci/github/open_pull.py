@@ -13,7 +13,7 @@ from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.model import PullHead
-from geneb_ci.publish.comparison import BoardComparison, compare_layouts
+from geneb_ci.publish.comparison import BoardComparison, compare_boards_of_folders
 from reference_harness.formats.text import Say, silent
 
 
@@ -63,4 +63,4 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
                     content = read_blob(github, file.after)
                     bytes_by_path[file.path] = content if isinstance(content, bytes) else b""
         with changed_main(main_layout, main, bytes_by_path) as after:
-            return compare_layouts("main", main.sha, main_layout, after)
+            return compare_boards_of_folders("main", main.sha, main_layout, after)

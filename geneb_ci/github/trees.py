@@ -9,9 +9,10 @@ from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, RepositoryF
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import Commit
-from geneb_ci.publish.git import CODE, INPUTS
-from geneb_ci.submission.reading import BYTES_MAX, too_large
+from geneb_ci.publish.git import BOARD_INPUTS, CODE_FOLDER
+from geneb_ci.submission.reading import too_large
 from reference_harness.formats.files import blob_id
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 CUT_MESSAGE = "GitHub truncated the list of files of the base branch"
 CUT_FIX = "remove files that do not belong to the repository: it has more than GitHub lists"
@@ -76,7 +77,7 @@ def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -
     files, is_cut = reader.tree(commit.tree)
     if is_cut:
         raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
-    roots = (*INPUTS, CODE, *more_paths)
+    roots = (*BOARD_INPUTS, CODE_FOLDER, *more_paths)
     digested_paths = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
     )
@@ -128,10 +129,10 @@ def read_blob(reader: GitReader, blob: Blob) -> bytes | Fault:
     """
     if blob.mode != REGULAR:
         raise ValueError(blob.mode)
-    if blob.size > BYTES_MAX:
+    if blob.size > SUBMISSION_BYTES_MAX:
         return too_large(blob.size)
     raw = reader.blob(blob.sha)
     if blob_id(raw) != blob.sha:
         message = f"blob {blob.sha}: GitHub sent bytes with the id {blob_id(raw)}"
         raise Tampered(message, TAMPERED_FIX)
-    return raw if len(raw) <= BYTES_MAX else too_large(len(raw))
+    return raw if len(raw) <= SUBMISSION_BYTES_MAX else too_large(len(raw))

@@ -16,7 +16,7 @@ from geneb_ci.audit.record.keys import (
     KEYS_FILE,
     KeyFile,
     TrustedKey,
-    entry_of,
+    key_entry_of,
     new_key,
     private_key,
 )
@@ -286,7 +286,7 @@ def _trusted_key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
     if not key_path.exists():
         return new_key(key_path, owner, now)
     raw = private_key(key_path).public_key().public_bytes_raw()
-    return entry_of(raw, owner, now)
+    return key_entry_of(raw, owner, now)
 
 
 def _write_row(folder: Path) -> None:

@@ -29,7 +29,7 @@ from geneb_ci.github.settings.check_files import (
     board_workflows,
 )
 from geneb_ci.github.settings.client import MAIN
-from geneb_ci.publish.git import refusal_of
+from geneb_ci.publish.git import refusal_in
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 from reference_harness.formats.benchmark import Benchmark
@@ -444,7 +444,7 @@ def git(
             f"run git {arguments[0]} yourself to see why; then run this command again",
         ) from error
     if process.returncode not in accepted_codes:
-        refusal = refusal_of(process.stderr)
+        refusal = refusal_in(process.stderr)
         raise UsageProblem(
             f"{folder}: git {arguments[0]} failed: {visible(refusal.message, _GIT_MESSAGE_MAX)}",
             refusal.fix,

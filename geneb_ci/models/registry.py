@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.common.config import Layout, naming_setting, policy_bytes
+from geneb_ci.common.config import Layout, policy_bytes, setting_in_errors
 from geneb_ci.common.shipped import known_files, shipped
 from reference_harness.formats.files import path_exists
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
@@ -113,13 +113,13 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             f"{self._prefix}{model_id}.toml"
         ):  # a path for each of many rows is slow
             return None
-        with naming_setting(self._layout, "policy"):
+        with setting_in_errors(self._layout, "policy"):
             return policy_bytes(self.path(model_id), ENTRY_BYTES_MAX)
 
     def _parsed(self, model_id: str, raw: bytes) -> "ReadEntry":
         from geneb_ci.models.entry import parse_entry  # most entries are shipped ones
 
-        with naming_setting(self._layout, "policy"):
+        with setting_in_errors(self._layout, "policy"):
             return parse_entry(raw, str(self.path(model_id)))
 
     def _facts_of(self, model_id: str) -> Mapping[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.common.config import Layout, naming_setting, policy_bytes
+from geneb_ci.common.config import Layout, policy_bytes, setting_in_errors
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped
 from geneb_ci.models.entry import Paper, Text
@@ -142,7 +142,7 @@ def task_notes(layout: Layout) -> TaskNotes:
     if not path_exists(path):
         return NO_NOTES
     try:
-        with naming_setting(layout, "policy"):
+        with setting_in_errors(layout, "policy"):
             raw = policy_bytes(path, NOTES_BYTES_MAX)
         return TaskNotes.model_validate(tomllib.loads(raw.decode()))
     except ValidationError as error:

@@ -23,7 +23,13 @@ from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity
-from geneb_ci.publish.git import CODE, INPUTS, lay_out, paths_inside, repository_of
+from geneb_ci.publish.git import (
+    BOARD_INPUTS,
+    CODE_FOLDER,
+    paths_inside,
+    repository_of,
+    write_commit_files,
+)
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 
@@ -44,7 +50,7 @@ class BoardComparison(NamedTuple):
     """Ids of tasks without n_test; if there is any, significance is not computed."""
 
 
-def compare(layout: Layout, base: str) -> BoardComparison:
+def compare_boards(layout: Layout, base: str) -> BoardComparison:
     """Compare the board of a working tree with that of a commit of its repository.
 
     Each side uses its own benchmark and policy. The commit's submissions are not checked, because
@@ -57,7 +63,7 @@ def compare(layout: Layout, base: str) -> BoardComparison:
         input_paths = paths_inside(
             layout, layout.submissions, layout.benchmark, layout.policy, layout.audits
         )
-        lay_out(repository, commit, folder, (*INPUTS, *input_paths))
+        write_commit_files(repository, commit, folder, (*BOARD_INPUTS, *input_paths))
         try:
             before, old_benchmark = read_rows(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:
@@ -69,27 +75,31 @@ def compare(layout: Layout, base: str) -> BoardComparison:
             raise UsageProblem(
                 message, "pass a commit whose benchmark and policy are valid"
             ) from error
-    return _compared(base, commit, before, old_benchmark, layout)
+    return _comparison_with(base, commit, before, old_benchmark, layout)
 
 
-def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> BoardComparison:
+def compare_boards_of_folders(
+    base: str, commit: str, before: Layout, after: Layout
+) -> BoardComparison:
     """Compare the boards of two folders; `base` and `commit` are name and id of the first one.
 
     Raises UsageProblem if the extra `build` is not installed.
     """
-    return _compared(base, commit, read_rows(before.root, ()), benchmark_of(before), after)
+    return _comparison_with(base, commit, read_rows(before.root, ()), benchmark_of(before), after)
 
 
-def _compared(
+def _comparison_with(
     base: str, commit: str, before: CheckedFolder, old_benchmark: Benchmark, layout: Layout
 ) -> BoardComparison:
+    """Return the comparison of the board of a commit, `before`, with that of a layout."""
     after, benchmark = read_rows(layout.root, RULES), benchmark_of(layout)
-    diff = board_diff(_side(before, old_benchmark), _side(after, benchmark))
+    diff = board_diff(_board_side(before, old_benchmark), _board_side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
     return BoardComparison(base, commit, diff, after.refused, before.refused, unsized)
 
 
-def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
+def _board_side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
+    """Return the files of the board of a folder, and the uncertainty of its scores."""
     with extra_required():
         from geneb_ci.board.uncertainty import all_scores  # of the extra `build`
     rows = checked_folder.rows
@@ -101,13 +111,14 @@ def _side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
     return BoardSide(categories, tasks, columns)
 
 
-RULE_PATHS = (CODE, "schemas", "leaderboard/policy", "pyproject.toml")
+RULE_PATHS = (CODE_FOLDER, "schemas", "leaderboard/policy", "pyproject.toml")
 """Paths that a replay takes from the commit; rows, cards and extractors are of the working tree."""
-# A thousand rows take 40 s; above this, a rule hangs.
-SECONDS_MAX = 900
-REPORT_FORMAT = "1.0"
-# Exit codes of `check` with a report: clean, not checked, warnings, errors.
-_CHECKED_CODES = {0, 3, 10, 11}
+REPLAY_SECONDS_MAX = 900
+"""Time limit of a replay: a thousand rows take 40 s, so a longer one hangs in a rule."""
+REPORT_FORMAT_VERSION = "1.0"
+"""Version of the JSON report of `check` that a replay reads."""
+_EXIT_CODES_WITH_REPORT = {0, 3, 10, 11}
+"""Exit codes of `check` with a report: clean, not checked, warnings, errors."""
 
 
 class ReplayError(GenebError):
@@ -127,7 +138,7 @@ class RuleEffect(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The changes that another commit's rules would cause."""
+    """The findings that would appear or disappear with the rules of another commit."""
 
     name: str
     """Name of the commit, as given."""
@@ -154,31 +165,31 @@ def replay(layout: Layout, base: str) -> Replay:
     if its checker fails, and NothingChecked if there is no row.
     """
     repository, commit = repository_of(layout, base)
-    if not repository.tree(commit, (f"{CODE}/__main__.py",)):
+    if not repository.tree(commit, (f"{CODE_FOLDER}/__main__.py",)):
         raise UsageProblem(
-            f"{base!r} ({commit[:12]}) has no {CODE}/__main__.py, so it has no rules",
+            f"{base!r} ({commit[:12]}) has no {CODE_FOLDER}/__main__.py, so it has no rules",
             "pass a commit of the repository that geneb-ci is developed in",
         )
     files = files_of([layout.root])
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(os.path.realpath(temporary))
-        lay_out(repository, commit, folder, RULE_PATHS)
+        write_commit_files(repository, commit, folder, RULE_PATHS)
         for relative in paths_inside(layout, layout.submissions, layout.cards, layout.extractors):
-            _copy(layout.root / relative, folder / relative)
+            _copy_regular_files(layout.root / relative, folder / relative)
         replayed_counts = _findings_of_commit(folder, base)
     present_counts = _present_findings(files)
     return Replay(
         base,
         commit,
         len(files),
-        fails=_only(replayed_counts, present_counts, Severity.ERROR),
-        warns=_only(replayed_counts, present_counts, Severity.WARNING),
-        heals=_only(present_counts, replayed_counts, Severity.ERROR),
+        fails=_effects_only_in(replayed_counts, present_counts, Severity.ERROR),
+        warns=_effects_only_in(replayed_counts, present_counts, Severity.WARNING),
+        heals=_effects_only_in(present_counts, replayed_counts, Severity.ERROR),
     )
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy regular files and links only, because reading a FIFO would block."""
+def _copy_regular_files(source: Path, target: Path) -> None:
+    """Copy a folder without special files, because reading a FIFO would block."""
 
     def special_files(folder: str, names: list[str]) -> list[str]:
         modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
@@ -193,10 +204,10 @@ def _copy(source: Path, target: Path) -> None:
 def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
     """Run the checker of a folder on the folder's rows, and return its findings.
 
-    Raises ReplayError if the checker fails or does not end in `SECONDS_MAX` seconds.
+    Raises ReplayError if the checker fails or does not end in `REPLAY_SECONDS_MAX` seconds.
     """
     # -P: import from PYTHONPATH, not from the current folder.
-    command = [sys.executable, "-P", "-m", CODE, "check", "--format", "json"]
+    command = [sys.executable, "-P", "-m", CODE_FOLDER, "check", "--format", "json"]
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": str(folder),
@@ -211,14 +222,16 @@ def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             check=False,
-            timeout=SECONDS_MAX,
+            timeout=REPLAY_SECONDS_MAX,
         )
     except subprocess.TimeoutExpired as error:
         raise ReplayError(
-            f"`geneb-ci check` of commit {base!r} did not finish in {SECONDS_MAX} seconds",
+            f"`geneb-ci check` of commit {base!r} did not finish in {REPLAY_SECONDS_MAX} seconds",
             "run `geneb-ci check` in a checkout of that commit to find the rule that hangs",
         ) from error
-    report = _report(process.stdout) if process.returncode in _CHECKED_CODES else None
+    report = (
+        _parsed_report(process.stdout) if process.returncode in _EXIT_CODES_WITH_REPORT else None
+    )
     if report is None:
         last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
@@ -226,23 +239,24 @@ def _findings_of_commit(folder: Path, base: str) -> FindingCounts:
             f"ended with exit code {process.returncode}: {last_line}",
             "run `geneb-ci check` in a checkout of that commit to see the whole error",
         )
-    return _finding_counts(
+    return _counted_findings(
         (finding["severity"], finding["file"], finding["rule"], finding["message"])
         for finding in report["findings"]
     )
 
 
-def _report(raw: bytes) -> dict[str, Any] | None:
+def _parsed_report(raw: bytes) -> dict[str, Any] | None:
     """Return the JSON report of a checker; None if it has an unknown format."""
     try:
         report = read_json(raw)
     except ValueError:
         return None
-    is_report = isinstance(report, dict) and report.get("format_version") == REPORT_FORMAT
+    is_report = isinstance(report, dict) and report.get("format_version") == REPORT_FORMAT_VERSION
     return report if is_report and not report["unreadable"] and report["files"] else None
 
 
 def _present_findings(files: list[Path]) -> FindingCounts:
+    """Return the findings of the rules of this version. Raises NothingChecked."""
     findings: list[tuple[str, str, str, str]] = []
     for checked_row in Checker(RULES).run(files):
         if not isinstance(checked_row, FileResult):
@@ -251,10 +265,11 @@ def _present_findings(files: list[Path]) -> FindingCounts:
             (finding.severity, finding.file, finding.rule, finding.message)
             for finding in checked_row.findings
         ]
-    return _finding_counts(findings)
+    return _counted_findings(findings)
 
 
-def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
+def _counted_findings(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
+    """Return the counts of findings, which are given as (severity, file, rule, message)."""
     counts: FindingCounts = {}
     for severity, file, rule, message in findings:
         row = file.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".md")
@@ -263,10 +278,10 @@ def _finding_counts(findings: Iterable[tuple[str, str, str, str]]) -> FindingCou
     return counts
 
 
-def _only(
+def _effects_only_in(
     counts: FindingCounts, other_counts: FindingCounts, severity: Severity
 ) -> tuple[RuleEffect, ...]:
-    """Return the findings in `counts` of rules that have none on the same row in `other_counts`."""
+    """Return the findings in `counts` by rules that find nothing on that row in `other_counts`."""
     return tuple(
         RuleEffect(row, rule, *counts[counted_severity, row, rule])
         for counted_severity, row, rule in sorted(counts)

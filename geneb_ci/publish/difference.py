@@ -15,17 +15,17 @@ from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, parse_manifest
 from geneb_ci.publish.push import dropped_files
-from geneb_ci.publish.space import Service, Space, SpaceState
+from geneb_ci.publish.space import Space, SpaceSite, SpaceState
 
-BOARD = "leaderboard.json"
-SCORE = "macro_MCC"
+BOARD_FILE = "leaderboard.json"
+RANKING_SCORE = "macro_MCC"
 """Column of the score that determines the rank."""
 
-Board = dict[str, dict[str, dict[str, Any]]]
-"""Rows by model and regime."""
+RowsByModel = dict[str, dict[str, dict[str, Any]]]
+"""The rows of a leaderboard.json, by model and regime."""
 
 
-class Sign(enum.StrEnum):
+class ChangeSign(enum.StrEnum):
     """Kinds of changes of a file or a row; the values are the signs that are printed."""
 
     ADDED = "+"
@@ -37,7 +37,7 @@ class Sign(enum.StrEnum):
 class SpaceFileChange(NamedTuple):
     """Change of one file that publishing would make on the Space."""
 
-    sign: Sign
+    sign: ChangeSign
     name: str
     bytes: int
     """Size after the change; 0 for a removed file."""
@@ -55,13 +55,15 @@ class PublishedMove(NamedTuple):
 
     regime: str
     was: PublishedPlace | None
+    """Place on the live board; None if the row is not ranked there."""
     will_be: PublishedPlace | None
+    """Place on the new board; None if the row is not ranked there."""
 
 
 class RowChange(NamedTuple):
     """A model whose row is added, removed or changed."""
 
-    sign: Sign
+    sign: ChangeSign
     model: str
     facts: tuple[ChangedFact, ...]
     """Present and new values of facts that are not scores; None without a row."""
@@ -74,9 +76,13 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
     for file, content in generation.published.items():
         is_published = file in state.files
         is_same = not state.differing({file: content})
-        sign = Sign.SAME if is_same else Sign.CHANGED if is_published else Sign.ADDED
+        sign = (
+            ChangeSign.SAME if is_same else ChangeSign.CHANGED if is_published else ChangeSign.ADDED
+        )
         changes.append(SpaceFileChange(sign, file, len(content)))
-    changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped_files(state, generation)]
+    changes += [
+        SpaceFileChange(ChangeSign.REMOVED, name, 0) for name in dropped_files(state, generation)
+    ]
     return sorted(changes, key=lambda change: change.name)
 
 
@@ -85,18 +91,19 @@ def row_changes(live: bytes | None, built: bytes) -> list[RowChange]:
 
     A live file that is missing or invalid has no rows.
     """
-    old, new = _board(live), _board(built)
+    old, new = _rows_by_model(live), _rows_by_model(built)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
-    return [change for model in models if (change := _change(model, old, new)) is not None]
+    return [change for model in models if (change := _row_change(model, old, new)) is not None]
 
 
 def model_count_of(content: bytes) -> int:
     """Return the number of models in a leaderboard.json."""
-    return len(_board(content))
+    return len(_rows_by_model(content))
 
 
-def _board(raw: bytes | None) -> Board:
-    board: Board = {}
+def _rows_by_model(raw: bytes | None) -> RowsByModel:
+    """Return the rows in a leaderboard.json; {} for a missing or invalid file."""
+    board: RowsByModel = {}
     try:
         # pydantic_core raises ValueError for text that is nested too deeply, too.
         rows_by_regime = pydantic_core.from_json(raw)["data"] if raw is not None else {}
@@ -108,22 +115,29 @@ def _board(raw: bytes | None) -> Board:
     return board
 
 
-def _change(model: str, old: Board, new: Board) -> RowChange | None:
+def _row_change(model: str, old: RowsByModel, new: RowsByModel) -> RowChange | None:
+    """Return the change of the row of a model; None if nothing changes."""
     row_before, row_after = old.get(model, {}), new.get(model, {})
     if row_before == row_after:
         return None
-    sign = Sign.CHANGED if row_before and row_after else Sign.ADDED if row_after else Sign.REMOVED
+    sign = (
+        ChangeSign.CHANGED
+        if row_before and row_after
+        else ChangeSign.ADDED
+        if row_after
+        else ChangeSign.REMOVED
+    )
     moves = (
         PublishedMove(
             regime, _published_place(old, model, regime), _published_place(new, model, regime)
         )
         for regime in {**row_after, **row_before}
-        if _scores(row_before.get(regime)) != _scores(row_after.get(regime))
+        if _row_scores(row_before.get(regime)) != _row_scores(row_after.get(regime))
     )
-    return RowChange(sign, model, tuple(_facts(row_before, row_after)), tuple(moves))
+    return RowChange(sign, model, tuple(_changed_facts(row_before, row_after)), tuple(moves))
 
 
-def _facts(
+def _changed_facts(
     row_before: dict[str, dict[str, Any]], row_after: dict[str, dict[str, Any]]
 ) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
@@ -133,26 +147,28 @@ def _facts(
             yield ChangedFact(fact, facts_before.get(fact), facts_after.get(fact))
 
 
-def _scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
+def _row_scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a row without its facts about the model."""
     return None if row is None else {k: v for k, v in row.items() if k not in FACTS}
 
 
-def _published_place(board: Board, model: str, regime: str) -> PublishedPlace | None:
+def _published_place(board: RowsByModel, model: str, regime: str) -> PublishedPlace | None:
+    """Return rank and score of a model in a regime; None if the model is not ranked there."""
     if regime not in board.get(model, {}):
         return None
-    scores = {name: _score(rows[regime]) for name, rows in board.items() if regime in rows}
+    scores = {name: _ranking_score(rows[regime]) for name, rows in board.items() if regime in rows}
     higher = sum(score > scores[model] for score in scores.values())
     return PublishedPlace(scores[model], 1 + higher)
 
 
-def _score(row: dict[str, Any]) -> float:
+def _ranking_score(row: dict[str, Any]) -> float:
     """Return the score that determines the rank; minus infinity where it is not a number."""
-    score = row.get(SCORE)
+    score = row.get(RANKING_SCORE)
     return score if isinstance(score, float) and math.isfinite(score) else -math.inf
 
 
 class LiveStatus(enum.StrEnum):
-    """Relation of the live generation to the generation of main."""
+    """How the generation on the Space relates to the generation of main."""
 
     CURRENT = "current"
     ROLLED_BACK = "rolled back"
@@ -163,7 +179,7 @@ class LiveStatus(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Health:
+class SpaceHealth:
     """Which board the Space has, and whether visitors get its files unaltered."""
 
     live_status: LiveStatus
@@ -186,7 +202,7 @@ class Health:
         return is_expected and not self.altered and not self.hindrances
 
 
-def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:
+def space_health(space: Space, generation: Generation, repository: GitRepository) -> SpaceHealth:
     """Return the state of the Space: every file is fetched, and its digest is compared.
 
     The manifest is also fetched from the address of visitors. Raises Retryable and PublishFault.
@@ -196,9 +212,9 @@ def space_health(space: Space, generation: Generation, repository: GitRepository
     service = space.service()
     hindrances = tuple(_hindrances(space.name, service))
     if live is None:
-        return Health(LiveStatus.NOTHING, state.head, None, (), hindrances)
+        return SpaceHealth(LiveStatus.NOTHING, state.head, None, (), hindrances)
     if not hindrances and service.address is not None:
-        hindrances = tuple(_differences_served(space, service.address, live))
+        hindrances = tuple(_altered_on_the_way(space, service.address, live))
     altered = tuple(
         name
         for name, file in live.files.items()
@@ -211,13 +227,14 @@ def space_health(space: Space, generation: Generation, repository: GitRepository
         live_status = LiveStatus.CURRENT
     elif live_status is LiveStatus.CURRENT:
         live_status = LiveStatus.OTHER  # the same commit, built by another version
-    return Health(live_status, state.head, live, altered, hindrances, service.address)
+    return SpaceHealth(live_status, state.head, live, altered, hindrances, service.address)
 
 
 _SERVING_STAGES = {None, "RUNNING", "RUNNING_BUILDING", "RUNNING_APP_STARTING"}
+"""Stages of a Space, by the Hub's names, in which visitors get its files; None: not known."""
 
 
-def _hindrances(space_name: str, service: Service) -> Iterator[str]:
+def _hindrances(space_name: str, service: SpaceSite) -> Iterator[str]:
     """Yield the reasons, according to the Hub, why visitors see no Space of this name."""
     if service.name.casefold() != space_name.casefold():
         yield f"was renamed to {service.name}: use the new name in settings and links"
@@ -229,7 +246,7 @@ def _hindrances(space_name: str, service: Service) -> Iterator[str]:
         yield f"is not running (stage {service.stage}): restart the Space in its settings"
 
 
-def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[str]:
+def _altered_on_the_way(space: Space, address: str, live: Manifest) -> Iterator[str]:
     """Yield the reason why visitors get another manifest than that in the Space's repository."""
     try:
         served = parse_manifest(
@@ -253,7 +270,7 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
 
 
 def live_status_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
-    """Return the relation of a live board to `commit`, the newest one that the board depends on.
+    """Return how a live board relates to `commit`, the newest one that the board depends on.
 
     Only commits are compared: nothing is built, and no file is read.
     """

@@ -94,7 +94,7 @@ class UnknownOutcome(Retryable):
 
 # The Hub's message for an invalid token; any other 401 means a missing repository.
 _BAD_CREDENTIALS = "Invalid credentials in Authorization header"
-TEXT_MAX = 200  # characters of the Hub's message that are shown
+HUB_MESSAGE_MAX = 200  # characters of the Hub's message that are shown
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ def translated_errors(
     try:
         yield
     except HfHubHTTPError as error:
-        raise _status_problem(error, resource, writing=writing) from error
+        raise _status_error(error, resource, writing=writing) from error
     except httpx.HTTPStatusError as error:
         raise UnknownOutcome(f"the Hub answers {error.response.status_code}") from error
     except OfflineModeIsEnabled as error:
@@ -126,7 +126,7 @@ def translated_errors(
         ) from error
     except HFValidationError as error:
         raise UsageProblem(
-            f"{resource!r} is not a valid repository name: {_one_line(error)}",
+            f"{resource!r} is not a valid repository name: {_shortened_message(error)}",
             "pass a name of the form OWNER/NAME that the Hub accepts",
         ) from error
     except httpx.HTTPError as error:
@@ -137,7 +137,7 @@ def translated_errors(
         # The client has the Hub validate the YAML header of README.md before uploading it.
         if isinstance(error.__cause__, BadRequestError):
             fix = "fix the YAML header of README.md"
-            raise HubRefused(f"{resource}: {_one_line(error)}", fix) from error
+            raise HubRefused(f"{resource}: {_shortened_message(error)}", fix) from error
         # The client does not validate answers: an unexpected one raises any exception.
         raise UnknownOutcome(f"no usable answer from the Hub ({type(error).__name__})") from error
 
@@ -157,7 +157,7 @@ def _error_outside_hub(error: Exception, resource: str, large_files: list[str]) 
         if isinstance(cause, OSError) and cause.errno is not None:
             failure = cause
     if isinstance(failure, StorageFailure):
-        return _storage_problem(failure, large_files)
+        return _storage_error(failure, large_files)
     actual_error = failure or error
     if isinstance(actual_error, ConnectionError | TimeoutError):
         return UnknownOutcome(f"the connection to the Hub failed ({type(error).__name__})")
@@ -173,7 +173,8 @@ def _error_outside_hub(error: Exception, resource: str, large_files: list[str]) 
     )
 
 
-def _storage_problem(failure: StorageFailure, large_files: list[str]) -> Exception:
+def _storage_error(failure: StorageFailure, large_files: list[str]) -> Exception:
+    """Return the error for a failure of the Hub's storage of large files."""
     more_text = f" and {len(large_files) - 1} more" if len(large_files) > 1 else ""
     message = (
         f"{failure.description} (uploading {large_files[0]}{more_text})"
@@ -195,7 +196,7 @@ _STORAGE_FIX = (
 )
 
 
-def _status_problem(
+def _status_error(
     error: Any, resource: str, *, writing: bool
 ) -> Exception:  # the client is imported late
     """Return the error for a status of the Hub or its storage, from the client's exception."""
@@ -209,7 +210,7 @@ def _status_problem(
         message = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
             return StorageFailed(message)  # the URL may have expired; a retry gets a new one
-        return _storage_problem(StorageFailure(message, status, by_hub=False), [])
+        return _storage_error(StorageFailure(message, status, by_hub=False), [])
     may_be_hidden = status == HTTPStatus.UNAUTHORIZED and not (
         writing or headers.get("X-Error-Message") == _BAD_CREDENTIALS
     )
@@ -225,7 +226,7 @@ def _status_problem(
             f"{message.format(resource=resource, verb=verb)} ({status:d})",
             fix.format(resource=resource),
         )
-    return retryable_fault(status, headers) or _refused(error, resource, status)
+    return retryable_fault(status, headers) or _hub_refusal(error, resource, status)
 
 
 def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None:
@@ -241,15 +242,17 @@ def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None
     return None
 
 
-def _refused(error: Any, resource: str, status: int) -> HubRefused:
-    message = _one_line(error.server_message or error)
+def _hub_refusal(error: Any, resource: str, status: int) -> HubRefused:
+    """Return the error for a request that the Hub rejects for a reason unknown to this module."""
+    message = _shortened_message(error.server_message or error)
     return HubRefused(
         f"{resource}: the Hub answers {status:d}: {message}", "see docs/maintainer/publishing.md"
     )
 
 
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())[:TEXT_MAX]
+def _shortened_message(message: object) -> str:
+    """Return the beginning of a message of the Hub, on one line."""
+    return " ".join(str(message).split())[:HUB_MESSAGE_MAX]
 
 
 _FAULT_BY_STATUS: dict[int, tuple[type[PublishFault], str, str]] = {
@@ -284,6 +287,7 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _creation_command(resource: str) -> str:
+    """Return the advice to create a missing repository, with the command."""
     repository_type, _, repository = resource.partition("/")
     if repository_type == "spaces":
         return f"create it: `hf repos create {repository} --type space --space-sdk static`"

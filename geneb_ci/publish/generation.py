@@ -19,17 +19,17 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.git import (
-    AUDITS,
-    BENCHMARK,
-    CODE,
-    INPUTS,
-    PAGE,
-    POLICY,
-    SUBMISSIONS,
+    AUDITS_FOLDER,
+    BENCHMARK_FILE,
+    BOARD_INPUTS,
+    CODE_FOLDER,
+    PAGE_FOLDER,
+    POLICY_FOLDER,
+    SUBMISSIONS_FOLDER,
     UNPUBLISHED_FOLDERS,
     BadRepository,
     GitRepository,
-    lay_out,
+    write_commit_files,
 )
 from geneb_ci.publish.ledger import WatchSteps, ledger
 from geneb_ci.publish.manifest import (
@@ -40,8 +40,9 @@ from geneb_ci.publish.manifest import (
     manifest_of,
 )
 
-LEDGER = "ledger.json"
-PUBLISHED_LOG = "audits/log"
+LEDGER_FILE = "ledger.json"
+"""File of the Space with the history of every row."""
+PUBLISHED_LOG_FOLDER = "audits/log"
 """Folder of the Space with an old log of audits, for readers of that log."""
 
 
@@ -54,7 +55,8 @@ class Generation:
     models: int = 0
     """Number of models on the board."""
     editions: dict[str, bytes] = field(default_factory=dict)
-    """Pages that contain the generation's id, which therefore cannot be a digest of them."""
+    """Permanent pages by path; they contain the generation's id, so that id is no digest of them.
+    """
 
     @property
     def published(self) -> dict[str, bytes]:
@@ -73,13 +75,13 @@ class Generation:
         return Generation(self.files, manifest, self.models, self.editions)
 
 
-def source_of(repository: GitRepository, commit: str) -> str:
+def source_commit_of(repository: GitRepository, commit: str) -> str:
     """Return the newest commit up to `commit` that changed an input of the published files.
 
     Raises BadRepository if there is none, or if the clone is shallow.
     """
     repository.require_whole()
-    newest = repository.newest_change(commit, (*INPUTS, CODE))
+    newest = repository.newest_change(commit, (*BOARD_INPUTS, CODE_FOLDER))
     if newest is None:
         raise BadRepository(
             f"{repository.root}: commit {commit} has no submissions",
@@ -101,11 +103,11 @@ def generate(
     SubmissionsRefused, BadRepository, BadConfiguration, BrokenRecordError, InvalidBoard, and
     UsageProblem if the extra `build` is not installed.
     """
-    commit_id = source_of(repository, commit)
+    commit_id = source_commit_of(repository, commit)
     built_ledger = ledger(repository, commit_id, watch=watch_ledger)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(temporary).resolve()
-        lay_out(repository, commit_id, folder)
+        write_commit_files(repository, commit_id, folder)
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_default_paths(layout)
@@ -113,7 +115,7 @@ def generate(
             ledger_document = built_ledger.model_dump(mode="json")
             board = board_of(rows, layout, events=ledger_document["events"])
             scripts = board.scripts()
-            page = assembled_files(dict(_page_files(folder / PAGE)))
+            page = assembled_files(dict(_page_files(folder / PAGE_FOLDER)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
@@ -123,8 +125,14 @@ def generate(
             site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, built)
             page[INDEX] = completed_index(page[INDEX], site)
             page |= site.picture
-            files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
-            files[LEDGER] = encode(LEDGER, ledger_document)
+            files = {
+                **page,
+                **board.files,
+                **scripts,
+                **site_files(site),
+                **_statement_files(layout),
+            }
+            files[LEDGER_FILE] = encode(LEDGER_FILE, ledger_document)
             manifest = manifest_of(files, commit_id)
             published_files = manifest.model_dump(mode="json")["files"]
             edition_pages = editions(site, manifest.generation, published_files)
@@ -133,9 +141,13 @@ def generate(
 
 def _require_default_paths(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
-    expected_paths = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    expected_paths = {
+        "submissions": SUBMISSIONS_FOLDER,
+        "policy": POLICY_FOLDER,
+        "audits": AUDITS_FOLDER,
+    }
     if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
-        expected_paths["benchmark"] = BENCHMARK
+        expected_paths["benchmark"] = BENCHMARK_FILE
     for name, expected in expected_paths.items():
         folder: Path | None = getattr(layout, name)
         if folder not in {None, layout.root / expected}:
@@ -146,13 +158,15 @@ def _require_default_paths(layout: Layout) -> None:
             )
 
 
-def _statements(layout: Layout) -> dict[str, bytes]:
-    """Return the list of signed statements, and an old log, by their path on the Space."""
+def _statement_files(layout: Layout) -> dict[str, bytes]:
+    """Return the files with signed statements and of an old log, by their path on the Space."""
     statements = statements_file(AuditRepository(layout).history)
     if layout.audits is None or not (layout.audits / LOG_FOLDER).is_dir():
         return statements
     files = log_files(layout.audits / LOG_FOLDER)
-    return statements | {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
+    return statements | {
+        f"{PUBLISHED_LOG_FOLDER}/{path}": content for path, content in files.items()
+    }
 
 
 def _page_files(folder: Path) -> Iterator[tuple[str, bytes]]:

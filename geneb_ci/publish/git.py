@@ -11,9 +11,7 @@ from typing import NamedTuple
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked
 
-# Published files depend only on these folders of a layout (geneb_ci.common.config) and on the code:
-# if none of them changed, the published files are unchanged.
-INPUTS = (
+BOARD_INPUTS = (
     "submissions",
     "leaderboard",
     "schemas",
@@ -22,29 +20,31 @@ INPUTS = (
     "model_cards",
     "harness/extractors",
 )
-CODE = "geneb_ci"
+"""Files and folders from which, with the code, all published files are made: if none of them
+changed, the published files are unchanged. They are of every layout (geneb_ci.common.config)."""
+CODE_FOLDER = "geneb_ci"
 
-SUBMISSIONS = "submissions"
-POLICY = "leaderboard/policy"
-OFFICIAL = f"{POLICY}/official.json"
-BENCHMARK = "schemas/benchmark.json"
+SUBMISSIONS_FOLDER = "submissions"
+POLICY_FOLDER = "leaderboard/policy"
+OFFICIAL_FILE = f"{POLICY_FOLDER}/official.json"
+BENCHMARK_FILE = "schemas/benchmark.json"
 DECISIVE_FILES = (
-    OFFICIAL,
-    *(f"{POLICY}/{name}" for name in ("policy.toml", "keys.json", "trusted_root.json")),
-    BENCHMARK,
+    OFFICIAL_FILE,
+    *(f"{POLICY_FOLDER}/{name}" for name in ("policy.toml", "keys.json", "trusted_root.json")),
+    BENCHMARK_FILE,
 )
-"""Files that determine how evidence counts, for every row."""
-AUDITS = "leaderboard/audits"
-AUDIT_LOG = f"{AUDITS}/log"
+"""Files that determine which evidence counts, for every row."""
+AUDITS_FOLDER = "leaderboard/audits"
+AUDIT_LOG_FOLDER = f"{AUDITS_FOLDER}/log"
 
-PAGE = "leaderboard"
+PAGE_FOLDER = "leaderboard"
 """The published folder: the page and the Space card, to which generated files are added."""
 UNPUBLISHED_FOLDERS = ("policy", "audits")
-"""Folders in `PAGE` that are not published."""
+"""Folders in `PAGE_FOLDER` that are not published."""
 
 
 # Settings that make git's output independent of the configuration of machine and repository.
-_SETTINGS = (
+_GIT_SETTINGS = (
     "core.quotePath=false",
     "core.attributesFile=/dev/null",
     "core.fsmonitor=false",
@@ -56,13 +56,16 @@ _SETTINGS = (
 )
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 REGULAR_MODES = frozenset({"100644", "100755"})
+"""File modes by which git marks regular files."""
 LINK_MODE = "120000"
-NO_BLOB = "0" * 40
+"""File mode by which git marks symbolic links."""
+MISSING_BLOB = "0" * 40
 """Id that git prints in place of a file that does not exist."""
 HEAD = "HEAD"
-REMOTES = ("upstream", "origin")
+REMOTE_NAMES = ("upstream", "origin")
 """Remotes in which main is searched, in this order; `upstream` is the origin of a fork."""
-MAIN_NAMES = ("main", "master")
+MAIN_BRANCH_NAMES = ("main", "master")
+"""Names that the main branch may have."""
 
 
 class BadRepository(GenebError):
@@ -143,7 +146,7 @@ class NoClone(NoBranch):
 
 
 class GitRefusal(NamedTuple):
-    """The reason why a git command failed, and what to do."""
+    """Why a git command failed, and what to do."""
 
     message: str
     """Git's error messages, on one line."""
@@ -152,7 +155,7 @@ class GitRefusal(NamedTuple):
     """Whether `_REFUSALS` has the message, so that git refuses the repository, not an argument."""
 
 
-def refusal_of(stderr: str) -> GitRefusal:
+def refusal_in(stderr: str) -> GitRefusal:
     """Return the refusal in git's standard error, without git's advice on further lines."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
@@ -178,7 +181,7 @@ class GitRepository:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        self._settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
         # Hooks set these variables, possibly to another repository.
         self._environment = {
             name: value for name, value in os.environ.items() if not name.startswith("GIT_")
@@ -210,7 +213,7 @@ class GitRepository:
                 "run this command again; if git is stopped again, the machine may lack memory",
             )
         if process.returncode:
-            refusal = refusal_of(process.stderr.decode(errors="replace"))
+            refusal = refusal_in(process.stderr.decode(errors="replace"))
             if process.returncode not in accepted_codes or refusal.is_known:
                 raise self._refused(arguments[0], refusal)
         return process
@@ -310,10 +313,11 @@ class GitRepository:
 
 
 _FORBIDDEN_NAMES = frozenset({"", ".", "..", ".git"})
+"""Names of files and folders that git never checks out."""
 
 
-def lay_out(
-    repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = INPUTS
+def write_commit_files(
+    repository: GitRepository, commit: str, folder: Path, paths: Iterable[str] = BOARD_INPUTS
 ) -> None:
     """Write the files of a commit under `paths`, by default the board's inputs, into a folder.
 
@@ -363,7 +367,7 @@ def has_remote(folder: Path) -> bool:
         return False
 
 
-def known_base(repository: GitRepository) -> str:
+def main_branch_of(repository: GitRepository) -> str:
     """Return the main branch of a remote, such as origin/main, or else of the clone.
 
     Raises NoBranch if there is none.
@@ -372,9 +376,11 @@ def known_base(repository: GitRepository) -> str:
     lines = listing.decode(errors="replace").splitlines()
     targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
     remote_names = [
-        f"refs/remotes/{remote}/{branch}" for remote in REMOTES for branch in (HEAD, *MAIN_NAMES)
+        f"refs/remotes/{remote}/{branch}"
+        for remote in REMOTE_NAMES
+        for branch in (HEAD, *MAIN_BRANCH_NAMES)
     ]
-    for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
+    for ref in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_BRANCH_NAMES)):
         if targets.get(ref) in targets:  # the branch that HEAD of a remote names may be gone
             return targets[ref].removeprefix("refs/remotes/").removeprefix("refs/heads/")
     raise NoBranch(

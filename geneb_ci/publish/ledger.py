@@ -16,22 +16,24 @@ from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.publish.git import (
-    AUDIT_LOG,
-    AUDITS,
-    BENCHMARK,
+    AUDIT_LOG_FOLDER,
+    AUDITS_FOLDER,
+    BENCHMARK_FILE,
     DECISIVE_FILES,
-    NO_BLOB,
-    OFFICIAL,
-    POLICY,
+    MISSING_BLOB,
+    OFFICIAL_FILE,
+    POLICY_FOLDER,
     REGULAR_MODES,
-    SUBMISSIONS,
+    SUBMISSIONS_FOLDER,
     GitRepository,
 )
-from geneb_ci.publish.manifest import LINE_MAX, Event, EventEvidence, EventKind, Ledger
+from geneb_ci.publish.manifest import LINE_CHARACTERS_MAX, Event, EventEvidence, EventKind, Ledger
 from geneb_ci.submission.document import parse_document
 
-_FORMAT = "%H%x00%ct%x00%an%x00%s%x00%(trailers:only=true,unfold=true)%x00"
-_HEADER_FIELDS = 5
+_LOG_FORMAT = "%H%x00%ct%x00%an%x00%s%x00%(trailers:only=true,unfold=true)%x00"
+"""Format of `git log`: commit, time, author, subject and trailers."""
+_HEADER_FIELD_COUNT = 5
+"""Number of fields in `_LOG_FORMAT`."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class HistoryChange:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One commit on the first-parent line, and its changes against its first parent."""
+    """One commit of the main line, and its changes against its first parent."""
 
     commit: str
     when: str
@@ -66,7 +68,7 @@ class HistoryStep:
         return ""
 
 
-def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
+def history_steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
     """Return the commits up to `commit` that changed a submission, an audit, policy or benchmark.
 
     A merge is one step, compared with its first parent. Raises BadRepository for a shallow clone.
@@ -75,28 +77,29 @@ def steps(repository: GitRepository, commit: str) -> list[HistoryStep]:
     output = repository.run(
         *("log", "-z", "--first-parent", "--reverse", "--diff-merges=first-parent", "--raw"),
         *("--root", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-color", "--no-mailmap"),
-        f"--format=tformat:{_FORMAT}",
-        *("--end-of-options", commit, "--", SUBMISSIONS, *DECISIVE_FILES, AUDITS),
+        f"--format=tformat:{_LOG_FORMAT}",
+        *("--end-of-options", commit, "--", SUBMISSIONS_FOLDER, *DECISIVE_FILES, AUDITS_FOLDER),
     )
-    return list(_parse(output.split(b"\0")))
+    return list(_steps_in(output.split(b"\0")))
 
 
-def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
+def _steps_in(tokens: list[bytes]) -> Iterator[HistoryStep]:
     """Yield the steps in the output of `git log --raw -z`, split at its zero bytes.
 
     The output has for each commit the fields of the header, then pairs of facts and path.
     """
     position = 0
-    while position + _HEADER_FIELDS < len(tokens):
+    while position + _HEADER_FIELD_COUNT < len(tokens):
         commit, seconds, author, subject, trailers = (
-            token.decode(errors="replace") for token in tokens[position : position + _HEADER_FIELDS]
+            token.decode(errors="replace")
+            for token in tokens[position : position + _HEADER_FIELD_COUNT]
         )
-        position += _HEADER_FIELDS
+        position += _HEADER_FIELD_COUNT
         changes = []
         while position < len(tokens):
             facts = tokens[position].lstrip(b"\n")
             if facts.startswith(b":"):
-                changes.append(_change(facts.decode(), tokens[position + 1]))
+                changes.append(_file_change(facts.decode(), tokens[position + 1]))
                 position += 2
             elif facts:
                 break
@@ -112,25 +115,27 @@ def _parse(tokens: list[bytes]) -> Iterator[HistoryStep]:
         )
 
 
-def _change(facts: str, path: bytes) -> HistoryChange:
+def _file_change(facts: str, path: bytes) -> HistoryChange:
+    """Return a change from a line of `git log --raw`: modes and blobs before and after."""
     mode_before, mode_after, before, after, _ = facts[1:].split(" ")
     return HistoryChange(
         path=path.decode(errors="backslashreplace"),
-        before=before if mode_before in REGULAR_MODES and before != NO_BLOB else None,
-        after=after if mode_after in REGULAR_MODES and after != NO_BLOB else None,
+        before=before if mode_before in REGULAR_MODES and before != MISSING_BLOB else None,
+        after=after if mode_after in REGULAR_MODES and after != MISSING_BLOB else None,
     )
 
 
 def _trailers(text: str) -> Iterator[tuple[str, str]]:
+    """Yield lower-case key and value of each trailer of a commit message."""
     for line in text.split("\n"):  # not splitlines(), which also splits at U+2028 and others
         name, separator, content = line.partition(":")
         if separator and content.strip():
             yield name.strip().lower(), content.strip()
 
 
-# Maximum number of cached verifications: one for all rows without an audit, and one for each change
-# of evidence of the other rows.
-CACHED_STATES_MAX = 1024
+CACHED_EVIDENCE_MAX = 1024
+"""Maximum number of repositories whose evidence is cached: one for all rows without an audit, and
+one for each change of evidence of the other rows."""
 
 
 @dataclass(frozen=True)
@@ -147,19 +152,19 @@ class RowAtCommit:
     """Bytes of the files of an old log of audits, by path."""
 
 
-Levels = Callable[[RowAtCommit], str | None]
-"""A function that returns the trust level of a row at a commit; None if no board can be built."""
+LevelFunction = Callable[[RowAtCommit], str | None]
+"""Returns the trust level of a row at a commit; None if no board can be built."""
 
 
-def level_at(row: RowAtCommit) -> str | None:
-    """Return the trust level, computed as `build` does.
+def trust_level_at(row: RowAtCommit) -> str | None:
+    """Return the trust level of a row at a commit, computed as `geneb-ci build` does.
 
     Return None if `build` would have failed, because of an invalid policy or a broken record: this
     is no error, since an earlier commit cannot be fixed.
     """
     files = dict(row.policy)
     if row.audits:
-        submission_file = {f"{SUBMISSIONS}/{row.model}.json": row.submission}
+        submission_file = {f"{SUBMISSIONS_FOLDER}/{row.model}.json": row.submission}
         files |= {**row.audits, **submission_file, **row.log}
     model = row.model if row.audits else None
     evidence = _repository_evidence(tuple(sorted(files.items())), model)
@@ -169,7 +174,7 @@ def level_at(row: RowAtCommit) -> str | None:
     return str(evidence.decide(file.sha256, file.origin, file.scorer).level)
 
 
-@functools.lru_cache(maxsize=CACHED_STATES_MAX)
+@functools.lru_cache(maxsize=CACHED_EVIDENCE_MAX)
 def _repository_evidence(
     files: tuple[tuple[str, bytes], ...], model: str | None
 ) -> RepositoryEvidence | None:
@@ -184,31 +189,34 @@ def _repository_evidence(
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         try:
-            evidence = gather_evidence(_layout(root), model)
+            evidence = gather_evidence(_layout_of(root), model)
             evidence.require_sound()
         except (BadConfiguration, BrokenRecordError):
             return None
     return evidence
 
 
-def _layout(root: Path) -> Layout:
+def _layout_of(root: Path) -> Layout:
+    """Return the layout of a folder with those files that it has."""
+
     def existing(path: str) -> Path | None:
         return root / path if (root / path).exists() else None
 
     return Layout(
         LayoutKind.GENEB_CI,
         root,
-        submissions=existing(SUBMISSIONS),
-        benchmark=existing(BENCHMARK),
-        policy=existing(POLICY),
-        audits=existing(AUDITS),
+        submissions=existing(SUBMISSIONS_FOLDER),
+        benchmark=existing(BENCHMARK_FILE),
+        policy=existing(POLICY_FOLDER),
+        audits=existing(AUDITS_FOLDER),
     )
 
 
-# Trailers that name the person responsible for a step, in order of precedence.
 ACTOR_TRAILERS = ("submitted-by", "audited-by", "reviewed-by", "signed-off-by")
-REASON_TRAILERS = ("reason",)
-CORRECTION = "correction"
+"""Trailers that name the person responsible for a step, in order of precedence."""
+REASON_TRAILER = "reason"
+"""Trailer with the reason of a step."""
+CORRECTION_TRAILER = "correction"
 """Trailer of a commit that corrects an error, with the reason."""
 LEVEL_WITHOUT_BOARD = TrustLevel.SELF_REPORTED.value
 """Level of a row that was added while no board could be built."""
@@ -221,7 +229,7 @@ WatchSteps = Callable[[Iterator[Any], int], Iterator[Any]]
 def ledger(
     repository: GitRepository,
     commit: str,
-    levels: Levels = level_at,
+    levels: LevelFunction = trust_level_at,
     watch: WatchSteps = lambda line, _: line,
 ) -> Ledger:
     """Return the history of every row up to a commit.
@@ -229,23 +237,24 @@ def ledger(
     `levels` computes the trust level of a row at a commit, `watch` shows progress. Raises
     BadRepository where git fails.
     """
-    history = steps(repository, commit)
-    blob_ids = [blob for step in history for change in step.changes for blob in _blobs(change)]
+    history = history_steps(repository, commit)
+    blob_ids = [blob for step in history for change in step.changes for blob in _blob_ids(change)]
     contents = dict(watch(iter(repository.blobs(blob_ids)), len(set(blob_ids))))
     return Ledger(events=list(_events(watch(iter(history), len(history)), contents, levels)))
 
 
-def _blobs(change: HistoryChange) -> Iterator[str]:
+def _blob_ids(change: HistoryChange) -> Iterator[str]:
+    """Yield the ids of the file's contents before and after a change."""
     yield from (blob for blob in (change.before, change.after) if blob)
 
 
 class _FileIds:
-    """Ids of the files about all rows, after the changes applied so far.
+    """The files about all rows after some steps of the history, each as the id of its content.
 
-    `contents` has the bytes of each file by its id.
+    `contents` has the bytes of each file by this id.
     """
 
-    def __init__(self, contents: dict[str, bytes], levels: Levels) -> None:
+    def __init__(self, contents: dict[str, bytes], levels: LevelFunction) -> None:
         self.contents = contents
         self.digests = {
             name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
@@ -281,18 +290,18 @@ class _FileIds:
             _set_or_delete(self.policy, change.path, change.after)
         elif model := submitted_model(change.path):
             _set_or_delete(self.submissions, model, change.after)
-        elif change.path.startswith(f"{AUDIT_LOG}/"):
+        elif change.path.startswith(f"{AUDIT_LOG_FOLDER}/"):
             _set_or_delete(self.log, change.path, change.after)
         elif model := audited_model(change.path):
             _set_or_delete(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
-        """Return the audited models in entries of the log after the first `size`.
+        """Return the models of the log's entries after the first `size` ones.
 
         Return an empty set if the log is broken.
         """
         files = {
-            path.removeprefix(f"{AUDIT_LOG}/"): raw
+            path.removeprefix(f"{AUDIT_LOG_FOLDER}/"): raw
             for path, raw in self._contents_of(self.log).items()
         }
         try:
@@ -303,8 +312,8 @@ class _FileIds:
 
     @property
     def log_size(self) -> int:
-        """Number of entries of the log, by its checkpoint; 0 if that is missing or broken."""
-        blob = self.log.get(f"{AUDIT_LOG}/{CHECKPOINT}")
+        """Number of entries of the log, by its checkpoint; 0 without a valid checkpoint."""
+        blob = self.log.get(f"{AUDIT_LOG_FOLDER}/{CHECKPOINT}")
         try:
             return parse_checkpoint(self.contents[blob]).size if blob is not None else 0
         except LogBroken:
@@ -321,20 +330,21 @@ def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
 def submitted_model(path: str) -> str | None:
     """Return the id of the model whose submission has this path; None for another file."""
     file = PurePosixPath(path)
-    is_submission = str(file.parent) == SUBMISSIONS and file.suffix == ".json"
+    is_submission = str(file.parent) == SUBMISSIONS_FOLDER and file.suffix == ".json"
     return file.stem if is_submission and not file.name.startswith(".") else None
 
 
 def audited_model(path: str) -> str | None:
     """Return the id of the model whose audit record has this path; None for another file."""
     file = PurePosixPath(path)
-    is_record = str(file.parent.parent) == AUDITS and file.suffix == ".json"
+    is_record = str(file.parent.parent) == AUDITS_FOLDER and file.suffix == ".json"
     return file.parent.name if is_record and file.parent.name != ".." else None
 
 
 def _events(
-    steps: Iterator[HistoryStep], contents: dict[str, bytes], levels: Levels
+    steps: Iterator[HistoryStep], contents: dict[str, bytes], levels: LevelFunction
 ) -> Iterator[Event]:
+    """Yield the events of all rows, step by step; `contents` has the bytes of files by id."""
     rows = _FileIds(contents, levels)
     levels_by_model: dict[str, str | None] = {}
     for step in steps:
@@ -342,7 +352,7 @@ def _events(
         for change in step.changes:
             rows.apply(change)
         changed_models = {model for change in step.changes if (model := _changed_model(change))}
-        if any(change.path.startswith(f"{AUDIT_LOG}/") for change in step.changes):
+        if any(change.path.startswith(f"{AUDIT_LOG_FOLDER}/") for change in step.changes):
             changed_models |= rows.logged_since(log_size_before) & set(rows.submissions)
         # A policy change may affect every row, an audit or submission only its own.
         if any(change.path in DECISIVE_FILES for change in step.changes):
@@ -377,8 +387,10 @@ def _row_events(
             kind=kind,
             level=level,
             former_level=former,
-            who=(step.trailer(*ACTOR_TRAILERS) or step.author)[:LINE_MAX],
-            why=(step.trailer(CORRECTION, *REASON_TRAILERS) or step.subject)[:LINE_MAX],
+            who=(step.trailer(*ACTOR_TRAILERS) or step.author)[:LINE_CHARACTERS_MAX],
+            why=(step.trailer(CORRECTION_TRAILER, REASON_TRAILER) or step.subject)[
+                :LINE_CHARACTERS_MAX
+            ],
             evidence=EventEvidence(
                 path=change.path,
                 sha256=rows.digests[change.after] if change.after else None,
@@ -398,18 +410,19 @@ def _row_events(
         policy_changes = [change for change in step.changes if change.path in DECISIVE_FILES]
         # Among several changes, official.json explains the level `official`, and no other.
         is_official = TrustLevel.OFFICIAL in levels
-        policy_changes.sort(key=lambda change: (change.path == OFFICIAL) is not is_official)
+        policy_changes.sort(key=lambda change: (change.path == OFFICIAL_FILE) is not is_official)
         row_changes = [change for change in step.changes if submitted_model(change.path) == model]
         log_changes = [
-            change for change in step.changes if change.path == f"{AUDIT_LOG}/{CHECKPOINT}"
+            change for change in step.changes if change.path == f"{AUDIT_LOG_FOLDER}/{CHECKPOINT}"
         ]
         causing_change = audit_change or next(iter([*policy_changes, *row_changes, *log_changes]))
         yield event("dispute" if level == TrustLevel.DISPUTED else "relabel", causing_change)
 
 
 def _event_kind(step: HistoryStep, change: HistoryChange) -> EventKind | None:
+    """Return the kind of event that a change of a submission is; None if there is no file."""
     if change.before is None:
         return "include" if change.after else None
     if change.after is None:
         return "removal"
-    return "correction" if step.trailer(CORRECTION) else "change"
+    return "correction" if step.trailer(CORRECTION_TRAILER) else "change"

@@ -15,9 +15,10 @@ from reference_harness.formats.files import dumps
 
 SCHEMA_VERSION: Final = "1.0"
 """Format version of ledger.json and manifest.json."""
-LINE_MAX = 300  # characters of a line of a commit message
+LINE_CHARACTERS_MAX = 300
+"""Maximum length of a line of a commit message; the rest is cut off."""
 
-Line = Annotated[str, Field(max_length=LINE_MAX)]
+Line = Annotated[str, Field(max_length=LINE_CHARACTERS_MAX)]
 EventKind = Literal[
     "include", "change", "correction", "audit", "withdrawal", "relabel", "dispute", "removal"
 ]
@@ -33,7 +34,7 @@ class EventEvidence(StrictModel):
 
 
 class Event(StrictModel):
-    """One event in the history of a row."""
+    """One event in the history of a row, caused by a commit."""
 
     when: Moment
     """Time of the commit, UTC."""
@@ -153,14 +154,14 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
     return manifest
 
 
-_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+_VERSION_PATTERN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 
 def _refuse_newer(raw: bytes, where: str) -> None:
     """Raise NewerManifest if the format version of a document is newer than ours."""
     try:
         # pydantic_core raises ValueError for text that is nested too deeply, too.
-        version = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
+        version = _VERSION_PATTERN.fullmatch(pydantic_core.from_json(raw)["schema_version"])
     except (ValueError, TypeError, KeyError):
         return
     supported = tuple(map(int, SCHEMA_VERSION.split(".")))

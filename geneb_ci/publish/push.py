@@ -9,34 +9,35 @@ from typing import NamedTuple, Protocol
 
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
-    LINKS,
-    NOTE_BYTES_MAX,
+    CHECKPOINT_BYTES_MAX,
+    LINKS_STEP,
     LogBroken,
     check_extends,
 )
 from geneb_ci.audit.record.published import (
     STATEMENTS_BYTES_MAX,
     STATEMENTS_PATH,
-    lost_since,
+    published_losses,
     statements_in,
 )
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, SpaceDiffers
-from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
+from geneb_ci.publish.generation import PUBLISHED_LOG_FOLDER, Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import MANIFEST_FILE, Manifest, Rollback
 from geneb_ci.publish.session import Clock
-from geneb_ci.publish.space import RemoteState, Space, SpaceChange, SpaceState, commit_change
+from geneb_ci.publish.space import RepositoryState, Space, SpaceChange, SpaceState, commit_change
 from geneb_ci.receipt.cells import network_text
 from reference_harness.formats.text import Say, plural, silent
 
-PROGRESS_BYTES = 25_000_000
+PROGRESS_BYTES_MIN = 25_000_000
 """Bytes from which the expected time of an upload is printed: fewer take under two seconds at
 100 Mbit/s."""
-ID_DIGITS = 12  # hex digits of a digest in messages
-LOST_MAX = 10
+ID_DIGITS_SHOWN = 12  # hex digits of a digest in messages
+LOST_STATEMENTS_MAX = 10
 """Maximum number of lost statements that a message names."""
 NO_STATEMENTS = "none"
+"""In the message of a commit, in place of a digest: the generation has no list of statements."""
 _STATEMENTS_LINE = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
 """Line of a commit's message with the digest of the generation's list of statements."""
 
@@ -57,7 +58,7 @@ class Published:
     manifest: Manifest
 
 
-class Intent(Protocol):
+class PublishingIntent(Protocol):
     """Which generation to publish: that of main or, as a rollback, an earlier one."""
 
     def is_live(self, state: SpaceState) -> bool:
@@ -81,8 +82,8 @@ def _live_manifest(built: Generation, state: SpaceState) -> Manifest | None:
 
 
 @dataclass(frozen=True)
-class PublishIntent:
-    """Intent to publish the board of a commit of main, which must descend from the live one."""
+class MainIntent:
+    """The intent to publish the board of a commit of main, a descendant of the live commit."""
 
     built: Generation
     repository: GitRepository
@@ -95,22 +96,22 @@ class PublishIntent:
     def generation(self, state: SpaceState) -> Generation:
         """Return the generation to publish. Raises NotFastForward if a newer one is live."""
         if state.manifest is not None:
-            must_follow(state.manifest, self.built.manifest.source_commit, self.repository)
+            require_descendant(state.manifest, self.built.manifest.source_commit, self.repository)
         return self.built
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and its commit."""
-        return _message("Board", generation)
+        return _commit_message("Board", generation)
 
 
-def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
-    """Raise NotFastForward unless `commit` descends from the live commit."""
+def require_descendant(live: Manifest, commit: str, repository: GitRepository) -> None:
+    """Raise NotFastForward unless `commit` descends from the commit of the live board."""
     if live.rollback is not None and live.rollback.covers == commit:
         raise NotFastForward(
             f"the board of commit {commit} was rolled back: generation "
-            f"{live.generation[:ID_DIGITS]} of commit {live.source_commit} is live",
+            f"{live.generation[:ID_DIGITS_SHOWN]} of commit {live.source_commit} is live",
             "merge a fix and publish the merged commit; or undo the rollback by rolling back to "
-            f"generation {live.rollback.former_generation[:ID_DIGITS]}",
+            f"generation {live.rollback.former_generation[:ID_DIGITS_SHOWN]}",
         )
     if not repository.is_ancestor(live.newest_commit, commit):
         raise NotFastForward(
@@ -123,19 +124,22 @@ def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
 
 @dataclass(frozen=True)
 class BoardChange(SpaceChange):
-    """The commit that publishes a board in a Space."""
+    """The change of a Space that publishes a board."""
 
     manifest: Manifest
 
-    def files_not_as_published(self, after: RemoteState) -> set[str]:
-        """Return the names of the files that are not as published; the manifest is read as well."""
+    def files_not_as_published(self, after: RepositoryState) -> set[str]:
+        """Return the names of the files that differ from the published ones.
+
+        The manifest is also compared as it was read.
+        """
         is_read_back = isinstance(after, SpaceState) and after.manifest == self.manifest
         return super().files_not_as_published(after) | (set() if is_read_back else {MANIFEST_FILE})
 
 
 def push(
     space: Space,
-    intent: Intent,
+    intent: PublishingIntent,
     *,
     is_new: bool = False,
     clock: Clock = time,
@@ -154,9 +158,9 @@ def push(
             manifest = state.manifest
             return BoardChange(state, {}, (), "", manifest)
         generation = intent.generation(state)
-        must_keep_statements(space, state, generation, is_new=is_new)
+        require_all_statements(space, state, generation, is_new=is_new)
         changed_files = state.differing(generation.published)
-        if (changed_bytes := sum(map(len, changed_files.values()))) > PROGRESS_BYTES:
+        if (changed_bytes := sum(map(len, changed_files.values()))) > PROGRESS_BYTES_MIN:
             say(f"{plural(len(changed_files), 'file')}, {network_text(changed_bytes, 'send')}")
         manifest = generation.manifest
         dropped_names = dropped_files(state, generation)
@@ -168,7 +172,7 @@ def push(
     return Published(outcome, commit, manifest)
 
 
-def must_keep_statements(
+def require_all_statements(
     space: Space, state: SpaceState, generation: Generation, *, is_new: bool = False
 ) -> None:
     """Raise NotFastForward unless the generation has every statement that was ever published.
@@ -199,13 +203,13 @@ def must_keep_statements(
             {} if earlier_items >= set(new_statements.items()) else earlier_statements
         )
     for commit, statements in earlier_statements.items():
-        if lost := lost_since(statements, new_statements):
+        if lost := published_losses(statements, new_statements):
             raise NotFastForward(
-                f"{space.resource}: its commit {commit[:ID_DIGITS]} has statements that the new "
-                f"board lacks: {'; '.join(lost[:LOST_MAX])}",
+                f"{space.resource}: its commit {commit[:ID_DIGITS_SHOWN]} has statements that the "
+                f"new board lacks: {'; '.join(lost[:LOST_STATEMENTS_MAX])}",
                 "restore the signed files on main from its history, then publish",
             )
-    _must_keep_log(space, state, generation)
+    _require_extended_log(space, state, generation)
 
 
 def published_statements(space: Space) -> dict[str, dict[str, str]]:
@@ -236,33 +240,33 @@ def published_statements(space: Space) -> dict[str, dict[str, str]]:
     return lists
 
 
-def _message(action: str, generation: Generation, *lines: str) -> str:
+def _commit_message(action: str, generation: Generation, *lines: str) -> str:
     """Return a commit message: a subject, then generation, commit and digest of statements."""
     board, commit = generation.manifest.generation, generation.manifest.source_commit
     raw = generation.files.get(STATEMENTS_PATH)
     statements = hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS
-    subject_lines = [f"{action} {board[:ID_DIGITS]} of commit {commit[:ID_DIGITS]}", ""]
+    subject_lines = [f"{action} {board[:ID_DIGITS_SHOWN]} of commit {commit[:ID_DIGITS_SHOWN]}", ""]
     facts = [f"Generation: {board}", f"Source-commit: {commit}"]
     return "\n".join([*subject_lines, *facts, *lines, f"Statements: {statements}"])
 
 
-def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
+def _require_extended_log(space: Space, state: SpaceState, generation: Generation) -> None:
     """Raise NotFastForward unless the old log of audits extends the published one."""
-    checkpoint_file = f"{PUBLISHED_LOG}/{CHECKPOINT}"
+    checkpoint_file = f"{PUBLISHED_LOG_FOLDER}/{CHECKPOINT}"
     is_rollback = generation.manifest.rollback is not None
     if is_rollback or state.manifest is None or checkpoint_file not in state.manifest.files:
         return
     new_log = {
-        path.removeprefix(f"{PUBLISHED_LOG}/"): content
+        path.removeprefix(f"{PUBLISHED_LOG_FOLDER}/"): content
         for path, content in generation.files.items()
-        if path.startswith(f"{PUBLISHED_LOG}/")
+        if path.startswith(f"{PUBLISHED_LOG_FOLDER}/")
     }
     try:
-        check_extends(new_log, space.read(checkpoint_file, state.head, NOTE_BYTES_MAX))
+        check_extends(new_log, space.read(checkpoint_file, state.head, CHECKPOINT_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits does not extend the published one: "
-            f"{error.message.removeprefix(f'{LINKS}: ')}",
+            f"{error.message.removeprefix(f'{LINKS_STEP}: ')}",
             "restore leaderboard/audits/log on main from the Space, then publish",
         ) from error
 
@@ -327,18 +331,18 @@ def find_generation(space: Space, prefix: str) -> PastGeneration:
     return next(iter(matches.values()))
 
 
-def must_be_of_main(manifest: Manifest, covers: str, repository: GitRepository) -> None:
+def require_generation_of_main(manifest: Manifest, covers: str, repository: GitRepository) -> None:
     """Raise HubRefused unless the generation's commit is an ancestor of `covers`."""
     if not repository.is_ancestor(manifest.source_commit, covers):
         raise HubRefused(
-            f"generation {manifest.generation[:ID_DIGITS]} was built from commit "
+            f"generation {manifest.generation[:ID_DIGITS_SHOWN]} was built from commit "
             f"{manifest.source_commit}, which is not an ancestor of {covers}",
             "run `git pull` and then this command; if main was rewritten, revert the unwanted "
             "commits and publish main, as this generation cannot be restored",
         )
 
 
-def as_published(space: Space, past_generation: PastGeneration) -> Generation:
+def generation_as_published(space: Space, past_generation: PastGeneration) -> Generation:
     """Return a generation with its bytes from the Space's history.
 
     Raises SpaceDiffers if they do not match the manifest, and the errors of Space.
@@ -358,7 +362,7 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
     """Raise HubRefused if a rebuilt generation differs from the published one."""
     if manifest.generation != generation.manifest.generation:
         raise HubRefused(
-            f"generation {manifest.generation[:ID_DIGITS]} was built by geneb-ci "
+            f"generation {manifest.generation[:ID_DIGITS_SHOWN]} was built by geneb-ci "
             f"{manifest.tool.version}; geneb-ci {generation.manifest.tool.version} on this machine "
             f"builds other bytes from commit {manifest.source_commit}",
             AS_PUBLISHED_FIX,
@@ -367,7 +371,7 @@ def require_same_generation(manifest: Manifest, generation: Generation) -> None:
 
 @dataclass(frozen=True)
 class RollbackIntent:
-    """Intent to publish an earlier generation instead of main up to commit `covers`."""
+    """The intent to publish an earlier generation instead of main up to commit `covers`."""
 
     built: Generation
     covers: str
@@ -403,4 +407,4 @@ class RollbackIntent:
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and the newest commit rolled back."""
-        return _message("Roll back to board", generation, f"Covers: {self.covers}")
+        return _commit_message("Roll back to board", generation, f"Covers: {self.covers}")

@@ -1,4 +1,4 @@
-"""Connections to the Hub: timeouts, retries, tokens."""
+"""Requests to the Hugging Face Hub: timeouts, retries, tokens."""
 
 import os
 import re
@@ -21,10 +21,10 @@ from geneb_ci.publish.faults import (
 )
 from reference_harness.formats.text import Say, silent
 
-TIMEOUT_S = 120.0  # maximum seconds of one request; a commit of a few MB takes a few
+REQUEST_TIMEOUT_S = 120.0  # maximum seconds of one request; a commit of a few MB takes a few
 
 
-def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
+def hub_session(timeout_s: float = REQUEST_TIMEOUT_S) -> Any:  # the client is imported late
     """Return the HTTP session of the Hub's client, with a timeout in seconds.
 
     Call this function before each use, because the client may replace its session.
@@ -38,15 +38,19 @@ def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
 
 T = TypeVar("T")
 
-# Maximum number of tries: six conflicts in a row do not occur by chance. A token that may only open
-# pull requests always gets 412.
-TRIES = 6
+TRIES_MAX = 6
+"""Maximum number of tries: six conflicts in a row do not occur by chance.
+
+A token that may only open pull requests always gets 412.
+"""
 FIRST_WAIT_S = 2.0  # seconds before the second try; doubled after each try: 2, 4, 8, 16, 32
-# The Hub's rate limits have windows of 300 s.
 WAIT_MAX_S = 600.0
-# Maximum seconds spent on requests without an answer, which is fewer than two timeouts. Pauses and
-# answered requests do not count.
-SILENT_MAX_S = 200.0
+"""Longest pause between two tries, in seconds; the Hub's rate limits have windows of 300 s."""
+UNANSWERED_MAX_S = 200.0
+"""Maximum seconds spent on requests without an answer, which is fewer than two timeouts.
+
+Pauses and answered requests do not count.
+"""
 _RETRY_FIX = "run the command again later; the command first reads whether an earlier try succeeded"
 
 
@@ -57,8 +61,8 @@ class Clock(Protocol):
         """Wait for a number of seconds."""
 
 
-def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
-    """Call `action` until it succeeds, at most `TRIES` times, and return its result.
+def with_retries(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
+    """Call `action` until it succeeds, at most `TRIES_MAX` times, and return its result.
 
     The next try follows at once after status 412, after the time that the Hub states with 429, and
     after doubled pauses with 409, 5xx and lost answers. There are at least two tries, however long
@@ -66,7 +70,7 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
     """
     wait = FIRST_WAIT_S
     last_message, silent_seconds = "", 0.0
-    for try_number in range(1, TRIES + 1):
+    for try_number in range(1, TRIES_MAX + 1):
         started_at = time.monotonic()
         try:
             return action()
@@ -84,22 +88,26 @@ def attempt(action: Callable[[], T], *, clock: Clock = time, say: Say = silent) 
                 f"{last_message}: the Hub requires a pause of {pause:.0f} s",
                 "run the command again after this time; publishing twice does no harm",
             )
-        if silent_seconds > SILENT_MAX_S and 1 < try_number < TRIES:
+        if silent_seconds > UNANSWERED_MAX_S and 1 < try_number < TRIES_MAX:
             raise RetriesExhausted(
                 f"{try_number} tries failed in {silent_seconds:.0f} s; the last: {last_message}",
                 _RETRY_FIX,
             )
-        if try_number < TRIES:
-            say(f"try {try_number} of {TRIES} failed: {last_message}; next try in {pause:.0f} s")
+        if try_number < TRIES_MAX:
+            say(
+                f"try {try_number} of {TRIES_MAX} failed: {last_message}; next try in {pause:.0f} s"
+            )
             if pause:
                 clock.sleep(pause)
-    raise RetriesExhausted(f"{TRIES} tries failed; the last: {last_message}", _RETRY_FIX)
+    raise RetriesExhausted(f"{TRIES_MAX} tries failed; the last: {last_message}", _RETRY_FIX)
 
 
 RESOURCE_VARIABLE = "HF_OIDC_RESOURCE"
+"""Environment variable with the repository that a CI job may write to, as in "spaces/OWNER/NAME".
+"""
 
 
-def space_in(resource: str) -> str | None:
+def space_name_in(resource: str) -> str | None:
     """Return the name of the Space in a text such as "spaces/OWNER/NAME"; None for another text."""
     repository_type, _, space_name = resource.partition("/")
     return space_name if repository_type == "spaces" and space_name.count("/") == 1 else None
@@ -110,7 +118,7 @@ def space_of_environment() -> str | None:
 
     Return None if the variable names no Space.
     """
-    return space_in(os.environ.get(RESOURCE_VARIABLE, ""))
+    return space_name_in(os.environ.get(RESOURCE_VARIABLE, ""))
 
 
 _SPACE_NAME = re.compile(
@@ -151,7 +159,7 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
             f"{RESOURCE_VARIABLE} is {scope!r}, but the Space to publish is {resource!r}",
             f"set {RESOURCE_VARIABLE}={resource}, or pass the Space that {RESOURCE_VARIABLE} names",
         )
-    token = attempt(lambda: _token(resource), clock=clock, say=say)
+    token = with_retries(lambda: _client_token(resource), clock=clock, say=say)
     if token is None:
         raise NoHubToken(
             f"no token to publish {resource} was found",
@@ -165,13 +173,13 @@ def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
     return token
 
 
-def _token(resource: str) -> str | None:
+def _client_token(resource: str) -> str | None:
     """Return the token of the Hub's client, which may exchange the CI job's identity for one."""
     from huggingface_hub import get_token  # a second to import
     from huggingface_hub.errors import HfHubHTTPError, OIDCError
     from huggingface_hub.utils import httpx
 
-    session()
+    hub_session()
     try:
         return get_token()
     except OIDCError as error:

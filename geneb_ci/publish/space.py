@@ -1,4 +1,4 @@
-"""Repositories on the Hub: listing, reading, and writing one commit; the Space."""
+"""Reads and writes repositories on the Hugging Face Hub: the Space, and data sets."""
 
 import time
 import warnings
@@ -17,12 +17,13 @@ from geneb_ci.publish.faults import (
     translated_errors,
 )
 from geneb_ci.publish.manifest import Manifest
-from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+from geneb_ci.publish.session import REQUEST_TIMEOUT_S, Clock, hub_session, with_retries
 from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
 from reference_harness.formats.hub_storage import limit_storage
 from reference_harness.formats.text import Say, silent
 
-FILE_BYTES_MAX = 400_000_000  # of a file that is read back; values.csv has 132 kB per row
+READ_BYTES_MAX = 400_000_000
+"""Maximum size of a file that is read back from the Hub; values.csv has 132 kB per row."""
 
 Content = bytes | Path
 """Bytes, or the path of a file that contains them."""
@@ -30,7 +31,7 @@ C = TypeVar("C", bound=Content)
 
 
 class HubFileDigest(NamedTuple):
-    """Digest of a file on the Hub."""
+    """The digest by which the Hub names the content of a file."""
 
     blob: str | None
     """Git object id of the file; for a large file, that of the pointer to it."""
@@ -56,7 +57,7 @@ class PastCommit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RemoteState:
+class RepositoryState:
     """The files of a repository on the Hub at one commit."""
 
     head: str
@@ -72,7 +73,7 @@ class RemoteState:
         }
 
 
-class Remote:
+class HubRepository:
     """A repository on the Hub; methods raise Retryable if a retry may help, else PublishFault."""
 
     def __init__(
@@ -82,7 +83,7 @@ class Remote:
         *,
         token: str | None,
         endpoint: str | None = None,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         from huggingface_hub import HfApi  # a second to import
         from huggingface_hub.utils import (
@@ -98,9 +99,9 @@ class Remote:
         # False means anonymous; None would make the client search for a token.
         self._api = HfApi(endpoint=endpoint, token=token or False)
 
-    def state(self, revision: str | None = None) -> RemoteState:
+    def state(self, revision: str | None = None) -> RepositoryState:
         """Return the files of the newest commit, or of the commit `revision`."""
-        session(self._timeout_s)
+        hub_session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             request_info = self._api.space_info if self._kind == "space" else self._api.dataset_info
             # This call ignores the timeout of the session.
@@ -113,9 +114,9 @@ class Remote:
             }
             if not info.sha:
                 raise UnknownOutcome(f"the Hub returned no commit of {self.resource}")
-            return RemoteState(info.sha, files)
+            return RepositoryState(info.sha, files)
 
-    def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
+    def read(self, path: str, revision: str = "main", bytes_max: int = READ_BYTES_MAX) -> bytes:
         """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import build_hf_headers
@@ -132,7 +133,7 @@ class Remote:
 
         with (
             translated_errors(self.resource, writing=False),
-            session(self._timeout_s).stream("GET", address, headers=headers) as response,
+            hub_session(self._timeout_s).stream("GET", address, headers=headers) as response,
         ):
             hf_raise_for_status(response)
             content = bytearray()
@@ -165,7 +166,7 @@ class Remote:
             # The client stores the upload mode there.
             return [part.path_in_repo for part in added if part._upload_mode == "lfs"]  # noqa: SLF001
 
-        session(self._timeout_s)
+        hub_session(self._timeout_s)
         with (
             translated_errors(self.resource, writing=True, large_files=large_names),
             warnings.catch_warnings(),
@@ -184,7 +185,7 @@ class Remote:
 
     def past_commits(self) -> list[PastCommit]:
         """Return all commits of the main branch, newest first."""
-        session(self._timeout_s)
+        hub_session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
         return [
@@ -193,13 +194,13 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class SpaceState(RemoteState):
+class SpaceState(RepositoryState):
     """The files of a Space at one commit, and its manifest; None without one."""
 
     manifest: Manifest | None = None
 
 
-class Service(NamedTuple):
+class SpaceSite(NamedTuple):
     """The site of a Space: its state and address on the Hub."""
 
     name: str
@@ -212,7 +213,7 @@ class Service(NamedTuple):
     """Address at which visitors get its files; None where the Hub states none."""
 
 
-class Space(Remote):
+class Space(HubRepository):
     """A Space on the Hub."""
 
     def __init__(
@@ -221,7 +222,7 @@ class Space(Remote):
         *,
         token: str | None,
         endpoint: str | None = None,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         super().__init__("space", name, token=token, endpoint=endpoint, timeout_s=timeout_s)
 
@@ -234,9 +235,9 @@ class Space(Remote):
             published_manifest = manifest.parse_manifest(raw, f"{self.resource} at {state.head}")
         return SpaceState(state.head, state.files, published_manifest)
 
-    def service(self) -> Service:
+    def service(self) -> SpaceSite:
         """Return the state of the Space's site, according to the Hub."""
-        session(self._timeout_s)
+        hub_session(self._timeout_s)
         with translated_errors(self.resource, writing=False):
             info = self._api.space_info(self.name, timeout=self._timeout_s)
         stage = None if info.runtime is None else str(info.runtime.stage)
@@ -244,7 +245,7 @@ class Space(Remote):
         # An address without https is accepted only from an endpoint without https.
         scheme = f"{urlsplit(self._api.endpoint).scheme}://"
         address = host.rstrip("/") if host.startswith(("https://", scheme)) else None
-        return Service(info.id, bool(info.private), bool(info.disabled), stage, address)
+        return SpaceSite(info.id, bool(info.private), bool(info.disabled), stage, address)
 
     def read_served(self, address: str, path: str, bytes_max: int) -> bytes:
         """Return the bytes of a file that visitors get from the Space, without a token."""
@@ -253,17 +254,18 @@ class Space(Remote):
 
 @dataclass(frozen=True)
 class SpaceChange:
-    """A commit to make: the files that it writes and deletes, and the state before it."""
+    """A change of a repository that is to be made in one commit."""
 
-    before: RemoteState
+    before: RepositoryState
+    """Files of the repository before the change."""
     files: Mapping[str, Content]
     """Files that the repository must have afterwards; those that it already has are not sent."""
     deleted: Sequence[str]
     """Names of files in the repository that it must not have afterwards."""
     message: str
 
-    def files_not_as_published(self, after: RemoteState) -> set[str]:
-        """Return the names of the files that are not as the change makes them."""
+    def files_not_as_published(self, after: RepositoryState) -> set[str]:
+        """Return the names of files that a change should have written or deleted, but has not."""
         return {*after.differing(self.files), *after.files.keys() & set(self.deleted)}
 
 
@@ -275,7 +277,11 @@ class CommitResult(NamedTuple):
 
 
 def commit_change(
-    remote: Remote, plan: Callable[[], SpaceChange], *, clock: Clock = time, say: Say = silent
+    remote: HubRepository,
+    plan: Callable[[], SpaceChange],
+    *,
+    clock: Clock = time,
+    say: Say = silent,
 ) -> CommitResult:
     """Make the change that `plan` returns in one commit, read it back, and compare digests.
 
@@ -304,16 +310,17 @@ def commit_change(
             )
         return CommitResult(commit, is_new=True)
 
-    return attempt(commit_once, clock=clock, say=say)
+    return with_retries(commit_once, clock=clock, say=say)
 
 
-# Folders of task data in the repository, in which files that are not uploaded are deleted.
 TASK_FOLDERS = ("tasks/", "flat/")
+"""Folders of task data in the repository, in which files that are not uploaded are deleted."""
 UPLOAD_MESSAGE = "Task data in both layouts"
+"""Message of the commit that uploads task data."""
 
 
-def staged_files(folder: Path) -> dict[str, Path]:
-    """Return the files of a staged folder, by their path in the repository."""
+def files_of_folder(folder: Path) -> dict[str, Path]:
+    """Return all files in a folder and its subfolders, by their path relative to the folder."""
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
@@ -321,8 +328,8 @@ def staged_files(folder: Path) -> dict[str, Path]:
     }
 
 
-def upload(
-    remote: Remote,
+def upload_files(
+    remote: HubRepository,
     files: dict[str, Path],
     *,
     say: Say = silent,

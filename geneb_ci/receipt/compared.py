@@ -20,12 +20,12 @@ from geneb_ci.receipt.predictions import OF_RECORD, PREDICTIONS_FILE, Prediction
 from geneb_ci.receipt.verify import layout_finder
 from geneb_ci.statistics.paired import macro_weights
 from geneb_ci.statistics.resampled import (
-    SEED,
+    DRAW_SEED,
     Interval,
     interval_of,
-    resampled_task,
-    resampled_tasks,
-    weighted_sum,
+    resampled_mean_differences,
+    resampled_task_differences,
+    weighted_differences,
 )
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.reading import FileKind, file_of_row, other_kind
@@ -247,16 +247,16 @@ def _compared_over_sequences(
     resamples: int,
 ) -> ComparedRegime:
     """Return the comparison of a regime, with intervals from test sequences drawn again."""
-    generator, differences = np.random.default_rng(SEED), {}
+    generator, differences = np.random.default_rng(DRAW_SEED), {}
     for task in paired.cells:
         first, second = (model.predictions.tasks[task] for model in (a, b) if model.predictions)
-        differences[task] = resampled_task(
+        differences[task] = resampled_task_differences(
             first.truth, first.fits[OF_RECORD][regime], second.fits[OF_RECORD][regime],
             len(first.labels), resamples, generator,
         )  # fmt: skip
 
     def interval(score_tasks: _Categories) -> Interval:
-        return interval_of(weighted_sum(differences, macro_weights(score_tasks)))
+        return interval_of(weighted_differences(differences, macro_weights(score_tasks)))
 
     return _compared_regime(
         SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired
@@ -267,14 +267,14 @@ def _compared_over_tasks(
     a: Mapping[str, float], b: Mapping[str, float], categories: _Categories, resamples: int
 ) -> ComparedRegime:
     """Return the comparison of a regime, with intervals from tasks drawn again."""
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(DRAW_SEED)
     differences = {task: a[task] - b[task] for tasks in categories.values() for task in tasks}
 
     def interval(score_tasks: _Categories) -> Interval | None:
         if sum(map(len, score_tasks.values())) < TASKS_MIN:
             return None
         members = list(score_tasks.values())
-        return interval_of(resampled_tasks(differences, members, resamples, generator))
+        return interval_of(resampled_mean_differences(differences, members, resamples, generator))
 
     return _compared_regime(TASKS, a, b, categories, interval)
 

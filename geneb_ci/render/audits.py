@@ -19,12 +19,12 @@ from geneb_ci.audit.record.verify import StepState, Verification, VerificationSt
 from geneb_ci.audit.sampling.design import (
     TABLE_DRAWN,
     TABLE_FABRICATED,
-    Design,
+    DrawPopulation,
     detection_table,
     probability_text,
 )
 from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
-from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
+from geneb_ci.audit.trust.level import SIGNERS_MIN, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import beacon_text, embedding_outcome_text, embedding_plan_text
@@ -111,8 +111,8 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
     yield f"      signers: {escape(people)}"
     if not submission.suffices and submission.required_evidence is Evidence.REPRODUCED:
         yield (
-            f"      fix: let {SIGNERS} people each sign audits that verify, and that cover every "
-            "task"
+            f"      fix: let {SIGNERS_MIN} people each sign audits that verify, and that cover "
+            "every task"
         )
     yield ""
 
@@ -319,32 +319,35 @@ def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> 
     return "\n".join(lines) + "\n"
 
 
-def power_table(design: Design, notes: Mapping[int, str], power: Fraction) -> str:
+def power_table(population: DrawPopulation, notes: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities by numbers of drawn and of fabricated tasks.
 
     `notes` has a note by number of drawn tasks; `power` is the probability that the rerun of a
     fabricated task detects it.
     """
-    fabricated = [m for m in TABLE_FABRICATED if m <= design.tasks]
+    task_count = population.task_count
+    fabricated = [m for m in TABLE_FABRICATED if m <= task_count]
     columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
     rows = [
         (str(row.drawn), *map(probability_text, row.detection), notes.get(row.drawn, ""))
-        for row in detection_table(design, [*TABLE_DRAWN, *notes], fabricated, power)
+        for row in detection_table(population, [*TABLE_DRAWN, *notes], fabricated, power)
     ]
     table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
     lines = [
-        f"probability of detecting a fabricated task if m of {design.tasks} are fabricated",
+        f"probability of detecting a fabricated task if m of {task_count} are fabricated",
         "",
         *(line for row in table for line in row),
         "",
     ]
-    return "\n".join(lines) + "\n" + wrapped_text("\n".join(_caption(design, power)), POWER_WIDTH)
+    return (
+        "\n".join(lines) + "\n" + wrapped_text("\n".join(_caption(population, power)), POWER_WIDTH)
+    )
 
 
-def _caption(design: Design, power: Fraction) -> Iterator[str]:
-    if design.guaranteed:
+def _caption(population: DrawPopulation, power: Fraction) -> Iterator[str]:
+    if population.guaranteed:
         yield (
-            f"at least one task is drawn from each of the {design.guaranteed} larger "
+            f"at least one task is drawn from each of the {population.guaranteed} larger "
             "categories; the table shows the worst case"
         )
     if power < 1:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from geneb_ci.common.finding import HIDING
+from geneb_ci.common.finding import HIDING_CHARACTERS
 from reference_harness.formats.text import well_formed
 
 TEXT_MAX = 1000  # characters shown of one text, since a key can be as long as its file
@@ -21,7 +21,9 @@ def pieces(text: str) -> list[str]:
     if _is_plain(text):
         return list(text)
     characters = [
-        c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
+        c
+        if c.isprintable() and not HIDING_CHARACTERS.match(c)
+        else c.encode("unicode_escape").decode("ascii")
         for c in text
     ]
     start = text.find("##[")

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from geneb_ci.board.diff import REPEATING_FACTS, ChangedFact
 from geneb_ci.common.types import level_word
 from geneb_ci.publish.difference import (
-    SCORE,
-    Health,
+    RANKING_SCORE,
+    ChangeSign,
     LiveStatus,
     PublishedMove,
     PublishedPlace,
     RowChange,
-    Sign,
     SpaceFileChange,
+    SpaceHealth,
 )
 from geneb_ci.publish.manifest import Event, Ledger, Manifest
-from geneb_ci.publish.push import ID_DIGITS, Published, PublishOutcome
+from geneb_ci.publish.push import ID_DIGITS_SHOWN, Published, PublishOutcome
 from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
@@ -63,7 +63,7 @@ class Preview(NamedTuple):
 def published_line(resource: str, published: Published) -> str:
     """Return the outcome of publishing in one line."""
     generation = generation_name(published.manifest)
-    commit = published.commit[:ID_DIGITS]
+    commit = published.commit[:ID_DIGITS_SHOWN]
     if published.outcome is PublishOutcome.UNCHANGED:
         return f"{resource}: nothing changed; {generation} is live at {commit}"
     return f"{resource}: published {generation} as {commit}, read back and verified"
@@ -77,14 +77,17 @@ def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> st
 
 def generation_name(manifest: Manifest) -> str:
     """Return shortened ids of a generation and of its commit."""
-    generation, commit = manifest.generation[:ID_DIGITS], manifest.source_commit[:ID_DIGITS]
+    generation, commit = (
+        manifest.generation[:ID_DIGITS_SHOWN],
+        manifest.source_commit[:ID_DIGITS_SHOWN],
+    )
     return f"generation {generation} of commit {commit}"
 
 
 def change_lines(preview: Preview) -> Iterator[str]:
     """Yield the changes of publishing: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
-    changed_files = [file for file in files if file.sign is not Sign.SAME]
+    changed_files = [file for file in files if file.sign is not ChangeSign.SAME]
     size = sum(file.bytes for file in changed_files)
     yield ""
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
@@ -97,7 +100,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
     yield ""
     yield f"files: {_counts_text(changed_files, 'deleted')}; {size:,} bytes to upload"
     for file in changed_files[:FILES_MAX]:
-        size_text = f"  {file.bytes:,} bytes" if file.sign is not Sign.REMOVED else ""
+        size_text = f"  {file.bytes:,} bytes" if file.sign is not ChangeSign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{size_text}"
     if len(changed_files) > FILES_MAX:
         yield f"  and {plural(len(changed_files) - FILES_MAX, 'more file')}"
@@ -110,7 +113,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
 
 
 def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
-    words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
+    words = {ChangeSign.ADDED: "added", ChangeSign.CHANGED: "changed", ChangeSign.REMOVED: removed}
     count_by_sign = Counter(item.sign for item in changes)
     counts = [
         f"{count_by_sign[sign]} {word}" for sign, word in words.items() if count_by_sign[sign]
@@ -120,7 +123,7 @@ def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -
 
 def _is_listed(row: RowChange, fact: ChangedFact) -> bool:
     """Whether to list a fact; for added and removed rows, only authorship, evidence and audit."""
-    is_changed = row.sign is Sign.CHANGED and fact.name not in REPEATING_FACTS
+    is_changed = row.sign is ChangeSign.CHANGED and fact.name not in REPEATING_FACTS
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
@@ -134,7 +137,7 @@ def _fact_text(fact: ChangedFact) -> str:
 
 def _move_text(move: PublishedMove) -> str:
     if move.was == move.will_be:
-        return f"{move.regime}: scores other than {SCORE} change"
+        return f"{move.regime}: scores other than {RANKING_SCORE} change"
     return f"{move.regime} {_arrow(*(None if p is None else _place_text(p) for p in move[1:]))}"
 
 
@@ -147,21 +150,21 @@ def _place_text(position: PublishedPlace) -> str:
     return f"{score} (#{position.rank})"
 
 
-def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
+def health_lines(resource: str, health: SpaceHealth, main: Manifest) -> Iterator[str]:
     """Yield which generation is live, whether it is the expected one, and what to do next."""
     publish_line = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
     live = health.live
     if live is None:
-        yield f"{resource} at {health.head[:ID_DIGITS]}: {_STATUS_TEXTS[LiveStatus.NOTHING]}"
+        yield f"{resource} at {health.head[:ID_DIGITS_SHOWN]}: {_STATUS_TEXTS[LiveStatus.NOTHING]}"
         yield from _service_lines(health)
         yield publish_line
         return
-    yield f"{resource} at {health.head[:ID_DIGITS]}: {generation_name(live)} is live"
+    yield f"{resource} at {health.head[:ID_DIGITS_SHOWN]}: {generation_name(live)} is live"
     if health.live_status is LiveStatus.ROLLED_BACK and live.rollback is not None:
         yield (
             "this board was published by a rollback, in place of generation "
-            f"{live.rollback.former_generation[:ID_DIGITS]}; the next change of main replaces this "
-            "board"
+            f"{live.rollback.former_generation[:ID_DIGITS_SHOWN]}; the next change of main "
+            "replaces this board"
         )
     else:
         yield _STATUS_TEXTS[health.live_status]
@@ -177,12 +180,12 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     if health.live_status is LiveStatus.AHEAD:
         yield next_line("git pull")
     elif health.altered and health.live_status is LiveStatus.ROLLED_BACK:
-        yield publish_line.replace("publish", f"rollback {live.generation[:ID_DIGITS]}", 1)
+        yield publish_line.replace("publish", f"rollback {live.generation[:ID_DIGITS_SHOWN]}", 1)
     elif health.altered or health.live_status in {LiveStatus.BEHIND, LiveStatus.OTHER}:
         yield publish_line
 
 
-def _service_lines(health: Health) -> Iterator[str]:
+def _service_lines(health: SpaceHealth) -> Iterator[str]:
     """Yield why visitors do not see the board, or the address where they do."""
     yield from (f"the Space {escape(hindrance)}" for hindrance in health.hindrances)
     if health.hindrances or health.live is None:

@@ -11,7 +11,12 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.trust.attestation import attestation_of
-from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, audits_text, reasons
+from geneb_ci.audit.trust.evidence import (
+    OFFICIAL_REASON,
+    RepositoryEvidence,
+    audits_text,
+    evidence_reasons,
+)
 from geneb_ci.audit.trust.level import Decision
 from geneb_ci.board.tables import FORMULA, MARK
 from geneb_ci.common.types import Authorship, Evidence
@@ -43,7 +48,7 @@ def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvide
     if errors:
         return RowEvidence(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
     decision = evidence.decide(file.sha256, file.origin, file.scorer)
-    return RowEvidence(model_id, decision, tuple(reasons(model_id, file, evidence)))
+    return RowEvidence(model_id, decision, tuple(evidence_reasons(model_id, file, evidence)))
 
 
 def row_evidence_text(

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 SEQUENCES_FILE = f"{mounts.INPUT}/sequences"
 OPTIONS_FILE = f"{mounts.INPUT}/options.json"
-BUILTIN_PREFIX = "builtin:"
-"""Start of the name of an extractor that the harness has."""
+"""Paths inside the sandbox of the files that the worker reads."""
 KILLED_CODES = (-9, 137)
 """Exit codes of a process that SIGKILL ended, as Python and as a shell report them."""
 BATCH_SEQUENCES = 8

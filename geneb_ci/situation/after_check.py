@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.registry import CHANGES
-from geneb_ci.check.report import CRASHED, Report
+from geneb_ci.check.report import CRASH_RULE, Report
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.publish.git import known_base, repository_at
+from geneb_ci.publish.git import main_branch_of, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.table import (
@@ -24,9 +24,10 @@ from geneb_ci.situation.table import (
     decide,
     repository_named,
 )
-from geneb_ci.submission.reading import BYTES_MAX, located
+from geneb_ci.submission.reading import located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
 from reference_harness.formats.recognition import FOREIGN, POINTER
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
 """Rules about the set of files that a branch changes; editing a file cannot fix these."""
@@ -45,7 +46,7 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
     errors = [
         finding
         for finding in sorted(report.findings, key=Finding.sort_key)
-        if finding.severity is Severity.ERROR and finding.rule != CRASHED
+        if finding.severity is Severity.ERROR and finding.rule != CRASH_RULE
     ]
     command = ""
     try:
@@ -86,7 +87,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
     if not _is_board(layout):
         return f"git clone {shlex.quote(board_address(repository_named()))}"
     if not path.is_relative_to(layout.root):
-        model_id = text_at(read_json(read_text(row, BYTES_MAX)), "model_id")
+        model_id = text_at(read_json(read_text(row, SUBMISSION_BYTES_MAX)), "model_id")
         copied_path = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
@@ -109,7 +110,7 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
     status_command = ("status", "--porcelain", "--ignored", "--untracked-files=all", "--", *paths)
     if repository.run(*status_command):
         return True
-    base = known_base(repository)
+    base = main_branch_of(repository)
     return bool(repository.run("diff", "--name-only", f"{base}...HEAD", "--", *paths))
 
 

@@ -19,7 +19,7 @@ from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,
     KEYS_FOLDER,
     TrustedKey,
-    entry_of,
+    key_entry_of,
     private_key,
 )
 from geneb_ci.audit.record.repository import AuditRepository
@@ -30,7 +30,7 @@ from geneb_ci.audit.samples import OUTCOME_FILE, EmbeddingSample, TaskSample
 from geneb_ci.audit.sampling.beacon import QUICKNET, round_at, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, EmbeddingPlan, read_any_plan, read_commitment
 from geneb_ci.audit.trust.evidence import RepositoryEvidence, evidence_from
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, words_of_last_command
+from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, words_of_last_command
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import saved_answers
@@ -144,7 +144,7 @@ class BoardReader:
             return None
         key_path = os.path.relpath(path, self.root) if path.is_relative_to(self.root) else str(path)
         moment = self.now.strftime(TIME_FORMAT)
-        key_entry = entry_of(raw, "NAME", moment)
+        key_entry = key_entry_of(raw, "NAME", moment)
         trusted_key = self.audits.keys.get(key_entry.keyid)
         if not isinstance(trusted_key, TrustedKey):
             entry_json = json.dumps(key_entry.model_dump(mode="json", exclude_none=True))
@@ -276,7 +276,7 @@ class BoardReader:
                 tested_count += 1
                 refusal = self._refusal(checked_row.document.path, shortfall)
                 has_auditable_row = not refusal
-            withdrawn_audits = [a for a in evidence.of_model(model) if a.withdrawn]
+            withdrawn_audits = [a for a in evidence.audits_of_model(model) if a.withdrawn]
             yield AuditCandidate(
                 model,
                 os.path.relpath(checked_row.document.path, self.root),
@@ -423,7 +423,7 @@ class BoardReader:
         models = {path.stem for path in files_in(self.layout.submissions or self.root)}
         for sample in (TaskSample, EmbeddingSample):
             for folder in sorted(cache_folder(sample.cache_name).glob("*/*")):
-                if folder.parent.name not in models or not (folder / COMMITMENT).is_file():
+                if folder.parent.name not in models or not (folder / COMMITMENT_FILE).is_file():
                     continue
                 try:
                     audit = self._audit_of_work_folder(folder, sample.name)
@@ -434,14 +434,14 @@ class BoardReader:
 
     def _audit_of_work_folder(self, folder: Path, sample: str) -> OpenAudit | None:
         """Return the audit of a work folder; None for a dry run or another board."""
-        commitment = read_commitment(folder / COMMITMENT)
-        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN).exists()
+        commitment = read_commitment(folder / COMMITMENT_FILE)
+        is_begun = (folder / SHOWN_FILE).exists() or (folder / PLAN_FILE).exists()
         if commitment.benchmark.sha256 != self.benchmark.sha256 or not is_begun:
             return None
         sample_options = () if sample == TaskSample.name else ("--sample", sample)
         typed_words = tuple(words_of_last_command(folder, self.root))
-        if (folder / PLAN).exists():
-            audit = self._audit_of_plan(read_any_plan(folder / PLAN))
+        if (folder / PLAN_FILE).exists():
+            audit = self._audit_of_plan(read_any_plan(folder / PLAN_FILE))
             is_rerun = WorkFolder(folder).has_result(OUTCOME_FILE)
             return audit._replace(
                 work_folder=str(folder),

@@ -12,7 +12,7 @@ from typing import Any
 
 from geneb_ci.check.change import Change, FileChange
 from geneb_ci.check.fixes import is_fixable
-from geneb_ci.check.interface import SIGNATURE, extractor_class, interface_fault
+from geneb_ci.check.interface import EMBED_SIGNATURE, extractor_class, interface_fault
 from geneb_ci.check.registry import FILE_RULES, RULES
 from geneb_ci.check.report import Report
 from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_in
@@ -44,7 +44,7 @@ from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_here, open_cl
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
-from geneb_ci.submission.result_folders import MODEL_META, model_meta, options_from
+from geneb_ci.submission.result_folders import MODEL_META_FILE, model_meta, options_from
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
 from reference_harness.formats.packages import LOCK_SUFFIX
@@ -213,7 +213,7 @@ class _Reader:
         folders = {
             str(path.parent)
             for path in map(PurePosixPath, self.tree.untracked_files)
-            if _RESULTS_NAME.fullmatch(path.name) or path.name == MODEL_META
+            if _RESULTS_NAME.fullmatch(path.name) or path.name == MODEL_META_FILE
         }
         for folder in sorted(folders):
             files = [p for p in self.tree.untracked_files if str(PurePosixPath(p).parent) == folder]
@@ -316,7 +316,7 @@ class _Reader:
             return module.fault.message
         fault = interface_fault(module.raw, text_at(submission, "run", "extractor", "class_name"))
         if fault is not None:
-            return f"{module.name}:{fault.line}: {fault.message}; expected {SIGNATURE}"
+            return f"{module.name}:{fault.line}: {fault.message}; expected {EMBED_SIGNATURE}"
         mismatch = next((f for f in errors if f.rule in EXTRACTOR_RULES), None)
         return mismatch.message if mismatch is not None else ""
 

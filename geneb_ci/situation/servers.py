@@ -7,9 +7,9 @@ from geneb_ci.github.ages import duration
 from geneb_ci.github.api import GitHub, connect, is_gh_usable, repository_address
 from geneb_ci.github.queue import Queue, QueueStep, Turn, read_queue
 from geneb_ci.publish.difference import LiveStatus, live_status_of
-from geneb_ci.publish.generation import source_of
+from geneb_ci.publish.generation import source_commit_of
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.session import attempt, require_space, token_to_read
+from geneb_ci.publish.session import require_space, token_to_read, with_retries
 from geneb_ci.publish.space import Space
 from geneb_ci.situation.contributor import OpenPull
 from geneb_ci.situation.maintainer import LiveBoard, OpenAudit, WaitingPull
@@ -82,9 +82,9 @@ def waiting_pull(queue: Queue, repository: str) -> WaitingPull | None:
 def live_board(space_name: str, clone: GitRepository) -> LiveBoard:
     """Return the status of a Space: whether it serves the board of the clone's last commit."""
     space = Space(space_name, token=token_to_read(f"spaces/{space_name}"))
-    live = attempt(space.state).manifest
+    live = with_retries(space.state).manifest
     if live is None:
         return LiveBoard(space_name, LiveStatus.NOTHING)
     return LiveBoard(
-        space_name, live_status_of(live, source_of(clone, clone.resolve("HEAD")), clone)
+        space_name, live_status_of(live, source_commit_of(clone, clone.resolve("HEAD")), clone)
     )

@@ -8,10 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.check.change import EXECUTABLE, REGULAR, SUFFIXES, SYMLINK, Blob, RepositoryFolders
+from geneb_ci.check.change import (
+    EXECUTABLE,
+    MODEL_FILE_SUFFIXES,
+    REGULAR,
+    SYMLINK,
+    Blob,
+    RepositoryFolders,
+)
 from geneb_ci.common.config import Layout
 from geneb_ci.github.verdict.checker import repository_folders
-from geneb_ci.publish.git import GitRepository, NoBranch, known_base, repository_at
+from geneb_ci.publish.git import GitRepository, NoBranch, main_branch_of, repository_at
 
 PYTHON_CACHE = "__pycache__"
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
@@ -41,7 +48,7 @@ class WorkTree:
     untracked_files: tuple[str, ...] = ()
     """Paths of files that git neither tracks nor ignores."""
     ignored_files: tuple[str, ...] = ()
-    """Paths of ignored files in the folders of a board whose suffix is in `SUFFIXES`."""
+    """Paths of ignored files in the folders of a board whose suffix is in `MODEL_FILE_SUFFIXES`."""
     conflicts: tuple[str, ...] = ()
     """Paths of files in which a merge left both versions."""
     base: str = ""
@@ -139,7 +146,7 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
     ahead, behind = (int(word[1:]) for word in headers.get("branch.ab", "+0 -0").split(" "))
     branch, head = headers.get("branch.head", ""), headers.get("branch.oid", "")
     try:
-        base = known_base(repository)
+        base = main_branch_of(repository)
     except NoBranch:
         base = ""
     return WorkTree(
@@ -176,7 +183,7 @@ def _ignored(repository: GitRepository, folders: RepositoryFolders) -> Iterator[
         *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
     )
     for path in os.fsdecode(listing).split("\0"):
-        if path.endswith(SUFFIXES) and PYTHON_CACHE not in path.split("/"):
+        if path.endswith(MODEL_FILE_SUFFIXES) and PYTHON_CACHE not in path.split("/"):
             yield path
 
 

@@ -34,12 +34,13 @@ def _chebyshev_positions(steps: int) -> list[float]:
     return [1 - math.cos(angle * k) for k in range(steps + 1)]
 
 
-# Rounding error of the formulas above: a few units of the sixteenth digit.
-ROUNDING = 1e-14
-# The same for bounds, with a wide margin, since they need not be sharp.
-BOUND_ERROR = 1e-9
-# Error of |rho| computed from F1 near 1; the ends of the range are then adjusted exactly.
-RHO_ERROR = 4
+METRIC_ERROR_MAX = 1e-14
+"""More than the rounding error of computed metrics, which is some units of the sixteenth digit."""
+MCC_BOUND_ERROR_MAX = 1e-9
+"""More than the rounding error of bounds of MCC, with a wide margin, since they need not be sharp.
+"""
+RHO_ERROR_MAX = 4
+"""Upper bound of the error of |rho| computed from F1; ends of ranges are then adjusted exactly."""
 
 
 class Classes(NamedTuple):
@@ -64,9 +65,13 @@ class BinaryTable(NamedTuple):
 
 
 class RhoRange(NamedTuple):
-    """Tables with `correct` correct predictions and rho from `first_rho` to `last_rho`, by 2."""
+    """The tables with one number of correct predictions and with each second rho of a range.
+
+    rho is the number of correct predictions in the large class minus that in the small class.
+    """
 
     correct: int
+    """Number of correct predictions of each table."""
     first_rho: int
     last_rho: int
 
@@ -75,20 +80,20 @@ class RhoRange(NamedTuple):
         return (self.last_rho - self.first_rho) // 2 + 1
 
 
-def table(classes: Classes, correct: int, rho: int) -> BinaryTable:
-    """Return the table with `correct` correct predictions.
+def binary_table(classes: Classes, correct: int, rho: int) -> BinaryTable:
+    """Return the table with these numbers of correct predictions.
 
-    `rho` is the number of those in the large class minus the number of those in the small class.
+    `correct` is the number in both classes, `rho` that in the large class minus that in the small.
     """
     small, large = (correct - rho) // 2, (correct + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
-_triple = Triple._make
+_make_triple = Triple._make
 
 
-def scores(classes: Classes, correct: float, rho: float) -> Triple:
-    """Return the metrics of `table(classes, correct, rho)`; the numbers need not be integers."""
+def binary_metrics(classes: Classes, correct: float, rho: float) -> Triple:
+    """Return the metrics of `binary_table(classes, correct, rho)`, also for fractional numbers."""
     a, b = classes
     n = a + b
     square = rho * rho
@@ -98,17 +103,17 @@ def scores(classes: Classes, correct: float, rho: float) -> Triple:
         if margin_product > 0
         else 0.0
     )
-    return _triple((mcc, correct / n, (correct * n - square) / (n * n - square)))
+    return _make_triple((mcc, correct / n, (correct * n - square) / (n * n - square)))
 
 
-def scores_of(confusion: BinaryTable) -> Triple:
-    """Return the metrics of a table."""
+def metrics_of_table(confusion: BinaryTable) -> Triple:
+    """Return MCC, accuracy and macro-F1 of a table."""
     classes = Classes(
         confusion.small_correct + confusion.small_wrong,
         confusion.large_correct + confusion.large_wrong,
     )
     correct = confusion.small_correct + confusion.large_correct
-    return scores(classes, correct, confusion.large_correct - confusion.small_correct)
+    return binary_metrics(classes, correct, confusion.large_correct - confusion.small_correct)
 
 
 def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
@@ -117,31 +122,31 @@ def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
 
-def fitting_runs(classes: Classes, reported: ReportedTriple) -> Iterator[RhoRange]:
-    """Yield, as ranges of rho, all tables whose metrics agree with the reported ones.
+def fitting_rho_ranges(classes: Classes, reported: ReportedTriple) -> Iterator[RhoRange]:
+    """Yield all tables whose metrics agree with the reported ones, as ranges of rho.
 
     Metrics agree if they differ by at most the half-widths. The numbers of correct predictions
     nearest to accuracy * n come first. For classes of equal size only tables with rho >= 0 are
     yielded.
     """
-    correct_min, correct_max = acc_limits(classes.total, reported)
-    for correct in _correct_counts(classes, correct_min, correct_max, reported):
-        for first, last in _f1_runs(classes, correct, reported):
-            yield from _mcc_runs(classes, correct, first, last, reported)
+    correct_min, correct_max = correct_count_limits(classes.total, reported)
+    for correct in _possible_correct_counts(classes, correct_min, correct_max, reported):
+        for first, last in _rho_ranges_of_f1(classes, correct, reported):
+            yield from _rho_ranges_of_mcc(classes, correct, first, last, reported)
 
 
-# Ranges with fewer numbers of correct predictions are divided without a test by `_may_agree`, which
-# would exclude few of them.
-PIECE_SIZE_MIN = 8
+TESTED_RANGE_MIN = 8
+"""Smallest range of numbers of correct predictions that `_may_have_metrics` tests before it is
+divided: the test would exclude few smaller ones."""
 
 
-def _correct_counts(
+def _possible_correct_counts(
     classes: Classes, low: int, high: int, reported: ReportedTriple
 ) -> Iterator[int]:
     """Yield the numbers of correct predictions, from low to high, with which a table may agree.
 
-    Those nearest to accuracy * n come first. `_may_agree` excludes whole ranges, so that scores
-    with few decimals take little longer than others.
+    Those nearest to accuracy * n come first. `_may_have_metrics` excludes whole ranges, so that
+    scores with few decimals take little longer than others.
     """
     middle = reported.value.acc * classes.total
     pieces = [(0.0, low, high)] if low <= high else []
@@ -149,23 +154,26 @@ def _correct_counts(
         _, first, last = heapq.heappop(pieces)
         if first == last:
             yield first
-        elif last - first < PIECE_SIZE_MIN or _may_agree(classes, first, last, reported):
+        elif last - first < TESTED_RANGE_MIN or _may_have_metrics(classes, first, last, reported):
             cut = (first + last) // 2
             for start, end in ((first, cut), (cut + 1, last)):
                 heapq.heappush(pieces, (max(start - middle, middle - end, 0.0), start, end))
 
 
-def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) -> bool:
-    """Whether a table with low to high correct predictions may agree; only False is certain.
+def _may_have_metrics(classes: Classes, low: int, high: int, reported: ReportedTriple) -> bool:
+    """Whether some table with `low` to `high` correct predictions may have the reported metrics.
 
+    False is certain; True is not.
     F1 grows with correct predictions and falls with |rho|, so its half-width bounds |rho|. In that
     range the numerator of MCC is linear, and its denominator greatest at rho = (b - a) / 2.
     """
     a, b = classes
     n = classes.total
     value, width = reported.value, reported.width
-    rho_size_min = max(_rho_size(n, low, value.f1 + width.f1 + ROUNDING) - RHO_ERROR, 0)
-    rho_size_max = _rho_size(n, high, value.f1 - width.f1 - ROUNDING) + RHO_ERROR
+    rho_size_min = max(
+        _absolute_rho(n, low, value.f1 + width.f1 + METRIC_ERROR_MAX) - RHO_ERROR_MAX, 0
+    )
+    rho_size_max = _absolute_rho(n, high, value.f1 - width.f1 - METRIC_ERROR_MAX) + RHO_ERROR_MAX
     rho_min, rho_max = max(-high, low - 2 * a), min(high, 2 * b - low)
     for start, end in ((-rho_size_max, -rho_size_min), (rho_size_min, rho_size_max)):
         first, last = max(start, rho_min), min(end, rho_max)
@@ -184,67 +192,73 @@ def _may_agree(classes: Classes, low: int, high: int, reported: ReportedTriple) 
         mcc_max = numerator_max / math.sqrt(
             a * b * (product_min if numerator_max > 0 else product_max)
         )
-        if mcc_min - BOUND_ERROR <= value.mcc + width.mcc and (
-            mcc_max + BOUND_ERROR >= value.mcc - width.mcc
+        if mcc_min - MCC_BOUND_ERROR_MAX <= value.mcc + width.mcc and (
+            mcc_max + MCC_BOUND_ERROR_MAX >= value.mcc - width.mcc
         ):
             return True
     return False
 
 
-def has_table(classes: Classes, reported: ReportedTriple) -> bool:
+def has_fitting_table(classes: Classes, reported: ReportedTriple) -> bool:
     """Whether any table has the reported metrics within their half-widths.
 
     The table nearest to accuracy and F1 is tried first.
     """
     n = classes.total
-    correct_min, correct_max = acc_limits(n, reported)
+    correct_min, correct_max = correct_count_limits(n, reported)
     correct = round(reported.value.acc * n)
     if correct_min <= correct <= correct_max:
         least, most = rho_limits(classes, correct)
-        rho_size = _rho_size(n, correct, reported.value.f1)
+        rho_size = _absolute_rho(n, correct, reported.value.f1)
         rho_size += (rho_size - correct) % 2
         for rho in (rho_size, -rho_size):
-            if least <= rho <= most and reported.agrees_with(scores(classes, correct, rho)):
+            if least <= rho <= most and reported.agrees_with(binary_metrics(classes, correct, rho)):
                 return True
-    return next(fitting_runs(classes, reported), None) is not None
+    return next(fitting_rho_ranges(classes, reported), None) is not None
 
 
-def table_count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
-    """Return the number of tables that `fitting_runs` yields; counting stops above `limit`."""
+def fitting_table_count(classes: Classes, reported: ReportedTriple, limit: int) -> int:
+    """Return the number of tables in `fitting_rho_ranges`; counting stops above `limit`."""
     matrices = 0
-    for run in fitting_runs(classes, reported):
+    for run in fitting_rho_ranges(classes, reported):
         matrices += len(run)
         if matrices > limit:
             break
     return matrices
 
 
-def acc_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int, int]:
+def correct_count_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> tuple[int, int]:
     """Return the least and greatest number of correct predictions with the reported accuracy.
 
-    The number and the accuracy count the predictions of `repeats` runs over n sequences together.
+    They count the predictions of `repeats` runs over n sequences together.
     """
     low = math.ceil((reported.value.acc - reported.width.acc) * n * repeats)
     high = math.floor((reported.value.acc + reported.width.acc) * n * repeats)
     return max(low, 0), min(high, n * repeats)
 
 
-def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of each range of rho whose macro-F1 agrees.
+def _rho_ranges_of_f1(
+    classes: Classes, correct: int, reported: ReportedTriple
+) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of each range of rho in which macro-F1 agrees with the reported one.
 
     There, |rho| is near n sqrt((accuracy - F1) / (1 - F1)).
     """
     rho_min, rho_max = rho_limits(classes, correct)
-    f1_min = reported.value.f1 - reported.width.f1 - ROUNDING
-    f1_max = reported.value.f1 + reported.width.f1 + ROUNDING
+    f1_min = reported.value.f1 - reported.width.f1 - METRIC_ERROR_MAX
+    f1_max = reported.value.f1 + reported.width.f1 + METRIC_ERROR_MAX
     # At most `rho_max`: the larger class leaves more room above 0 than the smaller one below.
-    rho_size_min = max(_rho_size(classes.total, correct, f1_max) - RHO_ERROR, 0)
-    rho_size_max = min(_rho_size(classes.total, correct, f1_min) + RHO_ERROR, rho_max)
+    rho_size_min = max(_absolute_rho(classes.total, correct, f1_max) - RHO_ERROR_MAX, 0)
+    rho_size_max = min(_absolute_rho(classes.total, correct, f1_min) + RHO_ERROR_MAX, rho_max)
     rho_size_min += (rho_size_min - correct) % 2
     rho_size_max -= (rho_size_max - correct) % 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_min).f1 > f1_max:
+    while (
+        rho_size_min <= rho_size_max and binary_metrics(classes, correct, rho_size_min).f1 > f1_max
+    ):
         rho_size_min += 2
-    while rho_size_min <= rho_size_max and scores(classes, correct, rho_size_max).f1 < f1_min:
+    while (
+        rho_size_min <= rho_size_max and binary_metrics(classes, correct, rho_size_max).f1 < f1_min
+    ):
         rho_size_max -= 2
     if rho_size_min > rho_size_max:
         return
@@ -261,8 +275,8 @@ def _f1_runs(classes: Classes, correct: int, reported: ReportedTriple) -> Iterat
             yield first, last
 
 
-def _rho_size(n: int, correct: int, f1: float) -> int:
-    """Return |rho|, rounded, for a macro-F1; the error is at most `RHO_ERROR`.
+def _absolute_rho(n: int, correct: int, f1: float) -> int:
+    """Return the |rho| that tables with this macro-F1 have; its error is at most `RHO_ERROR_MAX`.
 
     accuracy - F1 is computed from the number of errors, because near F1 = 1 the difference of the
     floats would be 0, while 1 - F1 is exact.
@@ -273,16 +287,16 @@ def _rho_size(n: int, correct: int, f1: float) -> int:
     return round(n * math.sqrt(max(0.0, share)))
 
 
-def _mcc_runs(
+def _rho_ranges_of_mcc(
     classes: Classes, correct: int, first: int, last: int, reported: ReportedTriple
 ) -> Iterator[RhoRange]:
-    """Yield the parts of the range of rho from `first` to `last` in which MCC agrees."""
+    """Yield the parts of a range of rho in which MCC agrees with the reported one."""
 
     def mcc(rho: int) -> float:
-        return scores(classes, correct, rho).mcc
+        return binary_metrics(classes, correct, rho).mcc
 
-    mcc_min = reported.value.mcc - reported.width.mcc - ROUNDING
-    mcc_max = reported.value.mcc + reported.width.mcc + ROUNDING
+    mcc_min = reported.value.mcc - reported.width.mcc - METRIC_ERROR_MAX
+    mcc_max = reported.value.mcc + reported.width.mcc + METRIC_ERROR_MAX
     if first == last:  # nearly always, for unrounded scores
         if mcc_min <= mcc(first) <= mcc_max:
             yield RhoRange(correct, first, last)
@@ -334,28 +348,31 @@ def _first_where(start: int, end: int, condition: Callable[[int], bool]) -> int:
     return start + 2 * low
 
 
-# Number of steps of the coarse search. The distance as a function of rho has a few local minima,
-# narrow ones near the ends.
-COARSE_STEPS = 96
-# Values of rho tried on both sides of a local minimum, because c is an integer.
-NEARBY_STEPS = 24
+COARSE_RHO_STEPS = 96
+"""Number of steps of the coarse search.
+
+The distance as a function of rho has a few local minima, narrow ones near the ends.
+"""
+NEARBY_RHOS = 24
+"""Number of values of rho tried on each side of a local minimum of the distance, since numbers of
+correct predictions are integers."""
 
 
 class NearestTable(NamedTuple):
-    """A possible table and its metrics."""
+    """The possible table whose metrics are nearest to given ones, and its metrics."""
 
     table: BinaryTable
     scores: Triple
 
 
 def nearest_table(classes: Classes, target: Triple) -> NearestTable:
-    """Return the table with the least distance to `target`, within 1 % of the distance.
+    """Return the table whose metrics are nearest to `target`, up to 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
     searched: first coarsely, then around every local minimum.
     """
-    coarse_rhos = chebyshev_integers(-classes.small, classes.large, COARSE_STEPS)
-    distance = {rho: _distance(classes, target, rho) for rho in coarse_rhos}
+    coarse_rhos = chebyshev_integers(-classes.small, classes.large, COARSE_RHO_STEPS)
+    distance = {rho: _distance_with_rho(classes, target, rho) for rho in coarse_rhos}
     neighbours = [coarse_rhos[0], *coarse_rhos, coarse_rhos[-1]]
     valleys = [
         (before, after)
@@ -367,7 +384,7 @@ def nearest_table(classes: Classes, target: Triple) -> NearestTable:
     )
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
-    return NearestTable(table(classes, correct, rho), scores(classes, correct, rho))
+    return NearestTable(binary_table(classes, correct, rho), binary_metrics(classes, correct, rho))
 
 
 def _tables_in_valleys(
@@ -379,37 +396,39 @@ def _tables_in_valleys(
     """
     for low, high in valleys:
         left, right = low, high
-        while right - left > 2 * NEARBY_STEPS:
+        while right - left > 2 * NEARBY_RHOS:
             third = (right - left) // 3
-            if _distance(classes, target, left + third) <= _distance(
+            if _distance_with_rho(classes, target, left + third) <= _distance_with_rho(
                 classes, target, right - third
             ):
                 right -= third
             else:
                 left += third
         for rho in range(
-            max(left - NEARBY_STEPS, -classes.small), min(right + NEARBY_STEPS, classes.large) + 1
+            max(left - NEARBY_RHOS, -classes.small), min(right + NEARBY_RHOS, classes.large) + 1
         ):
-            yield from _nearest_at(classes, target, rho)
+            yield from _nearest_tables_with_rho(classes, target, rho)
 
 
-def _nearest_at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
-    """Yield (distance, correct predictions, rho) of the one or two nearest tables with a rho."""
+def _nearest_tables_with_rho(
+    classes: Classes, target: Triple, rho: int
+) -> Iterator[tuple[float, int, int]]:
+    """Yield (distance, correct predictions, rho) of the one or two nearest tables with this rho."""
     correct_min, correct_max = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     ideal = _ideal_correct(classes, target, rho, correct_min, correct_max)
     lower = correct_min + (math.floor(ideal) - correct_min) // 2 * 2
     for correct in {lower, min(lower + 2, correct_max)}:
-        yield math.dist(scores(classes, correct, rho), target), correct, rho
+        yield math.dist(binary_metrics(classes, correct, rho), target), correct, rho
 
 
-def _distance(classes: Classes, target: Triple, rho: int) -> float:
+def _distance_with_rho(classes: Classes, target: Triple, rho: int) -> float:
     """Return the distance from `target` to the nearest table with this rho.
 
     Its number of correct predictions need not be an integer.
     """
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
     return math.dist(
-        scores(classes, _ideal_correct(classes, target, rho, least, most), rho), target
+        binary_metrics(classes, _ideal_correct(classes, target, rho, least, most), rho), target
     )
 
 
@@ -422,7 +441,10 @@ def _ideal_correct(
     """
     if correct_min == correct_max:
         return correct_min
-    start, end = scores(classes, correct_min, rho), scores(classes, correct_max, rho)
+    start, end = (
+        binary_metrics(classes, correct_min, rho),
+        binary_metrics(classes, correct_max, rho),
+    )
     direction = [last - first for first, last in itertools.zip_longest(start, end)]
     length = math.fsum(change * change for change in direction)
     share = math.fsum(
@@ -432,10 +454,10 @@ def _ideal_correct(
     return correct_min + (correct_max - correct_min) * min(1.0, max(0.0, share / length))
 
 
-# Maximum number of tables of a cell that are listed; more are only counted.
-LISTED_MAX = 100
-# A task of 70,000 sequences has no more tables than this.
-COUNT_MAX = 70_000**2
+LISTED_TABLES_MAX = 100
+"""Maximum number of fitting tables that `RecoveredCell` lists; if there are more, it has none."""
+COUNTED_TABLES_MAX = 70_000**2
+"""Number of fitting tables above which counting stops: 70,000 sequences have no more tables."""
 
 
 class RecoveredCell(NamedTuple):
@@ -452,12 +474,12 @@ class RecoveredCell(NamedTuple):
     table: BinaryTable | None
     """The table whose metrics are nearest to the reported scores; None if they are impossible."""
     tables: tuple[BinaryTable, ...]
-    """All tables with the reported scores; empty if there are more than `LISTED_MAX`."""
+    """All tables with the reported scores; empty if there are more than `LISTED_TABLES_MAX`."""
 
     @property
     def scores(self) -> Triple | None:
-        """The metrics of `table`; None if the reported scores are impossible."""
-        return scores_of(self.table) if self.table else None
+        """The metrics of `binary_table`; None if the reported scores are impossible."""
+        return metrics_of_table(self.table) if self.table else None
 
 
 def recovered_cell(
@@ -466,25 +488,25 @@ def recovered_cell(
     """Return the tables that fit the reported scores of one cell, or of one seed of it."""
     cell_runs: list[RhoRange] = []
     matrices = 0
-    for run in fitting_runs(classes, reported):
+    for run in fitting_rho_ranges(classes, reported):
         cell_runs.append(run)
         matrices += len(run)
-        if matrices > COUNT_MAX:
+        if matrices > COUNTED_TABLES_MAX:
             break
     fitting_tables = (
-        table(classes, run.correct, rho)
+        binary_table(classes, run.correct, rho)
         for run in cell_runs
         for rho in range(run.first_rho, run.last_rho + 1, 2)
     )
-    tables = tuple(fitting_tables) if matrices <= LISTED_MAX else ()
+    tables = tuple(fitting_tables) if matrices <= LISTED_TABLES_MAX else ()
     nearest = tables[0] if matrices == 1 else None
     if matrices > 1:
         nearest = nearest_table(classes, reported.value).table
     return RecoveredCell(regime, task, seed, classes, reported.value, matrices, nearest, tables)
 
 
-def counts_of(classes: Classes, reported: ReportedTriple) -> list[int]:
-    """Return three numbers: how many tables fit a cell, and two counts of the nearest table.
+def recovered_counts(classes: Classes, reported: ReportedTriple) -> list[int]:
+    """Return the number of tables that fit a cell, and two counts of the nearest table.
 
     The counts are the correct predictions of the small and of the large class; 0 without a table.
     """

@@ -21,16 +21,18 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from geneb_ci.statistics.binary import Classes, chebyshev_integers, scores
+from geneb_ci.statistics.binary import Classes, binary_metrics, chebyshev_integers
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
-# Tables sampled along each arc in advance; enough to settle all published cells without a search.
-ARC_SAMPLES = 12
-PERFECT = Triple(1.0, 1.0, 1.0)
+SAMPLES_PER_ARC = 12
+"""Number of tables sampled along each arc: enough to settle all published cells without a search.
+"""
+PERFECT_SCORES = Triple(1.0, 1.0, 1.0)
+"""Metrics of the table in which every prediction is correct."""
 
 
 class Plane(NamedTuple):
-    """A linear function of a triple."""
+    """A linear function of a triple: each field is the factor of the metric of its name."""
 
     mcc: float
     acc: float
@@ -42,7 +44,10 @@ class Plane(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """Tables on one edge of the possible (rho, correct predictions); no metric turns on it."""
+    """The tables on one edge of the possible pairs (rho, number of correct predictions).
+
+    Along the edge each metric only rises or only falls.
+    """
 
     correct_at: Callable[[int], int]
     """Number of correct predictions at a rho."""
@@ -51,7 +56,7 @@ class Arc(NamedTuple):
 
 
 class Hull:
-    """The convex hull of the triples of all tables of a task."""
+    """The convex hull of the triples of all tables of a task: the triples that means can have."""
 
     def __init__(self, classes: Classes) -> None:
         self.classes = classes
@@ -66,10 +71,10 @@ class Hull:
             {
                 self._triple(arc, rho)
                 for arc in self.arcs
-                for rho in chebyshev_integers(arc.first_rho, arc.last_rho, ARC_SAMPLES)
+                for rho in chebyshev_integers(arc.first_rho, arc.last_rho, SAMPLES_PER_ARC)
             }
         )
-        self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
+        self.lower = (binary_metrics(classes, 0, 0), binary_metrics(classes, b, b), PERFECT_SCORES)
         """Corners of the lower edge of F1 over accuracy, ascending."""
         self.earlier_results: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
         """Direction of a search (1: greater MCC, -1: smaller) -> its results, newest first.
@@ -78,13 +83,13 @@ class Hull:
         """
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
-        return scores(self.classes, arc.correct_at(rho), rho)
+        return binary_metrics(self.classes, arc.correct_at(rho), rho)
 
     def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:
-        """Keep the tables of corners whose mean a search in direction `sign` found possible."""
+        """Record the tables with which a search in direction `sign` found a mean possible."""
         tables = tuple(corner.table for corner in corners)
         earlier_results = [earlier for earlier in self.earlier_results[sign] if earlier != tables]
-        self.earlier_results[sign] = [tables, *earlier_results[: EARLIER_MAX - 1]]
+        self.earlier_results[sign] = [tables, *earlier_results[: EARLIER_RESULTS_MAX - 1]]
 
     def highest_sampled(self, plane: Plane) -> Triple:
         """Return the triple of the sampled table at which a plane is greatest."""
@@ -95,10 +100,10 @@ class Hull:
     def table_above(self, plane: Plane, level: float) -> Triple | None:
         """Return the triple of a table at which a plane exceeds a level; None: there is none."""
         highest_value, highest_table = level, None
-        pieces: list[_Piece] = []
+        pieces: list[_ArcPiece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first_rho), self._triple(arc, arc.last_rho)
-            piece = _Piece(-_highest_between(plane, *ends), len(pieces), arc, *ends)
+            piece = _ArcPiece(-_highest_between(plane, *ends), len(pieces), arc, *ends)
             heapq.heappush(pieces, piece)
             for triple in ends:
                 if plane.at(triple) > highest_value:
@@ -120,16 +125,20 @@ class Hull:
                 piece_count += 1
                 heapq.heappush(
                     pieces,
-                    _Piece(-_highest_between(plane, left, right), piece_count, half, left, right),
+                    _ArcPiece(
+                        -_highest_between(plane, left, right), piece_count, half, left, right
+                    ),
                 )
         return highest_table
 
 
-class _Piece(NamedTuple):
+class _ArcPiece(NamedTuple):
     """A part of an arc in the priority queue: greatest bound first, then oldest."""
 
     bound: float
+    """Negative upper bound of the plane's value on the part."""
     number: int
+    """Serial number, which breaks ties."""
     arc: Arc
     start: Triple
     end: Triple
@@ -154,21 +163,22 @@ def hull_of(classes: Classes) -> Hull:
     return Hull(classes)
 
 
-# Far above rounding errors of the formulas, far below the effect of an edit.
-TOLERANCE = 1e-9
-# Limit of simplex steps; a dozen usually suffice.
-STEPS_MAX = 80
-# A corner with a smaller share cannot leave the simplex (ratio test).
-SHARE_MIN = 1e-12
-# Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
-AREA_MIN = 1e-14
-# Maximum number of results of earlier searches that are tried first, since models have similar
-# scores on a task.
-EARLIER_MAX = 12
+BOUND_TOLERANCE = 1e-9
+"""How far a metric must lie outside its bound to count as impossible: far above rounding errors,
+far below the effect of an edit."""
+SIMPLEX_STEPS_MAX = 80
+"""Maximum number of steps of the simplex method; a dozen usually suffice."""
+LEAVING_SHARE_MIN = 1e-12
+"""Smallest weight, in the entering table, of a corner that may leave the simplex (ratio test)."""
+TRIANGLE_AREA_MIN = 1e-14
+"""Area of a triangle in (accuracy, F1) below which its three tables count as collinear."""
+EARLIER_RESULTS_MAX = 12
+"""Maximum number of results of earlier searches that are tried first, since models have similar
+scores on a task."""
 
 
 class ImpossibleMetric(NamedTuple):
-    """A metric that is impossible, and its approximate limits given the other metrics.
+    """A reported metric that is impossible, and its limits given the other two metrics.
 
     Some mean of sampled tables attains each limit; means of other tables hardly exceed it.
     """
@@ -197,7 +207,7 @@ class _Corner(NamedTuple):
 
 
 class _Face(NamedTuple):
-    """The plane through three tables: sign MCC = level + acc_slope accuracy + f1_slope F1."""
+    """The plane through three tables: sign * MCC = level + acc_slope * Acc + f1_slope * F1."""
 
     level: float
     acc_slope: float
@@ -208,14 +218,14 @@ def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric 
     """Return the metric that no mean of tables can have, or None if the means are possible."""
     value, width = reported
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
-    if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
-        return ImpossibleMetric("f1", _lower_edge(hull, value.acc)[0], value.acc)
+    if value.f1 - width.f1 > value.acc + width.acc + BOUND_TOLERANCE:
+        return ImpossibleMetric("f1", _least_f1(hull, value.acc)[0], value.acc)
     if _is_known_possible(hull, value, 1, value.mcc - width.mcc) and _is_known_possible(
         hull, value, -1, -value.mcc - width.mcc
     ):
         return None  # some means are above, and others below
-    if _is_below(hull, reported):
-        return ImpossibleMetric("f1", _lower_edge(hull, value.acc)[0], value.acc)
+    if _is_f1_below_all_means(hull, reported):
+        return ImpossibleMetric("f1", _least_f1(hull, value.acc)[0], value.acc)
     mean = _nearest_possible_mean(hull, reported)
     corners = _starting_corners(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
@@ -235,13 +245,13 @@ def impossible_metric(hull: Hull, reported: ReportedTriple) -> ImpossibleMetric 
 
 
 def _is_known_possible(hull: Hull, mean: "_PossibleMean | Triple", sign: int, level: float) -> bool:
-    """Whether a weighted mean of three tables of an earlier search contradicts an upper bound.
+    """Whether a mean of tables of an earlier search has a sign * MCC of at least `level`.
 
-    It has the accuracy and F1 of `mean`, and a sign * MCC of at least `level`: then no search can
-    prove that all means are below `level`, and none is needed.
+    The mean has the accuracy and F1 of `mean`. Then no search can prove that all means are below
+    `level`, and none is needed.
     """
     for number, tables in enumerate(hull.earlier_results[sign]):
-        first, second, third = _shares(tables, mean.acc, mean.f1)
+        first, second, third = _weights_in_mean(tables, mean.acc, mean.f1)
         if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
         origin, left, right = tables
@@ -252,14 +262,14 @@ def _is_known_possible(hull: Hull, mean: "_PossibleMean | Triple", sign: int, le
     return False
 
 
-def _is_below(hull: Hull, reported: ReportedTriple) -> bool:
+def _is_f1_below_all_means(hull: Hull, reported: ReportedTriple) -> bool:
     """Whether the reported macro-F1 is provably below all means of tables with this accuracy."""
-    f1_min, slope = _lower_edge(hull, reported.value.acc)
+    f1_min, slope = _least_f1(hull, reported.value.acc)
     f1_max = abs(slope) * reported.width.acc + reported.value.f1 + reported.width.f1
-    return f1_min - f1_max > TOLERANCE * (1 + abs(slope))
+    return f1_min - f1_max > BOUND_TOLERANCE * (1 + abs(slope))
 
 
-def _lower_edge(hull: Hull, acc: float) -> tuple[float, float]:
+def _least_f1(hull: Hull, acc: float) -> tuple[float, float]:
     """Return the least F1 of means with this accuracy, and its slope over accuracy."""
     all_wrong, one_class, perfect = hull.lower
     start, end = (all_wrong, one_class) if acc < one_class.acc else (one_class, perfect)
@@ -268,27 +278,31 @@ def _lower_edge(hull: Hull, acc: float) -> tuple[float, float]:
 
 
 def _nearest_possible_mean(hull: Hull, reported: ReportedTriple) -> _PossibleMean:
-    """Return the reported accuracy with the nearest possible F1, whose half-width grows as much."""
+    """Return the reported accuracy with the nearest possible F1.
+
+    The half-width of F1 grows by as much as F1 moves.
+    """
     value, width = reported
-    f1 = min(max(value.f1, _lower_edge(hull, value.acc)[0]), value.acc)
+    f1 = min(max(value.f1, _least_f1(hull, value.acc)[0]), value.acc)
     return _PossibleMean(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
 def _greatest_mcc(
     hull: Hull, mean: _PossibleMean, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
-    """Return the greatest sign * MCC of means with the accuracy and F1 of `mean`; simplex method.
+    """Return the greatest sign * MCC of means with the accuracy and F1 of `mean`.
 
-    Without `level`, only sampled tables are used; None: no result. With `level`, all tables are
-    used, and a number proves that all means are below `level`; None: this is not proved.
+    It is computed by the simplex method. Without `level`, only sampled tables are used; None: no
+    result. With `level`, all tables are used, and a number proves that all means are below `level`;
+    None: this is not proved.
     """
-    for _ in range(STEPS_MAX):
-        face = _face(corners, sign)
+    for _ in range(SIMPLEX_STEPS_MAX):
+        face = _face_through(corners, sign)
         if face is None:
             return None
         bound = face.level + face.acc_slope * mean.acc + face.f1_slope * mean.f1
         bound += abs(face.acc_slope) * mean.acc_width + abs(face.f1_slope) * mean.f1_width
-        slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
+        slack = BOUND_TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
             hull.keep_possible(sign, corners)
@@ -299,46 +313,51 @@ def _greatest_mcc(
             entering = None if level is None else hull.table_above(plane, face.level + margin)
         if entering is None:
             return bound
-        corners = _pivoted(corners, entering)
+        corners = _corners_with(corners, entering)
     return None
 
 
 def _starting_corners(hull: Hull, mean: _PossibleMean) -> list[_Corner]:
     """Return the three extreme tables in (accuracy, F1), with their weights in `mean`."""
-    tables = (PERFECT, *hull.lower[:2])
-    return [_Corner(*pair) for pair in zip(tables, _shares(tables, mean.acc, mean.f1), strict=True)]
+    tables = (PERFECT_SCORES, *hull.lower[:2])
+    return [
+        _Corner(*pair)
+        for pair in zip(tables, _weights_in_mean(tables, mean.acc, mean.f1), strict=True)
+    ]
 
 
-def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
+def _weights_in_mean(
+    tables: tuple[Triple, ...], acc: float, f1: float
+) -> tuple[float, float, float]:
     """Return the weights with which the mean of three tables has this accuracy and F1."""
     (_, acc0, f10), (_, acc1, f11), (_, acc2, f12) = tables
     acc1, f11, acc2, f12 = acc1 - acc0, f11 - f10, acc2 - acc0, f12 - f10
     area = acc1 * f12 - acc2 * f11
-    if abs(area) < AREA_MIN:
+    if abs(area) < TRIANGLE_AREA_MIN:
         return 1.0, 0.0, 0.0
     right, up = acc - acc0, f1 - f10
     first, second = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
     return 1.0 - first - second, first, second
 
 
-def _face(corners: list[_Corner], sign: int) -> _Face | None:
+def _face_through(corners: list[_Corner], sign: int) -> _Face | None:
     """Return the plane through three tables; None if they are collinear in accuracy and F1."""
     origin, left, right = (corner.table for corner in corners)
     acc1, f11, mcc1 = left.acc - origin.acc, left.f1 - origin.f1, sign * (left.mcc - origin.mcc)
     acc2, f12, mcc2 = right.acc - origin.acc, right.f1 - origin.f1, sign * (right.mcc - origin.mcc)
     area = acc1 * f12 - acc2 * f11
-    if abs(area) < AREA_MIN:
+    if abs(area) < TRIANGLE_AREA_MIN:
         return None
     acc_slope, f1_slope = (mcc1 * f12 - mcc2 * f11) / area, (acc1 * mcc2 - acc2 * mcc1) / area
     level = sign * origin.mcc - acc_slope * origin.acc - f1_slope * origin.f1
     return _Face(level, acc_slope, f1_slope)
 
 
-def _pivoted(corners: list[_Corner], table: Triple) -> list[_Corner]:
-    """Return the corners with a new table for the one whose weight first becomes 0 (a pivot)."""
-    shares = _shares(tuple(corner.table for corner in corners), table.acc, table.f1)
+def _corners_with(corners: list[_Corner], table: Triple) -> list[_Corner]:
+    """Return the corners after `table` has replaced the one whose weight first becomes 0."""
+    shares = _weights_in_mean(tuple(corner.table for corner in corners), table.acc, table.f1)
     ratios = [
-        corner.weight / share if share > SHARE_MIN else float("inf")
+        corner.weight / share if share > LEAVING_SHARE_MIN else float("inf")
         for corner, share in zip(corners, shares, strict=True)
     ]
     leaving = ratios.index(min(ratios))

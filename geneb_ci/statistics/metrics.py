@@ -30,13 +30,14 @@ class Triple(NamedTuple):
 
 
 class ReportedTriple(NamedTuple):
-    """A reported triple: the true value of each metric is within `width` of `value`."""
+    """The metrics as a submission reports them, with their precision."""
 
     value: Triple
     width: Triple
+    """Half-width of each metric: the unrounded value differs from `value` by at most this."""
 
     def agrees_with(self, triple: Triple, slack: float = 0.0) -> bool:
-        """Whether a triple agrees within the half-widths, plus `slack`."""
+        """Whether each metric of a triple is within the half-width, plus `slack`, of `value`."""
         return (
             abs(triple.mcc - self.value.mcc) <= self.width.mcc + slack
             and abs(triple.acc - self.value.acc) <= self.width.acc + slack
@@ -44,51 +45,61 @@ class ReportedTriple(NamedTuple):
         )
 
 
-def distinct_text(actual: Triple, expected: Triple) -> tuple[str, str]:
-    """Return two triples as text, with as many decimals as show a difference, at least four."""
+def distinct_texts(actual: Triple, expected: Triple) -> tuple[str, str]:
+    """Return two triples as texts with so many decimals, at least four, that they differ."""
     decimals = next((d for d in range(4, 16) if actual.text(d) != expected.text(d)), 16)
     return actual.text(decimals), expected.text(decimals)
 
 
-# From this number of decimals on a value counts as unrounded (doubles have 15 to 17 digits).
 UNROUNDED_DECIMALS = 13
-# Rounding error of a mean: 0.8123 averaged over five equal values is 0.8122999999999999.
-NOISE = 4e-15
-# Half-width of unrounded values. Formulas and orders of summation differ by at most 4e-16 in 3,731
-# published cells; neighbouring matrices differ by at least 1e-10 at 70,000 sequences.
-EXACT = 1e-13
-# Half-width of values computed in single precision, whose error is about 1e-7.
-SINGLE = 5e-7
+"""Number of decimals from which a value counts as unrounded (doubles have 15 to 17 digits)."""
+MEAN_ROUNDING_ERROR = 4e-15
+"""Rounding error of a mean: 0.8123 averaged over five equal values is 0.8122999999999999."""
+UNROUNDED_HALF_WIDTH = 1e-13
+"""Half-width of unrounded values.
+
+Formulas and orders of summation differ by at most 4e-16 in 3,731 published cells; neighbouring
+matrices differ by at least 1e-10 at 70,000 sequences.
+"""
+SINGLE_HALF_WIDTH = 5e-7
+"""Half-width of values computed in single precision, whose error is about 1e-7."""
 SINGLE_DECIMALS = range(7, 10)
-# MCC and F1 with at most this many decimals count as rounded, unless they are in `WHOLE`.
+"""Numbers of decimals that a value computed in single precision may be printed with."""
 ROUNDED_DECIMALS_MAX = 6
-# Minimum share of rounded scores with which a file counts as a mix of rounded and unrounded scores.
-# Of such a file, each score has its own precision.
-MIXED_SHARE = 1 / 3
+"""Maximum number of decimals of an MCC or F1 that counts as rounded; `WHOLE_SCORES` never do."""
+MIXED_SHARE_MIN = 1 / 3
+"""Minimum share of rounded scores with which a file counts as a mix of rounded and unrounded
+scores. Of such a file, each score has its own precision."""
 
 
-WHOLE = (-1.0, 0.0, 1.0)
+WHOLE_SCORES = (-1.0, 0.0, 1.0)
 """Scores that are equal at every precision, and so no evidence of rounding."""
-SCALE = 10.0 ** (UNROUNDED_DECIMALS - 1)
+ROUNDED_SCALE = 10.0 ** (UNROUNDED_DECIMALS - 1)
+"""Factor by which every rounded score becomes a whole number."""
 UNROUNDED_DISTANCE = 0.01
-"""Distance from a whole number, after multiplication with `SCALE`, that shows unrounded values.
+"""Distance of a score times `ROUNDED_SCALE` from a whole number that shows an unrounded score.
 
-It is above `NOISE` and the error of the product.
+It is above `MEAN_ROUNDING_ERROR` and the error of the product.
 """
 
 
 def is_unrounded(value: float) -> bool:
     """Whether a score was certainly not rounded."""
-    return -1 <= value <= 1 and UNROUNDED_DISTANCE < value * SCALE % 1.0 < 1.0 - UNROUNDED_DISTANCE
+    return (
+        -1 <= value <= 1
+        and UNROUNDED_DISTANCE < value * ROUNDED_SCALE % 1.0 < 1.0 - UNROUNDED_DISTANCE
+    )
 
 
 def decimals(value: float) -> int:
     """Return the number of decimals of a value; `UNROUNDED_DECIMALS` if it was not rounded."""
     if is_unrounded(value):
         return UNROUNDED_DECIMALS
-    if abs(value - round(value, UNROUNDED_DECIMALS - 1)) > NOISE:
+    if abs(value - round(value, UNROUNDED_DECIMALS - 1)) > MEAN_ROUNDING_ERROR:
         return UNROUNDED_DECIMALS
-    return next(d for d in range(UNROUNDED_DECIMALS) if abs(value - round(value, d)) <= NOISE)
+    return next(
+        d for d in range(UNROUNDED_DECIMALS) if abs(value - round(value, d)) <= MEAN_ROUNDING_ERROR
+    )
 
 
 def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
@@ -107,41 +118,41 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 
 def is_mixed(values: Iterable[float]) -> bool:
-    """Whether some MCC and F1 of a regime, at least `MIXED_SHARE`, are rounded and others not."""
-    fractions = [value for value in values if value not in WHOLE]
+    """Whether at least `MIXED_SHARE_MIN` of the MCC and F1 of a regime are rounded, but not all."""
+    fractions = [value for value in values if value not in WHOLE_SCORES]
     rounded = sum(
         decimals(value) <= ROUNDED_DECIMALS_MAX for value in fractions if not is_unrounded(value)
     )
-    return rounded < len(fractions) and rounded >= MIXED_SHARE * len(fractions)
+    return rounded < len(fractions) and rounded >= MIXED_SHARE_MIN * len(fractions)
 
 
 def half_width(decimal_count: int) -> float:
-    """Return the half-width of the rounding interval of a value with this many decimals."""
+    """Return how far a reported value with this many decimals may be from the unrounded one."""
     if decimal_count >= UNROUNDED_DECIMALS:
-        return EXACT
-    half = max(0.5 * 10.0**-decimal_count, EXACT) + NOISE
-    return max(half, SINGLE) if decimal_count in SINGLE_DECIMALS else half
+        return UNROUNDED_HALF_WIDTH
+    half = max(0.5 * 10.0**-decimal_count, UNROUNDED_HALF_WIDTH) + MEAN_ROUNDING_ERROR
+    return max(half, SINGLE_HALF_WIDTH) if decimal_count in SINGLE_DECIMALS else half
 
 
 def half_widths(values: Sequence[float], repeats: int = 1, *, mixed: bool = False) -> list[float]:
-    """Return the half-width of each value of a column, whose values are means of `repeats` values.
+    """Return the half-widths of the values of a column: how far each may be from the unrounded one.
 
-    With `mixed`, each value has its own precision.
+    Each value is a mean of `repeats` numbers. With `mixed`, each value has its own precision.
     """
     if mixed:
         return [half_width(column_decimals([value], repeats)) for value in values]
     decimal_count = column_decimals(values, repeats)
-    if decimal_count == UNROUNDED_DECIMALS and values and all(map(_is_single, values)):
-        return [SINGLE] * len(values)
+    if decimal_count == UNROUNDED_DECIMALS and values and all(map(_is_single_precision, values)):
+        return [SINGLE_HALF_WIDTH] * len(values)
     return [half_width(decimal_count)] * len(values)
 
 
-def _is_single(value: float) -> bool:
+def _is_single_precision(value: float) -> bool:
     """Whether a value is exactly representable in single precision."""
     return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
 
 
-class Bounds(NamedTuple):
+class MetricBounds(NamedTuple):
     """Least and greatest MCC and macro-F1."""
 
     mcc_low: float
@@ -150,23 +161,23 @@ class Bounds(NamedTuple):
     f1_high: float
 
 
-def one_matrix_bounds(n: int, correct: int) -> Bounds:
+def one_matrix_bounds(n: int, correct: int) -> MetricBounds:
     """Return the least and greatest MCC and macro-F1 of a confusion matrix.
 
     It has n sequences, `correct` of them on the diagonal.
     """
     wrong = n - correct
     if not wrong:
-        return Bounds(1.0, 1.0, 1.0, 1.0)
+        return MetricBounds(1.0, 1.0, 1.0, 1.0)
     if not correct:
-        return Bounds(-1.0, 0.0, 0.0, 0.0)
+        return MetricBounds(-1.0, 0.0, 0.0, 0.0)
     classes_max = n + wrong
-    return Bounds(
+    return MetricBounds(
         -wrong / n, n / (n + wrong), correct / n / classes_max, 1.0 - 2 * wrong / (classes_max * n)
     )
 
 
-def mean_bounds(n: int, correct: int, repeats: int) -> Bounds:
+def mean_bounds(n: int, correct: int, repeats: int) -> MetricBounds:
     """Return the least and greatest means of MCC and macro-F1 over `repeats` confusion matrices.
 
     Each has n sequences; together they have `correct` of them on the diagonals.
@@ -176,7 +187,7 @@ def mean_bounds(n: int, correct: int, repeats: int) -> Bounds:
     if not wrong or not correct:
         return one_matrix_bounds(n, correct // repeats)
     acc = correct / total
-    return Bounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)
+    return MetricBounds(acc - 1.0, (1.0 + acc) / 2, acc / (n * (2.0 - acc)), 1.0 - (1.0 - acc) / n)
 
 
 Matrix = Sequence[Sequence[int]]
@@ -208,6 +219,7 @@ class _Margins(NamedTuple):
 
 
 def _margins(matrix: Matrix) -> _Margins:
+    """Return the sums of the rows and of the columns of a matrix."""
     return _Margins(true_class_sizes(matrix), [sum(column) for column in zip(*matrix, strict=True)])
 
 
@@ -223,6 +235,7 @@ class _Sums(NamedTuple):
 
 
 def _sums(matrix: Matrix, margins: _Margins) -> _Sums:
+    """Return the sums of a matrix from which MCC and accuracy follow."""
     return _Sums(
         total=sum(margins.true),
         correct=sum(row[k] for k, row in enumerate(matrix)),
@@ -239,7 +252,7 @@ def _f1_by_class(matrix: Matrix, margins: _Margins) -> list[float | None]:
 
 
 def largest_effect(matrix: Matrix) -> Triple:
-    """Return how far one changed prediction can move each metric of a (c, c) matrix.
+    """Return how far one changed prediction can move each metric of a matrix.
 
     Rows are true classes, columns predicted ones. The metrics are those of `scores_of_matrix`.
     """
@@ -268,7 +281,7 @@ def _changed_predictions(matrix: Matrix) -> Iterator[tuple[int, int, int]]:
 
 
 def _changed_sums(sums: _Sums, margins: _Margins, row: int, old: int, new: int) -> _Sums:
-    """Return the sums after a prediction for true class `row` changes from `old` to `new`."""
+    """Return the sums after a prediction for class `row` has changed from `old` to `new`."""
     true, predicted = margins
     return sums._replace(
         correct=sums.correct - (row == old) + (row == new),
@@ -278,18 +291,19 @@ def _changed_sums(sums: _Sums, margins: _Margins, row: int, old: int, new: int) 
 
 
 def _mcc(sums: _Sums) -> float:
+    """Return MCC; 0 where it is undefined."""
     square = sums.total * sums.total
     spread = (square - sums.predicted_squares) * (square - sums.true_squares)
     return (sums.correct * sums.total - sums.chance) / math.sqrt(spread) if spread else 0.0
 
 
 def _f1(correct: int, margin_sum: int) -> float | None:
-    """Return F1 of a class; None if `margin_sum`, its true plus predicted count, is 0."""
+    """Return F1 of a class, where `margin_sum` is its true plus its predicted count; None if 0."""
     return 2 * correct / margin_sum if margin_sum else None
 
 
-def _mean_f1(terms: Sequence[float | None]) -> float:
-    present = [term for term in terms if term is not None]
+def _mean_f1(f1_by_class: Sequence[float | None]) -> float:
+    present = [f1 for f1 in f1_by_class if f1 is not None]
     return math.fsum(present) / len(present)
 
 
@@ -304,7 +318,7 @@ class PackedNumbers(Mapping[str, Any]):
         """Keep `width` numbers per name; `positions` has the position of each name, from 0."""
         self.positions, self.numbers, self.width = positions, numbers, width
 
-    def plain(self) -> dict[str, Any]:
+    def plain_dict(self) -> dict[str, Any]:
         """Return the number of each name, or if `width` is above 1 its tuple of numbers."""
         if self.width == 1:
             return dict(zip(self.positions, self.numbers, strict=True))
@@ -312,7 +326,7 @@ class PackedNumbers(Mapping[str, Any]):
         return dict(zip(self.positions, groups, strict=True))
 
     def is_like(self, other: Mapping[str, Any]) -> bool:
-        """Whether another mapping shares this one's `positions`, without comparing names."""
+        """Whether another mapping has the same object of `positions`; names are not compared."""
         return isinstance(other, PackedNumbers) and self.positions is other.positions
 
     def __getitem__(self, name: str) -> Any:
@@ -330,7 +344,7 @@ class PackedNumbers(Mapping[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class ModelRanking(Mapping[str, dict[str, Any]]):
-    """Ranks, intervals and errors of models by one score: a list per fact, best model first.
+    """The models ranked by one score: a list of each fact, in which the best model is first.
 
     As a mapping: id of a model -> its facts, which `board.diagnostics.document.DiagnosedScore`
     describes.
@@ -349,16 +363,16 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
 
     @functools.cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """Name of a fact -> its list, in published order."""
+        """By name of a fact, in published order: the list with the fact of each model."""
         return {name: getattr(self, name) for name in RANKING_FACTS}
 
     @functools.cached_property
     def positions(self) -> dict[str, int]:
-        """Position of each model in the lists."""
+        """By model: the position of its facts in the lists."""
         return {model: index for index, model in enumerate(self.models)}
 
-    def plain(self) -> dict[str, dict[str, Any]]:
-        """Return id of a model -> name of a fact -> fact, as plain dicts."""
+    def plain_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the facts by name of each model, as plain dicts."""
         fact_rows = zip(*self.columns.values(), strict=True)
         facts_of_models = (dict(zip(RANKING_FACTS, row, strict=True)) for row in fact_rows)
         return dict(zip(self.models, facts_of_models, strict=True))
@@ -382,7 +396,7 @@ RANKING_FACTS = tuple(ModelRanking.__annotations__)[1:]
 
 
 class RowStatistics(NamedTuple):
-    """Numbers computed from a row's file and the benchmark, for the regimes it is ranked in."""
+    """Numbers computed from the file of a row, for each regime in which the row is ranked."""
 
     scores: Mapping[str, "array.array[float]"]
     """By regime, the scores of one metric after the other, each task by task in board order."""

@@ -9,25 +9,31 @@ from collections.abc import Iterable, Iterator
 from operator import add, eq
 from typing import NamedTuple
 
-from geneb_ci.statistics.metrics import WHOLE
+from geneb_ci.statistics.metrics import WHOLE_SCORES
 from geneb_ci.statistics.reference import ScoreTable, Vector, dot, median_sorted
 from geneb_ci.statistics.view import RowView
 from reference_harness.formats.benchmark import Benchmark
 
-# Two scores are near if they differ by less. A rerun of the same model moves a few-shot score by
-# less, because a change of 1e-6 in an embedding flips almost no prediction.
-NEAR = 1e-3
-# Share of near cells from which a row counts as a copy. The maximum of the 820 pairs of public rows
-# is 0.05: JanusDNA with and without attention 0.04, the two NT-v2 of 50M 0.03, GENA-LMs 0.01.
-NEAR_SHARE = 0.12
-# Minimum number of near cells, for small benchmarks.
-COUNT_MIN = 8
-# Distance within which near scores are searched; their exact distance is computed afterwards.
-SEARCH_DISTANCE = 1.01 * NEAR
-# Rounded to 0.01, two related models agree in a third of the cells.
+NEAR_DISTANCE = 1e-3
+"""Two scores are near if they differ by less than this.
+
+A rerun of the same model moves a few-shot score by less, because a change of 1e-6 in an embedding
+flips almost no prediction.
+"""
+COPY_SHARE_MIN = 0.12
+"""Share of near cells from which a row counts as a copy.
+
+The maximum of the 820 pairs of public rows is 0.05: JanusDNA with and without attention 0.04, the
+two NT-v2 of 50M 0.03, GENA-LMs 0.01.
+"""
+COPY_CELLS_MIN = 8
+"""Minimum number of near cells of a copy, which counts on small benchmarks."""
+SEARCH_DISTANCE = 1.01 * NEAR_DISTANCE
+"""Distance within which near scores are searched; their exact distance is computed afterwards."""
 COARSE_DECIMALS = 2
-# Residual below which a linear fit is exact up to rounding.
-EXACT = 1e-7
+"""Decimals of coarse scores: rounded to 0.01, two related models agree in a third of the cells."""
+EXACT_RESIDUAL_MAX = 1e-7
+"""Residual below which a linear fit is exact up to rounding."""
 
 
 class Resemblance(NamedTuple):
@@ -43,9 +49,9 @@ class Resemblance(NamedTuple):
     equal_cells: int
 
 
-def near_cells_of_copy(cells: int) -> float:
-    """Return the least number of near cells, among `cells` compared ones, that makes a copy."""
-    return max(COUNT_MIN, NEAR_SHARE * cells)
+def copy_cells_min(cells: int) -> float:
+    """Return the number of near cells, among `cells` compared ones, from which a row is a copy."""
+    return max(COPY_CELLS_MIN, COPY_SHARE_MIN * cells)
 
 
 def is_coarse(row: Vector) -> bool:
@@ -55,33 +61,35 @@ def is_coarse(row: Vector) -> bool:
 
 def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
-    near_counts = _near_counts(view)
+    near_counts = _near_cells_by_row(view)
     similar = [_resemblance(view.row, i, row, near_counts[i]) for i, row in view.other_rows]
     return sorted(similar, key=lambda near: (-near.near_cells, near.number))
 
 
-def _near_counts(view: RowView) -> "Counter[int]":
-    """Return index of a row in the table -> number of its near cells, only of rows with any."""
+def _near_cells_by_row(view: RowView) -> "Counter[int]":
+    """Return the number of near cells of each row that has any, by its index in the table."""
     near_rows: list[list[int]] = []
-    for score, (sorted_scores, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
-        if math.isnan(score) or score in WHOLE:
+    for score, (sorted_scores, rows) in zip(
+        view.row, _sorted_scores_by_cell(view.table), strict=True
+    ):
+        if math.isnan(score) or score in WHOLE_SCORES:
             continue  # a solved task makes no two models alike
-        # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
+        # Wider than NEAR_DISTANCE by far more than a rounding error: the exact test follows.
         first, last = (
             bisect.bisect_left(sorted_scores, score - SEARCH_DISTANCE),
             bisect.bisect_right(sorted_scores, score + SEARCH_DISTANCE),
         )
-        while first < last and not abs(score - sorted_scores[first]) < NEAR:
+        while first < last and not abs(score - sorted_scores[first]) < NEAR_DISTANCE:
             first += 1
-        while first < last and not abs(score - sorted_scores[last - 1]) < NEAR:
+        while first < last and not abs(score - sorted_scores[last - 1]) < NEAR_DISTANCE:
             last -= 1
         near_rows.append(rows[first:last])  # sorted, so near scores are consecutive
     return Counter(itertools.chain.from_iterable(near_rows))
 
 
 @functools.lru_cache(maxsize=4)
-def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
-    """Return (scores, ascending; indices of the rows that have them) of each cell."""
+def _sorted_scores_by_cell(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
+    """Return, for each cell, its scores in ascending order and the indices of their rows."""
     cells = []
     for column in zip(*table.vectors, strict=True):
         row_indices = [i for i, x in enumerate(column) if not math.isnan(x)]
@@ -92,25 +100,26 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
 
 def near_copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
-    near_counts, cell_counts = _near_counts(view), _cell_counts(view.table)
+    near_counts, cell_counts = _near_cells_by_row(view), _present_counts(view.table)
     own_count = _present_count(view.row)
     similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in near_counts.items()
         # A cheap test first, with a lower bound of the number of compared cells.
         if i != view.own_index
-        and near >= near_cells_of_copy(own_count + cell_counts[i] - len(view.row))
+        and near >= copy_cells_min(own_count + cell_counts[i] - len(view.row))
     ]
-    alike = [row for row in similar if row.near_cells >= near_cells_of_copy(row.cells)]
+    alike = [row for row in similar if row.near_cells >= copy_cells_min(row.cells)]
     return sorted(alike, key=lambda near: (-near.near_cells, near.number))
 
 
 def _present_count(row: Vector) -> int:
+    """Return the number of cells in which a row has a score."""
     return sum(map(eq, row, row))  # a NaN alone differs from itself
 
 
 @functools.lru_cache(maxsize=4)
-def _cell_counts(table: ScoreTable) -> list[int]:
+def _present_counts(table: ScoreTable) -> list[int]:
     return list(map(_present_count, table.vectors))
 
 
@@ -118,28 +127,30 @@ def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
     near_count = sum(
-        abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, other, strict=True)
+        abs(x - y) < NEAR_DISTANCE and x not in WHOLE_SCORES
+        for x, y in zip(view.row, other, strict=True)
     )
     resemblance = _resemblance(view.row, number, other, near_count)
-    return resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
+    return resemblance.near_cells >= copy_cells_min(resemblance.cells)
 
 
 def _resemblance(row: Vector, number: int, other_row: Vector, near_cells: int) -> Resemblance:
-    if near_cells < COUNT_MIN:  # nearly always: skip the rest
+    if near_cells < COPY_CELLS_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near_cells, 0)
     cells = _present_count(tuple(map(add, row, other_row)))
-    equal = sum(x == y and x not in WHOLE for x, y in zip(row, other_row, strict=True))
+    equal = sum(x == y and x not in WHOLE_SCORES for x, y in zip(row, other_row, strict=True))
     return Resemblance(number, cells, near_cells, equal)
 
 
 class AffineFit(NamedTuple):
-    """A linear fit: slope * other + offset, with root mean square residual."""
+    """A fit of one row as a linear function of another: slope * score of the other row + offset."""
 
     number: int
     """Index of the other row in the table."""
     slope: float
     offset: float
     residual: float
+    """Root mean square of the differences from the fit."""
     shift: float
     """Change of the mean plus change of the standard deviation; 0 for a plain copy."""
 
@@ -164,8 +175,8 @@ def _standardised(row: Iterable[float]) -> _StandardisedScores | None:
 
 _FIRST_CELLS = 16
 """Cells of a regime that are compared first: two rows that are no copies differ in them."""
-_SLACK = 1e-9
-"""More than rounding errors of a distance between vectors of length 1."""
+_DISTANCE_ERROR_MAX = 1e-9
+"""More than the rounding error of the distance of two vectors of length 1."""
 
 
 @functools.lru_cache(maxsize=12)
@@ -203,7 +214,8 @@ def affine_copy(
     # The residual is below the limit L if 1 - r^2 < L^2 for the correlation r > 0; the squared
     # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
     distance_max = (
-        math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - residual_limit * residual_limit))) + _SLACK
+        math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - residual_limit * residual_limit)))
+        + _DISTANCE_ERROR_MAX
     )
     dist = math.dist
     rows = _complete_rows(view.table, regime.start, regime.stop)
@@ -228,12 +240,13 @@ def affine_copy(
             if shift <= shift_min:
                 continue
             best_fit = AffineFit(number, slope, offset, residual, shift)
-            if residual < EXACT:
+            if residual < EXACT_RESIDUAL_MAX:
                 break
     return best_fit
 
 
 _NO_SCORE = (-math.inf, -1)
+"""Score and index of a row that stand for a missing row."""
 _BEST_COUNT = 3
 """Number of scores kept of a cell: at most that of the checked row and those of two other rows."""
 
@@ -242,7 +255,7 @@ _BEST_COUNT = 3
 def _best_scores(table: ScoreTable) -> list[list[tuple[float, int]]]:
     """Return, for each cell, (score, index of the row) of the `_BEST_COUNT` best scores."""
     best = []
-    for scores, rows in _sorted_cells(table):
+    for scores, rows in _sorted_scores_by_cell(table):
         ranked = list(zip(scores[-_BEST_COUNT:], rows[-_BEST_COUNT:], strict=True))[::-1]
         best.append(ranked + [_NO_SCORE] * (_BEST_COUNT - len(ranked)))
     return best
@@ -269,38 +282,41 @@ def lead_share(view: RowView, regime: slice) -> float:
     return (leading_cells + max(second_cells.values(), default=0)) / len(best)
 
 
-# A relation whose difference varies more between rows is not used, such as promoters of 70 bp
-# against those of 300 bp.
-SCALE_MAX = 0.02
-# Lower bound of the scale: the sampling error, however closely the other rows agree.
-SCALE_FLOOR = 0.008
+RELATION_SCALE_MAX = 0.02
+"""Largest scale of a relation that is used: others, such as promoters of 70 bp against those of
+300 bp, vary too much between rows."""
+RELATION_SCALE_MIN = 0.008
+"""Lower bound of the scale: the sampling error, however closely the other rows agree."""
 _TAIL, _NORMAL_TAIL = 0.8, 1.2816  # robust scale from the 80 % quantile of absolute deviations
-# Two splits of the same sequences differ by less in the share of a class.
-CLASS_SHARE = 0.02
+CLASS_SHARE_DIFFERENCE_MAX = 0.02
+"""Two splits of the same sequences differ by less than this in the share of a class."""
 
 
 class Relation(NamedTuple):
-    """A relation: the score of a task is nearly the weighted mean of the scores of other tasks."""
+    """A task whose score is nearly the weighted mean of the scores of other tasks."""
 
     task: int
     """Index of the task in the benchmark."""
     parts: tuple[tuple[int, float], ...]
-    """(index, weight) of the other tasks."""
+    """Index and weight of each of the other tasks."""
 
     def difference(self, row: Vector, offset: int) -> float:
-        """Return the task's score minus the weighted mean, in the regime starting at `offset`."""
+        """Return the task's score minus the weighted mean.
+
+        The cells of the regime begin at index `offset` of the row.
+        """
         return row[offset + self.task] - math.fsum(w * row[offset + k] for k, w in self.parts)
 
 
 class UsualDifference(NamedTuple):
-    """Median and scale of a relation's difference (`Relation.difference`) over the other rows."""
+    """Median and scale over the other rows of `Relation.difference`, for one relation."""
 
     median: float
     scale: float
 
 
 class _TaskFacts(NamedTuple):
-    """Facts about a task from which relations are found."""
+    """Facts about a task from which its relations to other tasks follow."""
 
     number: int
     """Index of the task in the benchmark."""
@@ -314,7 +330,7 @@ class _TaskFacts(NamedTuple):
 
 def relations_of(benchmark: Benchmark) -> tuple[Relation, ...]:
     """Return the relations of a benchmark: unions of tasks, and splits of the same assay."""
-    return _relations(
+    return _relations_between(
         tuple(
             _TaskFacts(i, t.id, t.category, t.n_test or 0, tuple(sorted(t.test_class_counts or ())))
             for i, t in enumerate(benchmark.tasks)
@@ -323,7 +339,7 @@ def relations_of(benchmark: Benchmark) -> tuple[Relation, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def _relations(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
+def _relations_between(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
     two_class = [t for t in tasks if len(t.counts) == 2]  # noqa: PLR2004 (two classes)
     return (*_unions(two_class), *_splits_of_one_assay(two_class))
 
@@ -348,6 +364,7 @@ def _has_class_counts_of_parts(whole: _TaskFacts, a: _TaskFacts, b: _TaskFacts) 
 
 
 def _splits_of_one_assay(tasks: list[_TaskFacts]) -> Iterator[Relation]:
+    """Yield the relation of each two tasks that are splits of the same assay."""
     groups: dict[tuple[str, int, str], list[_TaskFacts]] = {}
     for task in tasks:
         groups.setdefault((task.category, task.size, _last_word(task)), []).append(task)
@@ -363,7 +380,9 @@ def _last_word(task: _TaskFacts) -> str:
 
 def _is_split_of_same_assay(first: _TaskFacts, second: _TaskFacts) -> bool:
     """Whether two tasks of different collections have nearly the same class shares."""
-    has_similar_shares = abs(first.counts[0] - second.counts[0]) <= CLASS_SHARE * first.size
+    has_similar_shares = (
+        abs(first.counts[0] - second.counts[0]) <= CLASS_SHARE_DIFFERENCE_MAX * first.size
+    )
     return has_similar_shares and first.id.partition("_")[0] != second.id.partition("_")[0]
 
 
@@ -371,7 +390,7 @@ def _is_split_of_same_assay(first: _TaskFacts, second: _TaskFacts) -> bool:
 def _relation_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], list[float]]:
-    """Return (index of a relation, start of a regime) -> differences of all rows, sorted."""
+    """Return the sorted differences of all rows, by index of a relation and start of a regime."""
     differences_by_key = {}
     for number, relation in enumerate(relations):
         for regime in table.regimes:
@@ -403,22 +422,23 @@ def usual_difference_of(
             differences.remove(own_difference)
     elif len(differences) >= rows_min:
         return _usual_differences(table, relations)[number, offset]
-    return _median_and_scale(differences) if len(differences) >= rows_min else None
+    return _usual_difference(differences) if len(differences) >= rows_min else None
 
 
 @functools.lru_cache(maxsize=4)
 def _usual_differences(
     table: ScoreTable, relations: tuple[Relation, ...]
 ) -> dict[tuple[int, int], UsualDifference | None]:
-    """Return (index of a relation, start of a regime) -> usual difference over all rows."""
+    """Return the usual difference over all rows, by index of a relation and start of a regime."""
     return {
-        key: _median_and_scale(differences)
+        key: _usual_difference(differences)
         for key, differences in _relation_differences(table, relations).items()
         if differences
     }
 
 
-def _median_and_scale(differences: list[float]) -> UsualDifference | None:
+def _usual_difference(differences: list[float]) -> UsualDifference | None:
+    """Return median and scale of sorted differences; None above `RELATION_SCALE_MAX`."""
     usual = median_sorted(differences)
     # The k + 1 differences nearest to the median are consecutive; `reach` is the largest distance
     # of these from the median.
@@ -428,4 +448,8 @@ def _median_and_scale(differences: list[float]) -> UsualDifference | None:
         for low, high in zip(differences, differences[k:], strict=False)
     )
     scale = reach / _NORMAL_TAIL
-    return UsualDifference(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None
+    return (
+        UsualDifference(usual, max(scale, RELATION_SCALE_MIN))
+        if scale <= RELATION_SCALE_MAX
+        else None
+    )

@@ -22,10 +22,11 @@ import numpy.typing as npt
 
 from geneb_ci.statistics.metrics import scores_of_matrix
 
-NORMAL = 1.959963984540054
+INTERVAL_QUANTILE = 1.959963984540054
 """Quantile of the normal distribution for an interval of 95 %."""
 
-Codes = npt.NDArray[np.integer]
+ClassCodes = npt.NDArray[np.integer]
+"""Classes of sequences, as numbers from 0."""
 Reals = npt.NDArray[np.float64]
 
 
@@ -45,13 +46,13 @@ class PairedCell(NamedTuple):
     """The comparison of two models on one task in one regime."""
 
     difference: float
-    """MCC of a minus that of b, both means over the fits."""
+    """MCC of model a minus that of model b, both means over the fits of the probe."""
     variance_a: float
     variance_b: float
     covariance: float
-    """0 where a model has no predictions, which leaves the difference unpaired."""
+    """Covariance of both scores; 0 where a model has no predictions, so that nothing is paired."""
     discordant: tuple[DiscordantCounts, ...] = ()
-    """One per fit."""
+    """The counts for McNemar's test, of each fit."""
 
     @property
     def se(self) -> float:
@@ -83,7 +84,7 @@ def mcnemar(only_a: int, only_b: int) -> float:
     return min(1.0, 2.0 * float(binom.cdf(min(only_a, only_b), total, 0.5)))
 
 
-def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
+def paired_cell(truth: ClassCodes, a: ClassCodes, b: ClassCodes, classes: int) -> PairedCell:
     """Return the comparison of two models on one task.
 
     `truth` are the classes of the test sequences, (n,); `a` and `b` are the predictions of the
@@ -95,8 +96,8 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
             "expected (fits, n) twice, and (n,) with n > 0"
         )
         raise ValueError(message)
-    mcc_a, psi_a, added_variance_a = _influence(truth, a, classes)
-    mcc_b, psi_b, added_variance_b = _influence(truth, b, classes)
+    mcc_a, psi_a, added_variance_a = _mcc_and_influence(truth, a, classes)
+    mcc_b, psi_b, added_variance_b = _mcc_and_influence(truth, b, classes)
     indices_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     right_a, right_b = a == truth, b == truth
     return PairedCell(
@@ -111,13 +112,17 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
     )
 
 
-def paired_matrix(truth: Codes, predictions_by_model: Sequence[Codes], classes: int) -> Reals:
+def paired_matrix(
+    truth: ClassCodes, predictions_by_model: Sequence[ClassCodes], classes: int
+) -> Reals:
     """Return the (m, m) covariances of the MCC of m models on one task, variances on the diagonal.
 
     `truth` has the shape (n,), the predictions of each model have (fits, n); they contain class
     codes from 0 to `classes` - 1. The covariance of two models does not depend on the others.
     """
-    influences = [_influence(truth, predictions, classes) for predictions in predictions_by_model]
+    influences = [
+        _mcc_and_influence(truth, predictions, classes) for predictions in predictions_by_model
+    ]
     indices_by_class = [np.flatnonzero(truth == code) for code in range(classes)]
     matrix = np.zeros((len(influences), len(influences)))
     for i, (_, psi, added_variance) in enumerate(influences):
@@ -148,8 +153,8 @@ def paired_difference(
         difference,
         se,
         unpaired_se,
-        difference - NORMAL * se,
-        difference + NORMAL * se,
+        difference - INTERVAL_QUANTILE * se,
+        difference + INTERVAL_QUANTILE * se,
         _probability(difference, se),
     )
 
@@ -167,10 +172,13 @@ def _probability(difference: float, se: float) -> float:
     return 0.5 * math.erfc(-difference / (se * math.sqrt(2)))
 
 
-def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[float, Reals, float]:
-    """Return the mean MCC over the fits, the influences of sequences (n,), and a variance to add.
+def _mcc_and_influence(
+    truth: ClassCodes, predictions_by_fit: ClassCodes, classes: int
+) -> tuple[float, Reals, float]:
+    """Return the mean MCC over the fits, the influence of each sequence on it, and a variance.
 
-    The added variance is that of classes whose sequences all have the same prediction.
+    The variance, which is to be added, is that of classes whose sequences all have the same
+    prediction. The influences have the shape (n,).
     """
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     mccs, psi = [], np.zeros(len(truth))
@@ -182,7 +190,7 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
         is_constant = (counts > 0).sum(axis=1) == 1  # all sequences of a class have one prediction
         smoothed_counts = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
         matrix = np.where(is_constant[:, None], smoothed_counts, counts)
-        gradient = _gradient(matrix)
+        gradient = _mcc_gradient(matrix)
         psi += gradient[truth, predictions]
         shares = np.divide(
             matrix, sizes[:, None], out=np.zeros((classes, classes)), where=sizes[:, None] > 0
@@ -195,8 +203,8 @@ def _influence(truth: Codes, predictions_by_fit: Codes, classes: int) -> tuple[f
     return math.fsum(mccs) / count, psi / count, float(((spreads / count) ** 2).sum())
 
 
-def _gradient(matrix: Reals) -> Reals:
-    """Return dMCC / d(count), (K, K), with the sizes of the true classes fixed."""
+def _mcc_gradient(matrix: Reals) -> Reals:
+    """Return the derivative of MCC by each count of a matrix, for fixed sizes of true classes."""
     total, true, predicted = matrix.sum(), matrix.sum(axis=1), matrix.sum(axis=0)
     spread_true = total**2 - true @ true
     spread_predicted = total**2 - predicted @ predicted
@@ -212,6 +220,7 @@ def _gradient(matrix: Reals) -> Reals:
 def _covariance(
     first: Reals, second: Reals, indices_by_class: list[npt.NDArray[np.int64]]
 ) -> float:
+    """Return the covariance of two scores, from the influences of each sequence on them."""
     return math.fsum(
         float(((first[rows] - first[rows].mean()) * (second[rows] - second[rows].mean())).sum())
         for rows in indices_by_class

@@ -42,7 +42,7 @@ def primary_score_names(benchmark: Benchmark) -> list[str]:
     return [score_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> ScoreTable:
+def score_table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> ScoreTable:
     """Return the table of the rows' scores for a benchmark."""
     names = primary_score_names(benchmark)
     positions: dict[int, list[int | None]] = {}
@@ -56,7 +56,7 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
         index[row.path] = len(model_ids)
         model_ids.append(row.path.stem)
         numbers = [math.nan if p is None else row.scores[p] for p in positions[id(row.score_names)]]
-        vectors.append(vector(numbers))
+        vectors.append(score_vector(numbers))
     task_count = len(benchmark.task_ids)
     regimes = tuple(
         slice(k * task_count, (k + 1) * task_count) for k in range(len(benchmark.regimes))
@@ -64,8 +64,8 @@ def table_of(rows: Iterable[PeerRow | RowWithoutFile], benchmark: Benchmark) -> 
     return ScoreTable(tuple(model_ids), tuple(vectors), index, regimes)
 
 
-def vector(numbers: Iterable[float]) -> Vector:
-    """Return the scores as a vector; numbers outside [-1, 1] become NaN."""
+def score_vector(numbers: Iterable[float]) -> Vector:
+    """Return scores as a `Vector`; numbers outside [-1, 1] become NaN."""
     return tuple([x if -1 <= x <= 1 else math.nan for x in numbers])
 
 
@@ -80,7 +80,7 @@ def dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def gram(rows: Sequence[Sequence[float]], ridge: float) -> list[list[float]]:
-    """Return the Gram matrix of the rows, with `ridge` added on the diagonal."""
+    """Return the inner products of all rows (Gram), with `ridge` added on the diagonal."""
     products = [[0.0] * len(rows) for _ in rows]
     for i, row in enumerate(rows):
         for k in range(i):
@@ -120,36 +120,38 @@ def median(numbers: Sequence[float]) -> float:
     return median_sorted(sorted(numbers))
 
 
-# Time grows with rows^2: 64 rows take 0.15 s, and more rows hardly improve the prediction.
-ROWS_MAX = 64
-# Ridge penalty. Values from 50 to 200 predict the 41 public rows equally well.
-RIDGE = 100.0
-# Values are clipped at this many robust standard deviations of the cell, so that outliers of other
-# rows do not distort the prediction.
-CLIP = 6.0
-# Lower bound of scales: the standard error of a share of 10,000 sequences.
-SCALE_FLOOR = 0.005
-# Scale of the first fit, as a share of the spread over models; the second fit uses the residuals.
-FIRST_SCALE = 0.5
-# Noise has heavy tails. Its scale is the mean of absolute residuals between these quantiles, which
-# excludes the largest 10 %, where errors may be.
-BULK = (0.5, 0.9)
-# Shrinkage of a cell's scale towards that of its regime, in pseudo-rows.
-POOLING = 20
-NORMAL_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
-# The same for the mean between the BULK quantiles:
-# 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
-_NORMAL_BULK_MEAN = 1.0735
+FITTED_ROWS_MAX = 64
+"""Maximum number of rows that a fit uses: 64 take 0.15 s, and more hardly improve the prediction.
+"""
+RIDGE_PENALTY = 100.0
+"""Penalty of the ridge regression: from 50 to 200 the 41 public rows are predicted equally well."""
+CLIP_DEVIATIONS = 6.0
+"""Robust standard deviations of a cell at which scores are clipped, so that outliers of other rows
+do not distort the prediction."""
+SCALE_MIN = 0.005
+"""Lower bound of scales: the standard error of a share of 10,000 sequences."""
+FIRST_SCALE_SHARE = 0.5
+"""Scale of the first fit, as a share of the spread over models; the second fit uses residuals."""
+BULK_QUANTILES = (0.5, 0.9)
+"""The scale of noise, which has heavy tails, is the mean of absolute residuals between these
+quantiles, since the largest 10 % may be errors."""
+POOLING_ROWS = 20
+"""Number of rows that the scale of the regime counts as, when that of a cell is estimated."""
+MAD_TO_DEVIATION = 1.4826
+"""Factor from a median absolute deviation to a standard deviation, for normal noise."""
+_BULK_MEAN_OF_NORMAL = 1.0735
+"""Mean of the absolute values of N(0, 1) between the quantiles `BULK_QUANTILES`:
+2 (phi(0.6745) - phi(1.6449)) / 0.4 for the density phi."""
 
 
 class Centre(NamedTuple):
-    """Median of each cell, and the distance at which values are clipped."""
+    """The median of each cell, and the distance from the median at which scores are clipped."""
 
     medians: list[float]
     clip_distances: list[float]
 
     def clipped(self, row: Vector) -> list[float]:
-        """Return the clipped distances to the medians; 0 for missing cells."""
+        """Return the differences of a row from the medians, clipped; 0 for missing cells."""
         return [
             0.0 if math.isnan(x) else -c if x < m - c else c if x > m + c else x - m
             for x, m, c in zip(row, self.medians, self.clip_distances, strict=True)
@@ -157,7 +159,7 @@ class Centre(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class RidgeFit:
     """The ridge regression of the rows of a score table on each other."""
 
     table: ScoreTable
@@ -165,9 +167,9 @@ class Reference:
     """Indices of the table's rows that the fit uses."""
     centre: Centre
     fit_scales: list[float]
-    """Scale of each cell in the fit."""
+    """Scale by which the scores of each cell are divided before the fit."""
     standardised: list[list[float]]
-    """Clipped rows divided by the scale."""
+    """The clipped rows, each score divided by the scale of its cell."""
     columns: list[tuple[float, ...]]
     """The standardised rows, transposed."""
     inverse: list[list[float]]
@@ -181,18 +183,18 @@ class Reference:
     sizes: list[list[float]]
     """The same sizes by row, unsorted, to exclude a row's own residual."""
     pooled_scales: tuple[float, ...]
-    """Typical scale of each regime."""
+    """Median noise scale of the cells of each regime."""
 
     def index_of(self, number: int | None) -> int | None:
-        """Return the index in the fit of row `number` of the table; None if the fit omits it."""
+        """Return the index in `rows` of row `number` of the table; None if `rows` lacks it."""
         return self.rows.index(number) if number in self.rows else None
 
     def scale(self, cell: int, regime: int, excluded: int | None) -> float:
         """Return the noise scale of a cell, without the residual of row `excluded`."""
         numbers = self.sorted_sizes[cell]
         own_size = None if excluded is None else self.sizes[excluded][cell]
-        return _shrunk(
-            _central_mean(numbers, own_size) / _NORMAL_BULK_MEAN,
+        return _shrunk_scale(
+            _central_mean(numbers, own_size) / _BULK_MEAN_OF_NORMAL,
             self.pooled_scales[regime],
             len(numbers),
         )
@@ -213,29 +215,29 @@ class Reference:
 
 
 @functools.lru_cache(maxsize=4)
-def reference_of(table: ScoreTable) -> Reference | None:
+def ridge_fit_of(table: ScoreTable) -> RidgeFit | None:
     """Return the fit of a table; None if it has fewer than ROWS_MIN complete rows."""
     indices = [i for i, row in enumerate(table.vectors) if share_present(row) == 1.0]
     if len(indices) < ROWS_MIN:
         return None
-    if len(indices) > ROWS_MAX:  # evenly spaced in the sorted names
-        indices = [indices[k * len(indices) // ROWS_MAX] for k in range(ROWS_MAX)]
+    if len(indices) > FITTED_ROWS_MAX:  # evenly spaced in the sorted names
+        indices = [indices[k * len(indices) // FITTED_ROWS_MAX] for k in range(FITTED_ROWS_MAX)]
     rows = [table.vectors[i] for i in indices]
     centre, mads = _centre(rows)
     clipped = [centre.clipped(row) for row in rows]
-    identity = _identity(rows, table.regimes)
+    identity = _fit_digest(rows, table.regimes)
     fitted = _shipped_fit(identity, clipped, table.regimes)
     if fitted is None:
         fitted = _computed_fit(rows, centre, mads, clipped, table.regimes)
     fit_scales, fit, sizes, pooled_scales = fitted
     sorted_sizes = [sorted(column) for column in zip(*sizes, strict=True)]
-    return Reference(
+    return RidgeFit(
         table, tuple(indices), centre, fit_scales, *fit, sorted_sizes, sizes, pooled_scales
     )
 
 
-Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
-"""`fit_scales`, fit, `sizes` and `pooled_scales` of a `Reference`."""
+FitParts = tuple[list[float], "_FitMatrices", list[list[float]], tuple[float, ...]]
+"""`fit_scales`, matrices, `sizes` and `pooled_scales` of a `RidgeFit`."""
 
 
 def _computed_fit(
@@ -244,59 +246,67 @@ def _computed_fit(
     mads: list[float],
     clipped: list[list[float]],
     regimes: tuple[slice, ...],
-) -> Fitted:
+) -> FitParts:
     """Return a fit with scales from the residuals of a first fit, in which scales are equal."""
     fit_scales: list[float] = []
     for regime in regimes:
-        fit_scales += [FIRST_SCALE * median(mads[regime])] * (regime.stop - regime.start)
-    fit = _fit(clipped, fit_scales)
+        fit_scales += [FIRST_SCALE_SHARE * median(mads[regime])] * (regime.stop - regime.start)
+    fit = _fit_matrices(clipped, fit_scales)
     fit_scales = _scales(_residuals(rows, centre, clipped, fit_scales, fit), regimes, rounds=1)[0]
-    fit = _fit(clipped, fit_scales)
+    fit = _fit_matrices(clipped, fit_scales)
     residuals = _residuals(rows, centre, clipped, fit_scales, fit)
     _, sizes, pooled_scales = _scales(residuals, regimes, rounds=2)
     return fit_scales, fit, sizes, pooled_scales
 
 
 def fit_text(table: ScoreTable) -> str:
-    """Return the text of `shipped.FIT_FILE`, from the table of the shipped rows, all complete."""
+    """Return the text of `shipped.FIT_FILE` for a table of complete rows."""
     rows = list(table.vectors)
     centre, mads = _centre(rows)
     clipped = [centre.clipped(row) for row in rows]
     fitted = _computed_fit(rows, centre, mads, clipped, table.regimes)
-    return shipped.fit_text(_identity(rows, table.regimes), _fit_bytes(fitted))
+    return shipped.fit_text(_fit_digest(rows, table.regimes), _fit_bytes(fitted))
 
 
-def _fit_bytes(fitted: Fitted) -> bytes:
+def _fit_bytes(fitted: FitParts) -> bytes:
     fit_scales, fit, sizes, pooled_scales = fitted
-    return shipped.packed(
+    return shipped.doubles_as_bytes(
         [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
     )
 
 
-def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
+def _fit_digest(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     """Return a digest of everything that a fit depends on."""
-    settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
+    settings = (
+        RIDGE_PENALTY,
+        CLIP_DEVIATIONS,
+        SCALE_MIN,
+        FIRST_SCALE_SHARE,
+        *BULK_QUANTILES,
+        POOLING_ROWS,
+        len(rows),
+    )
     bounds = [bound for regime in regimes for bound in (regime.start, regime.stop)]
-    return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
+    return hashlib.sha256(shipped.doubles_as_bytes([settings, bounds, *rows])).hexdigest()
 
 
 def _shipped_fit(
     identity: str, clipped: list[list[float]], regimes: tuple[slice, ...]
-) -> Fitted | None:
-    """Return the fit that ships with the package for these rows; None where it ships none."""
+) -> FitParts | None:
+    """Return the fit with this digest that the package contains; None if it contains none."""
     height, width = len(clipped), len(clipped[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
     arrays = shipped.shipped_fit(identity, [*shapes, (1, len(regimes))])
     if arrays is None:
         return None
     (fit_scales,), inverted, products, (leverage,), sizes, (pooled_scales,) = arrays
-    if min(fit_scales) < SCALE_FLOOR:  # no fit has such a scale; 0 would give infinite weights
+    if min(fit_scales) < SCALE_MIN:  # no fit has such a scale; 0 would give infinite weights
         return None
     standardised = _standardised(clipped, fit_scales)
     columns = list(zip(*standardised, strict=True))
     return (
         fit_scales,
-        _Fit(standardised, columns, inverted, products, leverage),
+        _FitMatrices(standardised, columns, inverted, products, leverage),
         sizes,
         tuple(pooled_scales),
     )
@@ -308,12 +318,12 @@ def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
     for column in zip(*rows, strict=True):
         middle = median(column)
         medians.append(middle)
-        mads.append(max(SCALE_FLOOR, NORMAL_MAD * median([abs(x - middle) for x in column])))
-    return Centre(medians, [CLIP * m for m in mads]), mads
+        mads.append(max(SCALE_MIN, MAD_TO_DEVIATION * median([abs(x - middle) for x in column])))
+    return Centre(medians, [CLIP_DEVIATIONS * m for m in mads]), mads
 
 
-class _Fit(NamedTuple):
-    """The members of the same names of a `Reference`."""
+class _FitMatrices(NamedTuple):
+    """Matrices that follow from scores and scales; a `RidgeFit` has fields of the same names."""
 
     standardised: list[list[float]]
     columns: list[tuple[float, ...]]
@@ -322,13 +332,13 @@ class _Fit(NamedTuple):
     leverage: list[float]
 
 
-def _fit(clipped: list[list[float]], fit_scales: list[float]) -> _Fit:
+def _fit_matrices(clipped: list[list[float]], fit_scales: list[float]) -> _FitMatrices:
     standardised = _standardised(clipped, fit_scales)
-    inverted = inverse(gram(standardised, RIDGE))
+    inverted = inverse(gram(standardised, RIDGE_PENALTY))
     columns = list(zip(*standardised, strict=True))
     products = [[dot(line, column) for column in columns] for line in inverted]
     leverage = [dot(a, b) for a, b in zip(columns, zip(*products, strict=True), strict=True)]
-    return _Fit(standardised, columns, inverted, products, leverage)
+    return _FitMatrices(standardised, columns, inverted, products, leverage)
 
 
 def _standardised(clipped: list[list[float]], fit_scales: list[float]) -> list[list[float]]:
@@ -341,7 +351,7 @@ def _residuals(
     centre: Centre,
     clipped: list[list[float]],
     fit_scales: list[float],
-    fit: _Fit,
+    fit: _FitMatrices,
 ) -> list[list[float]]:
     """Return leave-one-out residuals: each cell from the row's other cells and the other rows."""
     residuals = []
@@ -375,12 +385,12 @@ def _scales(
     sizes = [[abs(x) for x in row] for row in residuals]
     for rounds_left in range(rounds, 0, -1):
         own_scales = [
-            _central_mean(sorted(column), None) / _NORMAL_BULK_MEAN
+            _central_mean(sorted(column), None) / _BULK_MEAN_OF_NORMAL
             for column in zip(*sizes, strict=True)
         ]
         pooled_scales = tuple(median(own_scales[part]) for part in regimes)
         scales = [
-            _shrunk(s, p, len(sizes))
+            _shrunk_scale(s, p, len(sizes))
             for part, p in zip(regimes, pooled_scales, strict=True)
             for s in own_scales[part]
         ]
@@ -402,13 +412,13 @@ def _residuals_over_spread(
 
 def row_spread(standardised: list[float]) -> float:
     """Return the robust standard deviation of residuals around 0."""
-    return max(SCALE_FLOOR, NORMAL_MAD * median_sorted(sorted(map(abs, standardised))))
+    return max(SCALE_MIN, MAD_TO_DEVIATION * median_sorted(sorted(map(abs, standardised))))
 
 
 def _central_mean(ordered: list[float], excluded: float | None) -> float:
-    """Return the mean of sorted numbers between the BULK quantiles, without `excluded`."""
+    """Return the mean of sorted numbers between the `BULK_QUANTILES`, without `excluded`."""
     size = len(ordered) if excluded is None else len(ordered) - 1
-    low, high = (int(q * size) for q in BULK)
+    low, high = (int(q * size) for q in BULK_QUANTILES)
     if excluded is None or excluded > ordered[high]:
         total = math.fsum(ordered[low:high])
     elif excluded < ordered[low]:
@@ -418,7 +428,9 @@ def _central_mean(ordered: list[float], excluded: float | None) -> float:
     return total / (high - low)
 
 
-def _shrunk(scale: float, pooled_scale: float, rows: int) -> float:
-    """Return the scale of a cell, from `rows` rows, moved towards that of its regime."""
-    square = (rows * scale * scale + POOLING * pooled_scale * pooled_scale) / (rows + POOLING)
-    return max(SCALE_FLOOR, math.sqrt(square))
+def _shrunk_scale(scale: float, pooled_scale: float, rows: int) -> float:
+    """Return the scale of a cell, computed from `rows` rows, moved towards that of its regime."""
+    square = (rows * scale * scale + POOLING_ROWS * pooled_scale * pooled_scale) / (
+        rows + POOLING_ROWS
+    )
+    return max(SCALE_MIN, math.sqrt(square))

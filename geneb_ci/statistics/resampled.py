@@ -11,18 +11,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Codes = npt.NDArray[np.integer]
+ClassCodes = npt.NDArray[np.integer]
 Reals = npt.NDArray[np.float64]
-SEED = 20_260_101
+DRAW_SEED = 20_260_101
 """Seed of the draws, so that the same comparison gives the same interval."""
-COUNTS_MAX = 4_000_000
+DRAWN_COUNTS_MAX = 4_000_000
 """Maximum number of counts drawn at once; they take 32 MB."""
-TAILS = (0.025, 0.975)
+INTERVAL_QUANTILES = (0.025, 0.975)
 """Probabilities of the quantiles that bound an interval."""
 
 
 class Interval(NamedTuple):
-    """Interval and probability of a difference, from resamples."""
+    """The interval of a difference of two models, and the probability that it is positive."""
 
     low: float
     high: float
@@ -32,16 +32,21 @@ class Interval(NamedTuple):
 
 
 def interval_of(differences: Reals) -> Interval:
-    """Return the interval of (n,) resampled differences."""
-    low, high = np.quantile(differences, TAILS)
+    """Return the interval of differences, one per resample."""
+    low, high = np.quantile(differences, INTERVAL_QUANTILES)
     probability = float((differences > 0).mean() + (differences == 0).mean() / 2)
     return Interval(float(low), float(high), probability)
 
 
-def resampled_task(
-    truth: Codes, a: Codes, b: Codes, classes: int, resamples: int, generator: np.random.Generator
+def resampled_task_differences(
+    truth: ClassCodes,
+    a: ClassCodes,
+    b: ClassCodes,
+    classes: int,
+    resamples: int,
+    generator: np.random.Generator,
 ) -> Reals:
-    """Return (resamples,) differences in MCC on one task, the mean over the fits.
+    """Return the difference in MCC on one task for each resample of its test sequences.
 
     `truth` has the shape (n,), `a` and `b` have (fits, n); they contain class codes from 0 to
     `classes` - 1.
@@ -50,7 +55,7 @@ def resampled_task(
     groups, counts = np.unique(np.vstack([truth, a, b]), axis=1, return_counts=True)
     true, first, second = groups[0], groups[1 : len(a) + 1], groups[len(a) + 1 :]
     shares, blocks = counts / counts.sum(), []
-    block_size = max(1, COUNTS_MAX // len(counts))
+    block_size = max(1, DRAWN_COUNTS_MAX // len(counts))
     for start in range(0, resamples, block_size):
         size = min(block_size, resamples - start)
         group_counts = generator.multinomial(len(truth), shares, size=size).astype(np.float64)
@@ -62,8 +67,11 @@ def resampled_task(
     return np.concatenate(blocks)
 
 
-def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> Reals:
-    """Return (resamples,) MCC; `group_counts` (resamples, groups) is how often each is drawn."""
+def _mcc(group_counts: Reals, truth: ClassCodes, predicted: ClassCodes, classes: int) -> Reals:
+    """Return the MCC of each resample.
+
+    `group_counts`, of the shape (resamples, groups), has how often each group is drawn.
+    """
     class_pairs = np.zeros((len(truth), classes * classes))
     class_pairs[np.arange(len(truth)), truth.astype(np.int64) * classes + predicted] = 1
     matrix = (group_counts @ class_pairs).reshape(-1, classes, classes)
@@ -75,19 +83,19 @@ def _mcc(group_counts: Reals, truth: Codes, predicted: Codes, classes: int) -> R
     return mcc
 
 
-def weighted_sum(differences: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
-    """Return (resamples,) sums of the tasks' differences, each times the weight of its task."""
+def weighted_differences(differences: Mapping[str, Reals], weights: Mapping[str, float]) -> Reals:
+    """Return, for each resample, the sum of the tasks' differences times the tasks' weights."""
     total: Reals = np.sum([weight * differences[task] for task, weight in weights.items()], axis=0)
     return total
 
 
-def resampled_tasks(
+def resampled_mean_differences(
     differences: Mapping[str, float],
     categories: Sequence[Sequence[str]],
     resamples: int,
     generator: np.random.Generator,
 ) -> Reals:
-    """Return (resamples,) means over categories of means over tasks.
+    """Return the mean over categories of means over tasks, for each resample of the tasks.
 
     Each resample draws the tasks with replacement; categories without a drawn task do not count.
     """

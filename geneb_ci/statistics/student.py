@@ -21,17 +21,17 @@ def student_quantile(normal_quantile: float, freedom: Floats | float) -> Floats:
     if np.asarray(freedom >= FREEDOM_MAX).all():
         return np.broadcast_to(normal_quantile, np.shape(freedom))
     finite = np.minimum(freedom, FREEDOM_MAX)
-    quantiles = np.sqrt(finite * np.expm1(normal_quantile**2 * _growth(finite)))
+    quantiles = np.sqrt(finite * np.expm1(normal_quantile**2 * _expansion_factor(finite)))
     return np.where(freedom < FREEDOM_MAX, quantiles, normal_quantile)
 
 
-def as_normal(statistic: Floats, freedom: Floats) -> Floats:
+def normal_quantile_of(statistic: Floats, freedom: Floats) -> Floats:
     """Return the normal quantile at the probability whose Student's t quantile is `statistic`."""
     finite = np.minimum(freedom, FREEDOM_MAX)
-    magnitude = np.sqrt(np.log1p(statistic * statistic / finite) / _growth(finite))
+    magnitude = np.sqrt(np.log1p(statistic * statistic / finite) / _expansion_factor(finite))
     return np.where(freedom < FREEDOM_MAX, np.copysign(magnitude, statistic), statistic)
 
 
-def _growth(freedom: Floats) -> Floats:
+def _expansion_factor(freedom: Floats) -> Floats:
     """Return the factor of the approximation that depends only on the degrees of freedom."""
     return (freedom - 1.5) / ((freedom - 1) * (freedom - 1))

@@ -15,61 +15,62 @@ from typing import NamedTuple
 
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import (
-    Reference,
+    MAD_TO_DEVIATION,
+    RidgeFit,
     ScoreTable,
     Vector,
     dot,
     gram,
     inverse,
     median,
-    reference_of,
+    ridge_fit_of,
     row_spread,
+    score_table_of,
     share_present,
-    table_of,
 )
 from geneb_ci.submission.peers import Peers
 from reference_harness.formats.benchmark import Benchmark
 
-# Share of present cells below which a row is not predicted.
-PRESENT_MIN = 0.9
-# With fewer cells the spread of a row cannot be estimated.
-CELLS_MIN = 30
-# A row with more weight in the prediction of another row is its twin, which may have been made to
-# agree with that row. The largest weight among the 41 public rows is 0.77 (space, enformer).
+PRESENT_SHARE_MIN = 0.9
+"""Share of cells with a score below which a row is not predicted."""
+PREDICTED_CELLS_MIN = 30
+"""Minimum number of cells of a row that is predicted: with fewer its spread cannot be estimated."""
 TWIN_WEIGHT_MIN = 0.82
+"""Weight in the prediction of a row from which the other row is its twin, which may have been made
+to agree with that row. The largest weight among the 41 public rows is 0.77 (space, enformer)."""
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Leave-one-out prediction of each cell from the row's other cells and the other rows.
-
-    Missing cells have distance 0.
-    """
+    """A prediction of each cell of a row from the row's other cells and the other rows."""
 
     predicted: list[float]
+    """The predicted score of each cell."""
     distances: list[float]
-    """Distance of each cell from its prediction, in standard deviations of real rows' residuals."""
+    """Difference of each score from its prediction, in standard deviations of the noise; 0 for a
+    missing cell."""
     spread: tuple[float, ...]
-    """By regime, residual spread over the noise: about 1 for real rows, near 0 for a blend."""
+    """Spread of the row's residuals in each regime, as a multiple of the noise: about 1 for a real
+    row, near 0 for a blend of other rows."""
     weights: dict[int, float]
     """Weights of the table's rows in the prediction."""
 
 
 def leave_one_out_of(
-    row: Vector, reference: Reference, own_index: int | None, nearest: int | None = None
+    row: Vector, reference: RidgeFit, own_index: int | None, nearest: int | None = None
 ) -> LeaveOneOut | None:
     """Return the prediction of a row from the table without the rows `own_index` and `nearest`.
 
     Return None if the row has too few cells.
     """
-    if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
+    if len(row) < PREDICTED_CELLS_MIN or share_present(row) < PRESENT_SHARE_MIN:
         return None
     own_fit_index = reference.index_of(own_index)
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
     standardised_row, weights, fitted = _predictions(row, reference)
     excluded = [i for i in (own_fit_index, reference.index_of(nearest)) if i is not None]
-    weights, fitted, leverage = _downdated(reference, excluded, weights, fitted)
+    weights, fitted, leverage = _fit_without_rows(reference, excluded, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
@@ -99,40 +100,41 @@ def leave_one_out_of(
 
 
 @functools.lru_cache(maxsize=2)
-def _predictions(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
+def _predictions(row: Vector, reference: RidgeFit) -> tuple[list[float], list[float], list[float]]:
     """Return three lists: the standardised row, the weights of all rows, and the fitted values.
 
     The predictions of the row with and without its nearest row both start from these.
     """
     clipped = reference.centre.clipped(row)
     standardised_row = [x / s for x, s in zip(clipped, reference.fit_scales, strict=True)]
-    row_squares, column_squares = _squares(reference)
-    products = _dots(reference.standardised, row_squares, standardised_row)
+    row_squares, column_squares = _sums_of_squares(reference)
+    products = _dot_products(reference.standardised, row_squares, standardised_row)
     weights = [dot(line, products) for line in reference.inverse]
-    return standardised_row, weights, _dots(reference.columns, column_squares, weights)
+    return standardised_row, weights, _dot_products(reference.columns, column_squares, weights)
 
 
 @functools.lru_cache(maxsize=4)
-def _squares(fit: Reference) -> tuple[list[float], list[float]]:
+def _sums_of_squares(fit: RidgeFit) -> tuple[list[float], list[float]]:
     """Return two lists: the sum of squares of each standardised row, and of each column."""
     return [dot(row, row) for row in fit.standardised], [
         dot(column, column) for column in fit.columns
     ]
 
 
-def _dots(
+def _dot_products(
     rows: Sequence[Sequence[float]], squares: Sequence[float], vector: Sequence[float]
 ) -> list[float]:
-    """Return a'b = (|a|^2 + |b|^2 - |a - b|^2) / 2 for each row a, in a fifth of the time of `dot`.
+    """Return the inner product of each row and a vector, in a fifth of the time of `dot`.
 
-    `squares` are |a|^2. The error is some 1e-16 of the squares, which are thousands here.
+    It is a'b = (|a|^2 + |b|^2 - |a - b|^2) / 2; `squares` are |a|^2. The error is some 1e-16 of the
+    squares, which are thousands here.
     """
     pairs, own_square = zip(rows, squares, strict=True), dot(vector, vector)
     return [(square + own_square - math.dist(row, vector) ** 2) / 2 for row, square in pairs]
 
 
-def _downdated(
-    reference: Reference, excluded: Sequence[int], weights: list[float], fitted: list[float]
+def _fit_without_rows(
+    reference: RidgeFit, excluded: Sequence[int], weights: list[float], fitted: list[float]
 ) -> tuple[list[float], list[float], list[float]]:
     """Return weights, fitted values and leverage of the fit without its rows `excluded`.
 
@@ -161,12 +163,13 @@ def _downdated(
     return weights, fitted, leverage
 
 
-SCORE_MAX = 10.0
+FINDING_SCORE_MAX = 10.0
+"""Highest score of a finding, of one that is most unusual."""
 
 
-def score_of(size: float, limit: float) -> float:
-    """Return the score of a finding: size / limit, rounded and clipped to 1 to `SCORE_MAX`."""
-    return round(min(SCORE_MAX, max(1.0, size / limit)), 1)
+def finding_score(size: float, limit: float) -> float:
+    """Return how unusual a finding is: size / limit, clipped to 1 to `FINDING_SCORE_MAX`."""
+    return round(min(FINDING_SCORE_MAX, max(1.0, size / limit)), 1)
 
 
 @dataclass(frozen=True)
@@ -180,13 +183,13 @@ class RowView:
     """The row's own index in the table, which is excluded from comparisons."""
 
     def cell(self, number: int) -> tuple[str, str]:
-        """Return (regime, task) of the cell with index `number` in a `Vector`."""
+        """Return regime and task of the cell with this index in a `Vector`."""
         regime, task = divmod(number, len(self.benchmark.task_ids))
         return self.benchmark.regimes[regime], self.benchmark.task_ids[task]
 
     @property
     def other_rows(self) -> Iterator[tuple[int, Vector]]:
-        """Each other row with its index."""
+        """Index and scores of each other row of the table."""
         return ((i, row) for i, row in enumerate(self.table.vectors) if i != self.own_index)
 
     @property
@@ -196,13 +199,13 @@ class RowView:
 
     @functools.cached_property
     def shots(self) -> tuple[float, ...]:
-        """Training sequences per class by regime; infinite if all are used."""
+        """Training sequences per class in each regime; infinite if all are used."""
         return shots_of(self.benchmark)
 
     @property
-    def reference(self) -> Reference | None:
+    def reference(self) -> RidgeFit | None:
         """The fit of the table; None if there are too few other rows."""
-        return reference_of(self.table) if self.others_count >= ROWS_MIN else None
+        return ridge_fit_of(self.table) if self.others_count >= ROWS_MIN else None
 
     @functools.cached_property
     def prediction(self) -> LeaveOneOut | None:
@@ -245,11 +248,11 @@ class RowView:
 
 
 def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> RowView:
-    """Return the view of the row whose file is `own_path` among the other rows."""
+    """Return the row of the file `own_path`, with the table of all rows."""
     table_key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(table_key)
     if table is None:
-        table = peers.derived[table_key] = table_of(peers.rows, benchmark)
+        table = peers.derived[table_key] = score_table_of(peers.rows, benchmark)
     return RowView(benchmark, table, row, table.index.get(own_path))
 
 
@@ -259,19 +262,20 @@ def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
     return tuple(shots_by_regime.get(regime, math.inf) for regime in benchmark.regimes)
 
 
-RIDGE = 3.0
-"""Ridge penalty. Values from 3 to 30 predict the 41 public rows about equally well."""
-CLIP = 5.0
-"""Robust standard deviations at which a mean is clipped, so that no row dominates the fit."""
-SCALE_FLOOR = 0.005
+CATEGORY_RIDGE_PENALTY = 3.0
+"""Penalty of the ridge regression of category means: from 3 to 30 the 41 public rows are predicted
+about equally well."""
+CATEGORY_CLIP_DEVIATIONS = 5.0
+"""Robust standard deviations at which a category mean is clipped, so that no row dominates the fit.
+"""
+CATEGORY_SCALE_MIN = 0.005
 """Lower bound of the robust standard deviation of a category's means, and of its residuals, in
-units of the score; as `SCALE_FLOOR` of `reference` for a cell."""
+units of the score; as `reference.SCALE_MIN` for a cell."""
 TAIL, NORMAL_TAIL = 0.8, 1.2816
 """A scale is the 80 % quantile of absolute residuals over that of N(0, 1): one row in five cannot
 raise it."""
-ABOVE_MAX = 1
+ROWS_ABOVE_LEADER_MAX = 1
 """Maximum number of other rows above a leader, so that no single row of the folder ends a lead."""
-_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 
 CategoryCells = tuple[tuple[str, tuple[int, ...]], ...]
 """Each category with the indices of its cells in a vector."""
@@ -286,14 +290,14 @@ class LedCategory(NamedTuple):
     expected: float
     """The mean that the row's other categories predict."""
     size: float
-    """`mean` minus `expected`, in standard deviations of the other rows' differences."""
+    """`mean` minus `expected`, in standard deviations of this difference over the other rows."""
     cells: tuple[int, ...]
     """Cells of the category, the most surprising first."""
 
 
 @dataclass(frozen=True, eq=False)
 class _CategoryMeans:
-    """Category means of the rows of a table that have all cells of the regime."""
+    """Category means of the rows that have every cell of the regime of all training data."""
 
     rows: tuple[int, ...]
     """Indices of these rows in the table."""
@@ -304,13 +308,13 @@ class _CategoryMeans:
     spread: list[float]
     """Robust standard deviation of each category's means over the rows."""
     standardised: list[list[float]]
-    """As `means`, minus the category's median and divided by its spread."""
+    """Each of `means`, minus the category's median and divided by the category's spread."""
     precision: list[list[float]]
     """Inverse of the Gram matrix of the categories."""
 
     @functools.cached_property
     def residuals(self) -> list[list[float]]:
-        """The residuals of each row, from a fit without it."""
+        """For each row, the residuals of its means from a fit without the row."""
         return [self.residuals_of(row, i) for i, row in enumerate(self.means)]
 
     def residuals_of(self, means: Sequence[float], excluded: int | None) -> list[float]:
@@ -320,7 +324,7 @@ class _CategoryMeans:
         Without a row z this matrix is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison
         1950).
         """
-        clipped = _standardised(means, self.medians, self.spread, CLIP)
+        clipped = _standardised(means, self.medians, self.spread)
         products = [dot(line, clipped) for line in self.precision]
         precisions = [line[k] for k, line in enumerate(self.precision)]
         if excluded is not None:
@@ -339,7 +343,8 @@ class _CategoryMeans:
             abs(r[category]) for i, r in enumerate(self.residuals) if i != excluded
         )
         return max(
-            SCALE_FLOOR, absolute_residuals[int(TAIL * (len(absolute_residuals) - 1))] / NORMAL_TAIL
+            CATEGORY_SCALE_MIN,
+            absolute_residuals[int(TAIL * (len(absolute_residuals) - 1))] / NORMAL_TAIL,
         )
 
 
@@ -353,11 +358,13 @@ def led_categories(view: RowView) -> list[LedCategory]:
     all_means = _category_means(view.table, categories)
     if all_means is None or view.others_count < ROWS_MIN:
         return []
-    means = _means(view.row, categories)
+    means = _means_by_category(view.row, categories)
     if any(map(math.isnan, means)):
         return []
     led_numbers = [
-        k for k, mean in enumerate(means) if _count_above(view, categories, k, mean) <= ABOVE_MAX
+        k
+        for k, mean in enumerate(means)
+        if _count_above(view, categories, k, mean) <= ROWS_ABOVE_LEADER_MAX
     ]
     if not led_numbers:
         return []
@@ -369,7 +376,9 @@ def led_categories(view: RowView) -> list[LedCategory]:
         deviation = residuals[number] / all_means.scale(number, own_number)
         expected = means[number] - residuals[number]
         leads.append(
-            LedCategory(category, means[number], expected, deviation, _by_distance(view, cells))
+            LedCategory(
+                category, means[number], expected, deviation, _most_surprising_first(view, cells)
+            )
         )
     return sorted(leads, key=lambda lead: -lead.size)
 
@@ -388,12 +397,13 @@ def _ranked_means(
     """Return, for each category, the means of all rows in table order, and sorted without NaN."""
     ranked = []
     for _, cells in categories:
-        means = [_mean(row, cells) for row in table.vectors]
+        means = [_mean_of_cells(row, cells) for row in table.vectors]
         ranked.append((means, sorted(mean for mean in means if not math.isnan(mean))))
     return ranked
 
 
-def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
+def _most_surprising_first(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
+    """Return cells by descending distance from their predictions."""
     if view.prediction is None:
         return cells
     distance = view.distances
@@ -403,39 +413,42 @@ def _by_distance(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
 def _category_cells(
     categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]
 ) -> CategoryCells:
+    """Return the categories with the indices of their tasks; `index_of` has the index of each."""
     return tuple((name, tuple(index_of[task] for task in ids)) for name, ids in categories.items())
 
 
-def _mean(row: Vector, cells: Sequence[int]) -> float:
+def _mean_of_cells(row: Vector, cells: Sequence[int]) -> float:
     return math.fsum(row[cell] for cell in cells) / len(cells)
 
 
-def _means(row: Vector, categories: CategoryCells) -> list[float]:
-    return [_mean(row, cells) for _, cells in categories]
+def _means_by_category(row: Vector, categories: CategoryCells) -> list[float]:
+    return [_mean_of_cells(row, cells) for _, cells in categories]
 
 
 @functools.lru_cache(maxsize=4)
 def _category_means(table: ScoreTable, categories: CategoryCells) -> _CategoryMeans | None:
     """Return the category means of a table; None if fewer than `ROWS_MIN` rows are complete."""
-    means = {i: _means(row, categories) for i, row in enumerate(table.vectors)}
+    means = {i: _means_by_category(row, categories) for i, row in enumerate(table.vectors)}
     complete = {i: row for i, row in means.items() if not any(map(math.isnan, row))}
     if len(complete) < ROWS_MIN:
         return None
     columns = list(zip(*complete.values(), strict=True))
     medians = [median(column) for column in columns]
     spread = [
-        max(SCALE_FLOOR, _MAD * median([abs(x - m) for x in column]))
+        max(CATEGORY_SCALE_MIN, MAD_TO_DEVIATION * median([abs(x - m) for x in column]))
         for column, m in zip(columns, medians, strict=True)
     ]
     rows = list(complete.values())
-    standardised_rows = [_standardised(row, medians, spread, CLIP) for row in rows]
-    precision = inverse(gram(list(zip(*standardised_rows, strict=True)), RIDGE))
+    standardised_rows = [_standardised(row, medians, spread) for row in rows]
+    precision = inverse(gram(list(zip(*standardised_rows, strict=True)), CATEGORY_RIDGE_PENALTY))
     return _CategoryMeans(tuple(complete), rows, medians, spread, standardised_rows, precision)
 
 
 def _standardised(
-    row: Sequence[float], medians: Sequence[float], spread: Sequence[float], clip: float
+    means: Sequence[float], medians: Sequence[float], spread: Sequence[float]
 ) -> list[float]:
+    """Return category means minus the medians, divided by the spread, and clipped."""
+    limit = CATEGORY_CLIP_DEVIATIONS
     return [
-        max(-clip, min(clip, (x - m) / s)) for x, m, s in zip(row, medians, spread, strict=True)
+        max(-limit, min(limit, (x - m) / s)) for x, m, s in zip(means, medians, spread, strict=True)
     ]

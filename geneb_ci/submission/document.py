@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
+from geneb_ci.common.finding import HIDING_CHARACTERS, Fault, KeyPath, Position
 from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
     DEPTH_MAX,
     KEY_CHARS_MAX,
-    NUMBERS_MAX,
-    VALUES_MAX,
+    NUMBERS_IN_LISTS_MAX,
+    VALUES_OUTSIDE_LISTS_MAX,
     Span,
     after_blank,
     member_key,
@@ -29,12 +29,13 @@ from geneb_ci.submission.tokens import NUMBER_CHARS_MAX, UNUSABLE
 from reference_harness.formats.files import text_at
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 
-_INFINITE = (math.inf, -math.inf)
-_NONZERO = re.compile(r"[^eE]*[1-9]")
+_INFINITIES = (math.inf, -math.inf)
+_NONZERO_DIGITS = re.compile(r"[^eE]*[1-9]")
+"""Beginning of a number that is not zero."""
 
 
-class _Doubtful(Exception):  # noqa: N818 (leaves the text to the scanner, not an error)
-    """The text may have a fault, which only the scanner can report."""
+class _NeedsScanner(Exception):  # noqa: N818 (leaves the text to the scanner, not an error)
+    """The text may have a fault, so that the scanner has to read it."""
 
 
 def quick_value(text: str) -> Any:
@@ -42,89 +43,95 @@ def quick_value(text: str) -> Any:
 
     It is also UNUSABLE for a text with escapes, or with characters that may hide text.
     """
-    classes = text.encode("utf-8", "surrogatepass").translate(_CHARACTER_CLASSES, _BLANKS)
-    if "\\" in text or (_CONTROL in classes if text.isascii() else HIDING.search(text)):
+    classes = text.encode("utf-8", "surrogatepass").translate(_CHARACTER_CLASSES, _WHITESPACE)
+    if "\\" in text or (
+        _CONTROL_CLASS in classes if text.isascii() else HIDING_CHARACTERS.search(text)
+    ):
         return UNUSABLE
     try:
-        value = _PLAIN.decode(text)
-        if not _is_plain(classes, members := _Members.of(value)):
-            value = _DECODER.decode(text)
-    except (ValueError, RecursionError, _Doubtful):
+        value = _FAST_DECODER.decode(text)
+        if not _is_faultless(classes, members := _NestedMembers.of(value)):
+            value = _CHECKING_DECODER.decode(text)
+    except (ValueError, RecursionError, _NeedsScanner):
         return UNUSABLE
     return value if members.is_within_limits else UNUSABLE
 
 
 def _checked_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object. Raises _Doubtful for a repeated or a long key."""
+    """Return the members of an object. Raises _NeedsScanner for a repeated or a long key."""
     members = dict(pairs)
     if len(members) != len(pairs) or any(len(key) > KEY_CHARS_MAX for key in members):
-        raise _Doubtful
+        raise _NeedsScanner
     return members
 
 
 def _checked_float(token: str) -> float:
-    """Return a number. Raises _Doubtful if it is long or no double represents it."""
+    """Return a number. Raises _NeedsScanner if it is long or no double represents it."""
     number = float(token)
-    if len(token) > NUMBER_CHARS_MAX or number in _INFINITE:
-        raise _Doubtful
+    if len(token) > NUMBER_CHARS_MAX or number in _INFINITIES:
+        raise _NeedsScanner
     if not number:
-        if _NONZERO.match(token):
-            raise _Doubtful
+        if _NONZERO_DIGITS.match(token):
+            raise _NeedsScanner
         return 0.0  # also for -0.0, as the scanner reads it
     return number
 
 
 def _checked_int(token: str) -> int:
-    """Return an integer. Raises _Doubtful for a long one."""
+    """Return an integer. Raises _NeedsScanner for a long one."""
     if len(token) > NUMBER_CHARS_MAX:
-        raise _Doubtful
+        raise _NeedsScanner
     return int(token)
 
 
 def _refuse_constant(_: str) -> NoReturn:
-    """Raise _Doubtful for NaN or an infinity."""
-    raise _Doubtful
+    """Raise _NeedsScanner for NaN or an infinity."""
+    raise _NeedsScanner
 
 
-_DECODER = json.JSONDecoder(
+_CHECKING_DECODER = json.JSONDecoder(
     object_pairs_hook=_checked_members,
     parse_float=_checked_float,
     parse_int=_checked_int,
     parse_constant=_refuse_constant,
 )
-"""Checks each object and each number, which makes it three times as slow as `_PLAIN`."""
-_PLAIN = json.JSONDecoder(parse_constant=_refuse_constant)
-"""Decodes without checks; `_is_plain` finds out whether `_DECODER` is needed."""
-_BLANKS = b" \t\n\r"
-_CONTROL = b"c"
-_LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
-_NAME_END = b'":'
+"""A decoder that checks each object and number; it is three times as slow as `_FAST_DECODER`."""
+_FAST_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+"""A decoder without checks; `_is_faultless` judges whether `_CHECKING_DECODER` is needed."""
+_WHITESPACE = b" \t\n\r"
+_CONTROL_CLASS = b"c"
+_TOO_LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
+_NAME_END_CLASSES = b'":'
+"""Texts as they are after translation by `_CHARACTER_CLASSES`."""
 
 
 def _character_class(byte: int) -> str:
+    """Return the character that stands for a byte in `_CHARACTER_CLASSES`."""
     character = chr(byte)
     if character in "+-.0123456789Ee":
         return "0"
-    if character.isascii() and HIDING.match(character):
+    if character.isascii() and HIDING_CHARACTERS.match(character):
         return "c"
     return character if character in '":' else " "
 
 
 _CHARACTER_CLASSES = "".join(map(_character_class, range(256))).encode()
-"""Table for bytes.translate: characters of numbers become 0, control ones c, most others blank."""
+"""Table of bytes.translate: characters of numbers become 0, control characters c, quotation marks
+and colons stay, and others become spaces."""
 
 
-class _Members(NamedTuple):
-    """The member names and the floats of a value and of everything nested in it."""
+class _NestedMembers(NamedTuple):
+    """The names of members, and the floats, in a JSON value and in everything nested in it."""
 
     names: list[str]
     """Names of the members of all objects."""
     floats: list[float]
+    """All numbers that are written with a fraction or an exponent."""
     is_within_limits: bool
     """Whether depth and number of values are within the scanner's limits."""
 
     @classmethod
-    def of(cls, value: Any) -> "_Members":
+    def of(cls, value: Any) -> "_NestedMembers":
         """Return the names and floats of a value; incomplete above the limits."""
         level, value_count, number_count = [value], 1, 0
         names: list[str] = []
@@ -139,7 +146,10 @@ class _Members(NamedTuple):
                     inner += parent
                     number_count += sum(type(item) in _NUMBER_TYPES for item in parent)
             value_count += len(inner)
-            if value_count - number_count > VALUES_MAX or number_count > NUMBERS_MAX:
+            if (
+                value_count - number_count > VALUES_OUTSIDE_LISTS_MAX
+                or number_count > NUMBERS_IN_LISTS_MAX
+            ):
                 return cls(names, floats, is_within_limits=False)
             types = set(map(type, inner))
             floats += (
@@ -157,7 +167,7 @@ _NESTING_TYPES, _ONLY_FLOATS = frozenset({dict, list}), {float}
 _NUMBER_TYPES = (int, float)
 
 
-def _is_plain(classes: bytes, members: _Members) -> bool:
+def _is_faultless(classes: bytes, members: _NestedMembers) -> bool:
     """Whether the objects and numbers of a text without escapes certainly have no fault.
 
     `classes` is the text translated by _CHARACTER_CLASSES, without blanks. The name of each member
@@ -166,10 +176,10 @@ def _is_plain(classes: bytes, members: _Members) -> bool:
     """
     return (
         members.is_within_limits
-        and classes.count(_NAME_END) == len(members.names)
+        and classes.count(_NAME_END_CLASSES) == len(members.names)
         and max(map(len, members.names), default=0) <= KEY_CHARS_MAX
-        and not any(number in members.floats for number in (0.0, *_INFINITE))
-        and _LONG_NUMBER not in classes
+        and not any(number in members.floats for number in (0.0, *_INFINITIES))
+        and _TOO_LONG_NUMBER not in classes
     )
 
 
@@ -178,7 +188,7 @@ _value_and_end = json.JSONDecoder().raw_decode
 
 
 def locate(text: str, path: KeyPath) -> Span | None:
-    """Return the position of a member as in `Scan.spans`; None if there is no such member.
+    """Return where a text has the member at a path; None if there is no such member.
 
     `quick_value` must have accepted the text, so that it has neither faults nor escapes.
     """
@@ -195,7 +205,7 @@ def locate(text: str, path: KeyPath) -> Span | None:
 
 
 def _member_span(text: str, start: int, step: str | int) -> Span | None:
-    """Return the position of a member of the object or array that begins at `start`, or None."""
+    """Return where a text has the member `step` of the object or array that begins at `start`."""
     closing = {"{": "}", "[": "]"}.get(text[start])
     if closing is None or (closing == "}") != isinstance(step, str):
         return None
@@ -214,47 +224,51 @@ def _member_span(text: str, start: int, step: str | int) -> Span | None:
     return None
 
 
-LOCATED_MAX = 5
-"""Number of members located one by one; for more, a scan that locates all is faster."""
-WINDOW = 60  # characters of an excerpt on either side of a position
+LOCATED_MEMBERS_MAX = 5
+"""Maximum number of members that are searched one by one; for more, a scan of all is faster."""
+EXCERPT_SIDE_CHARACTERS = 60
+"""Maximum characters of an excerpt on either side of a position."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One submission file, whose positions may be computed only when they are needed.
-
-    `name` is the file name in messages, `path` the absolute path. `value` is UNUSABLE if the file
-    is not JSON; `sha256` is "" if it could not be read.
-    """
+    """A parsed submission file. The positions of members are computed when they are needed."""
 
     name: str
+    """Name of the file in messages."""
     path: Path
+    """Absolute path of the file."""
     sha256: str
+    """SHA-256 of the file; "" if it could not be read."""
     text: str
     value: Any
+    """The parsed JSON; UNUSABLE if the file is not JSON."""
     known_spans: dict[KeyPath, Span] | None
     """Path of every member to its position; None if the text was parsed without positions."""
     faults: tuple[Fault, ...]
 
     def span(self, path: KeyPath) -> Span | None:
-        """Return the position of a member; None if there is no such member."""
+        """Return where the text has the member at a path; None if there is no such member."""
         if self.known_spans is not None:
             return self.known_spans.get(path)
-        if len(self._located_paths) < LOCATED_MAX:
-            self._located_paths.append(path)
+        if len(self._searched_paths) < LOCATED_MEMBERS_MAX:
+            self._searched_paths.append(path)
             return locate(self.text, path)
         return self._scanned_spans.get(path)
 
     @functools.cached_property
-    def _located_paths(self) -> list[KeyPath]:
+    def _searched_paths(self) -> list[KeyPath]:
+        """Paths of the members that were searched one by one so far."""
         return []
 
     @functools.cached_property
     def _scanned_spans(self) -> dict[KeyPath, Span]:
+        """Path of every member to its position, from a scan of the text."""
         return scan(self.text).spans
 
     @functools.cached_property
     def _line_starts(self) -> list[int]:
+        """Offsets of the first characters of all lines."""
         starts = [0]
         at = self.text.find("\n")
         while at >= 0:
@@ -263,7 +277,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset of a fault: its own, or that of the closest existing parent member."""
+        """Return the offset at which a fault is shown: that of its member, or of one around it."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -284,11 +298,11 @@ class Document:
 
     @property
     def scorer(self) -> str:
-        """Digest of the scorer in the run's description; "" if it names none."""
+        """Digest of the scorer that the run names; "" if it names none."""
         return text_at(self.value, "run", "scorer", "digest")
 
     def position(self, offset: int) -> Position:
-        """Return the line and column, from 1, of an offset in code points."""
+        """Return the line and column of an offset."""
         line = bisect.bisect_right(self._line_starts, offset)
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
@@ -297,7 +311,10 @@ class Document:
         start = self._line_starts[line - 1]
         end = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
         at = min(start + column - 1, end)
-        left, right = max(start, at - WINDOW), min(end, at + WINDOW)
+        left, right = (
+            max(start, at - EXCERPT_SIDE_CHARACTERS),
+            min(end, at + EXCERPT_SIDE_CHARACTERS),
+        )
         return self.text[left:right], at - left
 
 
@@ -341,7 +358,8 @@ def parse_document(
     return Document(name, path, digest, text, parsed.value, parsed.spans, (*faults, *parsed.faults))
 
 
-_VERSION = ("schema_version",)
+_VERSION_PATH = ("schema_version",)
+"""Path of the member with the version of the format."""
 
 
 def upgraded(document: Document, entry: dict[str, Any]) -> str | None:
@@ -349,7 +367,7 @@ def upgraded(document: Document, entry: dict[str, Any]) -> str | None:
 
     All other characters are kept. Return None if the version is not written as `"1.0"`.
     """
-    text, version = document.text, document.span(_VERSION)
+    text, version = document.text, document.span(_VERSION_PATH)
     if version is None or text[version.start : version.end] != '"1.0"':
         return None
     end = text.rindex("}")
@@ -365,7 +383,7 @@ def downgraded(document: Document) -> str | None:
     value, text = document.value, document.text
     if not isinstance(value, dict) or ENTRY_MEMBER not in value or document.faults:
         return None
-    version, entry_span = document.span(_VERSION), document.span((ENTRY_MEMBER,))
+    version, entry_span = document.span(_VERSION_PATH), document.span((ENTRY_MEMBER,))
     if version is None or entry_span is None or version.start > entry_span.start:
         return None
     before = entry_span.key - 1

@@ -16,33 +16,37 @@ from geneb_ci.submission.reading import disguise_fault, read_bytes
 from reference_harness.formats.recognition import CONFLICT, disguise_of
 from reference_harness.formats.submission_terms import DISPLAY_MAX, MODEL_ID_MAX
 
-NAME_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
-"""Maximum length of a name that is compared: mapping can make it 18 times as long."""
-MARKS_MAX = 2
-"""Maximum number of combining marks on a letter: Vietnamese and pointed Hebrew have two."""
-PASSES_MAX = 8
-"""Maximum number of passes of mapping; characters of the table need fewer."""
-_STACKED_MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
-_ASCII_PROTOTYPES = {
+NAME_LENGTH_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
+"""Maximum length of a name that is compared: its skeleton can be 18 times as long."""
+MARKS_PER_LETTER_MAX = 2
+"""Maximum number of combining marks on a letter, such as accents: Vietnamese has two."""
+MAPPING_PASSES_MAX = 8
+"""Maximum number of replacements of look-alike characters in a name; all need fewer."""
+_STACKED_MARKS = re.compile(f"m{{{MARKS_PER_LETTER_MAX + 1}}}")
+"""Too many marks on a letter, in a name whose marks are written as `m`."""
+_ASCII_LOOKALIKES = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
-"""The ASCII part of the table, so that the table need not be read for ASCII names."""
-# The package's table has it around letters that are written from right to left.
+"""ASCII characters to the text that they look like; other characters are in the table of
+`_CONFUSABLES_PACKAGE`."""
 _DIRECTION_MARK = "\u200e"
-_COMMON = frozenset({"COMMON", "INHERITED"})
-_EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
-_PACKAGE = "confusable_homoglyphs"
+"""Character that the table has around letters that are written from right to left."""
+_COMMON_SCRIPTS = frozenset({"COMMON", "INHERITED"})
+"""Scripts of characters that belong to every script, such as digits."""
+_EAST_ASIAN_SCRIPTS = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
+"""Scripts that names combine with each other and with Latin."""
+_CONFUSABLES_PACKAGE = "confusable_homoglyphs"
 
 
 def skeleton(name: str) -> str:
-    """Return the skeleton of a name: names that look alike have the same one.
+    """Return the skeleton of a name, which is the same for names that look alike.
 
-    Runs of blanks become one space, and letters of other widths and styles the usual ones. The
-    standard's mapping is applied until nothing changes.
+    Runs of blanks become one space, letters of other widths and styles the usual letters, and
+    characters that look like a simpler text that text, until nothing changes.
     """
-    table = _ASCII_PROTOTYPES if name.isascii() else _prototypes()
+    table = _ASCII_LOOKALIKES if name.isascii() else _lookalike_by_character()
     form = unicodedata.normalize("NFKD", name)
-    for _ in range(PASSES_MAX):
+    for _ in range(MAPPING_PASSES_MAX):
         mapped = "".join(table.get(letter, letter) for letter in " ".join(form.split()))
         before, form = form, unicodedata.normalize("NFKD", mapped)
         if form == before:
@@ -53,41 +57,43 @@ def skeleton(name: str) -> str:
 def skeletons(name: str) -> frozenset[str]:
     """Return the skeletons of a name as written and case-folded.
 
-    Two names look alike if they share a skeleton. A name longer than NAME_MAX has none.
+    Two names look alike if they share a skeleton. A name longer than NAME_LENGTH_MAX has none.
     """
-    if len(name) > NAME_MAX:
+    if len(name) > NAME_LENGTH_MAX:
         return frozenset()
     return frozenset({skeleton(name), skeleton(name.casefold())})
 
 
 def has_stacked_marks(name: str) -> bool:
-    """Whether over `MARKS_MAX` combining marks are in a row in the first `NAME_MAX` characters."""
-    decomposed = unicodedata.normalize("NFD", name[:NAME_MAX])
+    """Whether a letter has more than `MARKS_PER_LETTER_MAX` combining marks."""
+    decomposed = unicodedata.normalize("NFD", name[:NAME_LENGTH_MAX])
     return (
         _STACKED_MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in decomposed))
         is not None
     )
 
 
-def scripts(name: str) -> set[str]:
-    """Return the scripts of the first `NAME_MAX` characters of a name; none for ASCII.
+def scripts_of(name: str) -> set[str]:
+    """Return the scripts of the first `NAME_LENGTH_MAX` characters of a name; none for ASCII.
 
     Those that East Asian names combine with Latin are left out, and so are common characters.
     """
-    name = name[:NAME_MAX]
+    name = name[:NAME_LENGTH_MAX]
     if name.isascii():
         return set()
     from confusable_homoglyphs import categories  # 30 ms, and names are mostly ASCII
 
-    return {categories.alias(letter) for letter in name} - _COMMON - _EAST_ASIA
+    return {categories.alias(letter) for letter in name} - _COMMON_SCRIPTS - _EAST_ASIAN_SCRIPTS
 
 
 @functools.cache
-def _prototypes() -> dict[str, str]:
-    """Return a mapping from each character that looks like another text to that text."""
+def _lookalike_by_character() -> dict[str, str]:
+    """Return characters that look like another text to that text, from the table of the package."""
     from importlib.resources import files  # names are mostly ASCII
 
-    confusables = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
+    confusables = json.loads(
+        (files(_CONFUSABLES_PACKAGE) / "confusables.json").read_text(encoding="utf-8")
+    )
     lookalikes_of = {
         key.strip(_DIRECTION_MARK): [
             lookalike["c"].strip(_DIRECTION_MARK) for lookalike in confusables[key]
@@ -99,22 +105,27 @@ def _prototypes() -> dict[str, str]:
         for character, lookalikes in lookalikes_of.items()
         if len(character) == 1
         and len(lookalikes) == 1
-        and _is_prototype(lookalikes[0], character, lookalikes_of)
+        and _is_simpler_form(lookalikes[0], character, lookalikes_of)
     }
 
 
-def _is_prototype(candidate: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
-    """Whether `candidate` is the prototype of `character`; the table lists both directions."""
+def _is_simpler_form(candidate: str, character: str, lookalikes_of: dict[str, list[str]]) -> bool:
+    """Whether a character becomes its look-alike `candidate`, not the other way round.
+
+    The table lists two characters that look alike in both directions.
+    """
     if len(candidate) > 1 or len(lookalikes_of.get(candidate, ())) > 1:
         return True
     return candidate < character
 
 
-CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
-
-_FIELD = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
-_LINE_END = re.compile(r"\r\n?")
-_SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
+CARD_BYTES_MAX = 100_000
+"""Maximum size of a model card; the longest public card has 2.6 kB."""
+_FIELD_LINE = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
+"""First line of a field of a card, such as `- **Pooling:** mean`: its name and its text."""
+_OTHER_LINE_END = re.compile(r"\r\n?")
+_SECTION_LINE = re.compile(r"^#{2,}\s+(\S.*)$")
+"""Heading of a section of a card, such as `## Training data`."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +148,7 @@ class Card:
     """Why the card cannot be read; None for a readable card."""
 
     def field_named(self, *words: str) -> CardField | None:
-        """Return the first field whose name contains a word; the words are tried in order.
+        """Return the first field whose name contains one of the words; earlier words go first.
 
         Letter case of the name is ignored. None if no name contains any of the words.
         """
@@ -159,43 +170,50 @@ def read_card(path: Path, name: str) -> Card | None:
     try:
         raw = read_bytes(path)
     except NothingChecked as error:
-        return Card(name, "", (), _unreadable(error.message, "no access"))
+        return Card(name, "", (), _unreadable_fault(error.message, "no access"))
     return parse_card(raw, name)
 
 
 def parse_card(raw: bytes | Fault, name: str) -> Card:
     """Return the card in `raw`; if `raw` is a Fault, the card is empty and has a fault."""
     if isinstance(raw, Fault):
-        return Card(name, "", (), _unreadable(f"the card cannot be read: {raw.message}", raw.found))
+        return Card(
+            name, "", (), _unreadable_fault(f"the card cannot be read: {raw.message}", raw.found)
+        )
     if len(raw) > CARD_BYTES_MAX:
         return Card(
-            name, "", (), _unreadable(f"the card has {len(raw):,} bytes", f"{len(raw)} bytes")
+            name, "", (), _unreadable_fault(f"the card has {len(raw):,} bytes", f"{len(raw)} bytes")
         )
     if (disguise := disguise_of(raw, markup=True)) is not None:
         fault = disguise_fault(disguise, "the card in Markdown", at=disguise.lines[0], card=True)
         text = raw.decode("utf-8", "replace") if disguise.kind == CONFLICT else ""
-        return Card(name, _LINE_END.sub("\n", text), (), fault)
+        return Card(name, _OTHER_LINE_END.sub("\n", text), (), fault)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return Card(
-            name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "not UTF-8")
+            name,
+            "",
+            (),
+            _unreadable_fault(f"the card is not UTF-8 at byte {error.start}", "not UTF-8"),
         )
-    text = _LINE_END.sub("\n", text)
+    text = _OTHER_LINE_END.sub("\n", text)
     return Card(name, text, tuple(_fields_in(text)))
 
 
-def _unreadable(message: str, actual: str) -> Fault:
+def _unreadable_fault(message: str, actual: str) -> Fault:
+    """Return the fault of a card that cannot be read."""
     expected = f"a regular UTF-8 file of at most {CARD_BYTES_MAX} bytes"
     return Fault("unreadable-card", (), message, actual, expected, at=0, card=True)
 
 
 def _fields_in(text: str) -> list[CardField]:
+    """Return the fields and sections in the text of a card."""
     fields: list[tuple[str, int, list[str]]] = []
     for number, line in enumerate(text.split("\n"), 1):
-        if match := _FIELD.match(line):
+        if match := _FIELD_LINE.match(line):
             fields.append((match.group(1), number, [match.group(2)]))
-        elif match := _SECTION.match(line):
+        elif match := _SECTION_LINE.match(line):
             fields.append((match.group(1).rstrip(), number, []))
         elif fields:
             fields[-1][2].append(line)

@@ -1,4 +1,4 @@
-"""The identity of a model by its card, and the other cards of a board to compare it with."""
+"""What a card says about the identity of its model, and the other cards of a board."""
 
 import functools
 import re
@@ -8,37 +8,39 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.submission.names import Card, CardField, parse_card
-from geneb_ci.submission.reading import BY_PARTS
+from geneb_ci.submission.reading import PATH_SORT_KEY
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 _TITLE = re.compile(r"(?m)^#[ \t]+(.*)$")
 _LINK = re.compile(r"https?://[^\s<>()\[\]`\"']+")
-_HUB = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)")
-_NOT_MODELS = ("datasets/", "spaces/", "docs/", "papers/", "collections/")
+_HUB_REPOSITORY = re.compile(r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)")
+_OTHER_HUB_FOLDERS = ("datasets/", "spaces/", "docs/", "papers/", "collections/")
+"""Beginnings of paths on the Hub that are not repositories of models."""
 _NAMED_REPOSITORY = re.compile(r"\b(?:of|from)\s+`?([\w.-]+/[\w.-]+)`?(?=[\s.,;)]|\Z)")
+"""Repository that a sentence names after "of" or "from", without a link."""
 _DIGEST = re.compile(r"(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])")
 _COMMIT = re.compile(r"(?<![0-9a-z])[0-9a-f]{40}(?![0-9a-z])")
-TEXT_MIN = 40
+STATEMENT_MIN = 40
 """Minimum length of a statement that two people would not write identically by chance."""
 
 
 class CardFacts(NamedTuple):
-    """The identity of a model by its card."""
+    """What a card says about the identity of its model."""
 
     title: str
     weights: str
-    """The statement about the weights, without markup; "" if it is shorter than TEXT_MIN."""
+    """The statement about the weights, without markup; "" if it is very short."""
     training: str
-    """The statement about the training data, in the same form."""
+    """The statement about the training data, without markup; "" if it is very short."""
     links: frozenset[str]
     """Links in the statement about the weights."""
     repositories: frozenset[str]
     """Repositories of the Hub in the statement about the weights, in lower case."""
     digests: frozenset[str]
-    """SHA-256 digests in that statement."""
+    """SHA-256 digests in the statement about the weights."""
     commits: frozenset[str]
-    """Commits, of 40 hex digits, in that statement."""
+    """Commits, of 40 hex digits, in the statement about the weights."""
 
 
 def weights_of(card: Card) -> CardField | None:
@@ -57,7 +59,7 @@ def title_line(card: Card) -> int:
     return 1 if match is None else card.text.count("\n", 0, match.start()) + 1
 
 
-def facts_of(card: Card) -> CardFacts:
+def card_facts(card: Card) -> CardFacts:
     """Return the facts by which a card identifies its model."""
     title, weights_field, training_field = (
         _TITLE.search(card.text),
@@ -77,9 +79,9 @@ def facts_of(card: Card) -> CardFacts:
 
 
 def _plain_statement(statement: str) -> str:
-    """Return a statement without markup, in lower case; "" if it is shorter than `TEXT_MIN`."""
+    """Return a statement in lower case, without markup; "" if shorter than `STATEMENT_MIN`."""
     plain = " ".join(re.sub(r"[`*_<>]", "", statement).casefold().split())
-    return plain if len(plain) >= TEXT_MIN else ""
+    return plain if len(plain) >= STATEMENT_MIN else ""
 
 
 def links_in(statement: str) -> frozenset[str]:
@@ -89,19 +91,20 @@ def links_in(statement: str) -> frozenset[str]:
 
 def repositories_in(statement: str) -> frozenset[str]:
     """Return the repositories of models that a text mentions, in lower case."""
-    names = [name.rstrip(".").casefold() for name in _HUB.findall(statement)]
-    names = [name for name in names if not name.startswith(_NOT_MODELS)]
+    names = [name.rstrip(".").casefold() for name in _HUB_REPOSITORY.findall(statement)]
+    names = [name for name in names if not name.startswith(_OTHER_HUB_FOLDERS)]
     return frozenset(
         names or [name.rstrip(".").casefold() for name in _NAMED_REPOSITORY.findall(statement)]
     )
 
 
 class RowFacts(NamedTuple):
-    """The identity of a model by its row."""
+    """What a row says about the identity of its model."""
 
     links: frozenset[str]
+    """Links in the metadata of the row."""
     repositories: frozenset[str]
-    """Repositories of the Hub, in lower case."""
+    """Repositories of the Hub that the row names, in lower case."""
     training: str
     """The statement about the training data, in lower case; "" without one."""
 
@@ -123,13 +126,14 @@ def row_facts(document: Any) -> RowFacts:
 
 
 def _object_at(members: Any, key: str) -> Mapping[str, Any]:
+    """Return the member at a key if it is an object; else an empty one."""
     member = members.get(key) if isinstance(members, Mapping) else None
     return member if isinstance(member, Mapping) else {}
 
 
 @dataclass(frozen=True)
 class OtherCards:
-    """The cards and rows of a board, which are read on demand."""
+    """The cards and rows of a board, each read when it is needed."""
 
     cards_folder: Path | None = None
     rows_folder: Path | None = None
@@ -139,14 +143,17 @@ class OtherCards:
     )
 
     @functools.cached_property
-    def _paths(self) -> tuple[Path, ...]:
+    def _card_paths(self) -> tuple[Path, ...]:
+        """The files of all cards."""
         return (
-            tuple(sorted(self.cards_folder.glob("*.md"), key=BY_PARTS)) if self.cards_folder else ()
+            tuple(sorted(self.cards_folder.glob("*.md"), key=PATH_SORT_KEY))
+            if self.cards_folder
+            else ()
         )
 
     def cards_except(self, model_id: str) -> Iterator[tuple[str, CardFacts]]:
         """Yield model id and card facts of each model except `model_id` whose card can be read."""
-        for path in self._paths:
+        for path in self._card_paths:
             if path.stem == model_id:
                 continue
             if path not in self._facts_by_path:
@@ -169,8 +176,9 @@ class OtherCards:
 
 
 def _read_facts(path: Path) -> CardFacts | None:
+    """Return the facts in the card at a path; None if the card cannot be read."""
     try:
         card = parse_card(read_regular(path, SUBMISSION_BYTES_MAX, links=False), path.name)
     except NotReadable:
         return None
-    return None if card.fault is not None else facts_of(card)
+    return None if card.fault is not None else card_facts(card)

@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.reading import BY_PARTS, read_bytes
+from geneb_ci.submission.reading import PATH_SORT_KEY, read_bytes
 from reference_harness.formats.files import member_at, read_json, text_at
 
-# Maximum number of rows whose scores are kept for comparison: with 900 doubles each, 4 MB.
-ROWS_MAX = 500
+COMPARED_ROWS_MAX = 500
+"""Maximum number of rows whose scores are kept for comparison: with 900 doubles each, 4 MB."""
 _SEPARATORS = re.compile(r"[-_.]+")
+"""Characters of a model id between words."""
 
 
-def normal_form(model_id: str) -> str:
-    """Return the form of an id that must be unique: case-folded, runs of - _ . as one hyphen."""
+def normal_model_id(model_id: str) -> str:
+    """Return a model id in lower case, with a hyphen for each run of - _ . between words."""
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
@@ -38,6 +39,7 @@ def results_digest(results: Any) -> str | None:
 
 
 def _digest(score_names: tuple[str, ...], scores: "array.array[float]") -> str:
+    """Return the SHA-256 of names and scores."""
     digest = _digest_of_names(score_names).copy()
     digest.update(struct.pack(f"<{len(scores)}d", *scores))  # little-endian on every machine
     return digest.hexdigest()
@@ -45,7 +47,7 @@ def _digest(score_names: tuple[str, ...], scores: "array.array[float]") -> str:
 
 @functools.lru_cache(maxsize=4)
 def _digest_of_names(score_names: tuple[str, ...]) -> "hashlib._Hash":
-    """Return the hash of names, which is continued with the scores; most rows have equal names."""
+    """Return a SHA-256 to which the scores are added; most rows have the same names of scores."""
     return hashlib.sha256("\0".join(score_names).encode())
 
 
@@ -81,7 +83,7 @@ def _sorted_names(
 
 
 def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
-    """Return the same as `named_scores`, for results of any form, but slowly."""
+    """Return the same as `named_scores` for results of any form, such as invalid ones."""
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -95,9 +97,8 @@ def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     return tuple(names), array.array("d", numbers)
 
 
-NameTuples = dict[tuple[str, ...], tuple[str, ...]]
-"""Tuple of names -> an equal tuple that all rows share, to save memory. Tuples are compared, not
-joined names, since a key of a contributor may contain the separator."""
+SharedNames = dict[tuple[str, ...], tuple[str, ...]]
+"""Names of scores to an equal tuple that all rows share, to save memory."""
 
 
 def score_name(regime: str, task: str, metric: str) -> str:
@@ -114,7 +115,7 @@ def _double(number: float) -> float:
 
 
 class PeerRow(NamedTuple):
-    """The scores of one other row."""
+    """Another row with its scores, for comparison."""
 
     path: Path
     score_names: tuple[str, ...]
@@ -162,7 +163,7 @@ class _RowIndexes(NamedTuple):
 
     paths: tuple[Path, ...]
     names_by_skeleton: dict[str, list[tuple[Path, str]]]
-    digests: dict[str, list[Path]]
+    paths_by_digest: dict[str, list[Path]]
     rows: tuple[PeerRow, ...]
 
 
@@ -171,29 +172,30 @@ class Peers:
     """The other rows of a board, which are read on demand."""
 
     paths: tuple[Path, ...] = ()
+    """Files of rows."""
     population: tuple[Path | RowWithoutFile, ...] = ()
-    """Further rows to compare with; a file of `paths` replaces the row of the same model."""
+    """More rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """Cache of results computed from these rows, shared by all files of a folder."""
-    contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
-    """Files that the caller has already read, to their bytes."""
+    bytes_by_path: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Bytes of the files that the caller has already read, by path."""
     rows_by_digest: Mapping[str, RowWithoutFile] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """SHA-256 of a file to its row; such a file is not parsed."""
+    """Known rows by the SHA-256 of their files, which are not parsed."""
 
     @functools.cached_property
-    def ids(self) -> dict[str, list[Path]]:
-        """Normal form of a file name to the files with that form."""
+    def paths_by_normal_id(self) -> dict[str, list[Path]]:
+        """Normal form of a model id to the files of rows whose names have that form."""
         files: dict[str, list[Path]] = {}
         # Files are read only if `population` has rows that they may replace.
         for path in self._indexes.paths if self.population else self.paths:
-            files.setdefault(normal_form(path.stem), []).append(path)
+            files.setdefault(normal_model_id(path.stem), []).append(path)
         return files
 
     @property
     def names_by_skeleton(self) -> dict[str, list[tuple[Path, str]]]:
-        """Skeleton of a display name or an id to pairs of a file and the name."""
+        """Skeleton of names that look alike to the rows with such a name: file and name."""
         return self._indexes.names_by_skeleton
 
     def has_other(self, own_path: Path) -> bool:
@@ -203,28 +205,29 @@ class Peers:
 
     @functools.cached_property
     def _path_set(self) -> frozenset[Path]:
+        """The elements of `paths`, for fast lookup."""
         return frozenset(self.paths)
 
     @property
-    def by_digest(self) -> dict[str, list[Path]]:
-        """Digest of scores to the files with these scores.
+    def paths_by_digest(self) -> dict[str, list[Path]]:
+        """Digest of scores to the files of rows with these scores.
 
         Unreadable files are left out; their own check reports them.
         """
-        return self._indexes.digests
+        return self._indexes.paths_by_digest
 
     @property
     def rows(self) -> tuple[PeerRow, ...]:
-        """The scores of up to `ROWS_MAX` other rows, sorted by name."""
+        """The scores of up to `COMPARED_ROWS_MAX` other rows, sorted by name."""
         return self._indexes.rows
 
     @functools.cached_property
     def _indexes(self) -> _RowIndexes:
-        """The rows, each read once; at most `ROWS_MAX` of them have scores."""
+        """The rows, each read once; at most `COMPARED_ROWS_MAX` of them have scores."""
         candidates = set(self._candidate_paths)
-        if len(candidates) > ROWS_MAX:
-            candidates = set(sorted(self._candidate_paths, key=random_sort_key)[:ROWS_MAX])
-        shared_names: NameTuples = {}
+        if len(candidates) > COMPARED_ROWS_MAX:
+            candidates = set(sorted(self._candidate_paths, key=random_sort_key)[:COMPARED_ROWS_MAX])
+        shared_names: SharedNames = {}
         rows_read = [
             self._row(path, shared_names, keep_scores=path in candidates) for path in self.paths
         ]
@@ -253,11 +256,12 @@ class Peers:
                 digests.setdefault(read.digest, []).append(read.path)
         rows = tuple(read.row for read in rows_read if read.row is not None)
         return _RowIndexes(
-            tuple(read.path for read in rows_read), _by_skeleton(rows_read), digests, rows
+            tuple(read.path for read in rows_read), _rows_by_skeleton(rows_read), digests, rows
         )
 
-    def _row(self, path: Path, shared_names: NameTuples, *, keep_scores: bool) -> "ReadRow":
-        raw: bytes | Fault | None = self.contents.get(path)
+    def _row(self, path: Path, shared_names: SharedNames, *, keep_scores: bool) -> "ReadRow":
+        """Return the row in a file, by its digest if the row is known."""
+        raw: bytes | Fault | None = self.bytes_by_path.get(path)
         if raw is None and self.rows_by_digest:
             with contextlib.suppress(NothingChecked):
                 raw = read_bytes(path)
@@ -272,12 +276,13 @@ class Peers:
 
     @property
     def _candidate_paths(self) -> list[Path]:
-        """The files of all rows, whose scores may be kept."""
+        """The files of all rows, of which the compared ones are chosen."""
         paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
 
 
-def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
+def _rows_by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
+    """Return, by skeleton, the file and name of each row that has it."""
     names_by_skeleton: dict[str, list[tuple[Path, str]]] = {}
     for row in rows:
         for skeleton, name in row.skeletons:
@@ -286,18 +291,19 @@ def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
 
 
 def _skeleton_pairs(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a skeleton and the name that has it, for a model id and a display name."""
     names = sorted({model_id, display} - {""})
     return tuple((form, name) for name in names for form in sorted(skeletons(name)))
 
 
 def random_sort_key(path: Path) -> bytes:
-    """Return a pseudorandom sort key, by which rows are selected whatever their names are."""
+    """Return a pseudorandom sort key, so that no row can be named to be chosen."""
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 
 
 def read_row(
     path: Path,
-    shared_names: NameTuples,
+    shared_names: SharedNames,
     *,
     keep_scores: bool,
     raw: bytes | Fault | None = None,
@@ -326,4 +332,4 @@ def read_row(
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | RowWithoutFile] = ()) -> Peers:
     """Return the rows in some files, without duplicates and sorted by path."""
-    return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))
+    return Peers(tuple(sorted(set(paths), key=PATH_SORT_KEY)), tuple(population))

@@ -31,10 +31,9 @@ from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 _SUBMISSION_FIX = "pass a submission, or a folder with *.json files"
 _GLOB_CHARACTERS = frozenset("*?[")
-
-
-BY_PARTS = operator.attrgetter("parts")
-"""The sort key of paths: tuples have the same order and are compared much faster."""
+"""Characters of a pattern that the shell did not replace by file names."""
+PATH_SORT_KEY = operator.attrgetter("parts")
+"""Function that returns the parts of a path: they sort like paths, and much faster."""
 
 
 def submission_files(
@@ -49,7 +48,9 @@ def submission_files(
     refusals: list[NothingChecked] = []
     for argument in arguments:
         try:
-            files = sorted(_submission_files(folder_by_root.get(argument, argument)), key=BY_PARTS)
+            files = sorted(
+                _submission_files(folder_by_root.get(argument, argument)), key=PATH_SORT_KEY
+            )
         except NothingChecked as error:
             refusals.append(error)
             continue
@@ -60,17 +61,17 @@ def submission_files(
 
 
 def located(path: Path) -> Path:
-    """Return an absolute path without following the last component, which may be a looping link."""
+    """Return the absolute path of a file, which may be a link; links of its folder are followed."""
     return Path(os.path.realpath(path.parent)) / path.name
 
 
 def is_folder(path: Path) -> bool:
     """Whether a path is a folder; False if it cannot be accessed."""
-    mode = _mode(path, follow=True)
+    mode = _mode_of(path, follow=True)
     return mode is not None and stat.S_ISDIR(mode)
 
 
-def _mode(path: Path, *, follow: bool) -> int | None:
+def _mode_of(path: Path, *, follow: bool) -> int | None:
     """Return the mode of a path; None if it does not exist or cannot be accessed."""
     try:
         return path.stat(follow_symlinks=follow).st_mode
@@ -84,7 +85,7 @@ def _submission_files(path: Path) -> Iterator[Path]:
     Yields nothing if it does not exist or cannot be accessed. Raises NothingChecked if a folder
     cannot be listed.
     """
-    mode = _mode(path, follow=False)
+    mode = _mode_of(path, follow=False)
     if mode is None:
         return
     if stat.S_ISDIR(mode):
@@ -116,6 +117,7 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 def _no_files_reason(path: Path) -> str:
+    """Return a message why a path names no submission."""
     if is_folder(path):
         return f"{path}: the folder contains no *.json"
     if _GLOB_CHARACTERS & set(str(path)):
@@ -131,7 +133,10 @@ def _no_files_reason(path: Path) -> str:
 
 
 def _similar_name(path: Path) -> str:
-    """Return a question with the file that differs only in letter case or `.json`; "" if none."""
+    """Return "; did you mean ...?" with a file of almost this name; "" without such a file.
+
+    Almost means that only letter case or the ending `.json` differs.
+    """
     similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:
         file_names = sorted(sibling.name for sibling in path.parent.iterdir())
@@ -142,7 +147,7 @@ def _similar_name(path: Path) -> str:
 
 
 class FileKind(Enum):
-    """A kind of file that commands read: its title, typical members, and how to get one."""
+    """A kind of file that commands read: its title, members that it has, and how to get one."""
 
     SUBMISSION = (
         "a submission",
@@ -239,14 +244,14 @@ def require_file(path: Path, file_kind: FileKind, command: str = "") -> None:
 
 
 class OtherFile(NamedTuple):
-    """The message and the fix for a file of another kind than expected."""
+    """The message and the fix of the error for a file of another kind than expected."""
 
     message: str
     fix: str
 
 
 def other_kind(document: object, file_kind: FileKind) -> OtherFile | None:
-    """Return the refusal of another kind of file, such as "this is a plan, not a commitment".
+    """Return the error for a parsed file of another kind: "this is a plan, not a commitment".
 
     Return None if the value is of this kind, or of no known kind.
     """
@@ -262,7 +267,7 @@ def other_kind(document: object, file_kind: FileKind) -> OtherFile | None:
 
 
 def other_kind_of(raw: bytes, file_kind: FileKind) -> OtherFile | None:
-    """Return the refusal of a file of another kind from its bytes, or None, as `other_kind`."""
+    """Return the error of `other_kind` for the bytes of a file; None for a file of this kind."""
     disguise = disguise_of(raw)
     if disguise is not None:
         expected = "" if disguise.kind == CONFLICT else f", not {file_kind.title}"
@@ -274,20 +279,18 @@ def other_kind_of(raw: bytes, file_kind: FileKind) -> OtherFile | None:
 
 
 def refusal_of(raw: bytes, file_kind: FileKind, reason: str) -> OtherFile:
-    """Return the refusal of a file of another kind; for one of this kind, `reason` and its fix."""
+    """Return the error for a file that cannot be used: its other kind, or else `reason`."""
     return other_kind_of(raw, file_kind) or OtherFile(reason, file_kind.fix)
 
 
-BYTES_MAX = SUBMISSION_BYTES_MAX
-
-
 def read_bytes(path: Path) -> bytes | Fault:
-    """Return the bytes of a regular file of at most `BYTES_MAX` bytes; links are not followed.
+    """Return the bytes of a regular file; links are not followed.
 
-    Returns a Fault if it is not such a file. Raises NothingChecked if it cannot be opened.
+    Returns a Fault for a link, a device, or a file of more than `SUBMISSION_BYTES_MAX` bytes.
+    Raises NothingChecked if the file cannot be opened.
     """
     try:
-        return read_regular(path, BYTES_MAX, links=False)
+        return read_regular(path, SUBMISSION_BYTES_MAX, links=False)
     except Irregular as error:
         is_link = error.kind == LINK
         message = f"the file is {LINK}" if is_link else "this is not a regular file"
@@ -301,18 +304,18 @@ def read_bytes(path: Path) -> bytes | Fault:
 
 
 def too_large(size: int) -> Fault:
-    """Return the fault for a file of `size` bytes, more than `BYTES_MAX`."""
-    message = f"the file has {size:,} bytes; the limit is {BYTES_MAX:,}"
-    expected = f"at most {BYTES_MAX} bytes"
+    """Return the fault for a file of `size` bytes, more than `SUBMISSION_BYTES_MAX`."""
+    message = f"the file has {size:,} bytes; the limit is {SUBMISSION_BYTES_MAX:,}"
+    expected = f"at most {SUBMISSION_BYTES_MAX} bytes"
     return Fault("file-too-large", (), message, f"{size} bytes", expected, at=0)
 
 
 def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
-    """Return the UTF-8 text of a file, whether it can be parsed, and faults of the encoding."""
+    """Return the text of a file in UTF-8, whether it can be parsed, and faults of its encoding."""
     if not raw.strip():
         return "", False, (_empty_fault(raw),)
     if (disguise := disguise_of(raw)) is not None:
-        return _disguised(raw, disguise)
+        return _decoded_disguise(raw, disguise)
     faults: tuple[Fault, ...] = ()
     bom_length = 0
     if raw.startswith(BOM):
@@ -330,7 +333,7 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     return text, True, faults
 
 
-def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
+def _decoded_disguise(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
     """Return the result of `decode` for bytes that are recognised as another kind of file."""
     if disguise.kind != CONFLICT:
         return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
@@ -356,9 +359,11 @@ def sentence(fix: str) -> str:
 
 
 def _empty_fault(raw: bytes) -> Fault:
+    """Return the fault of a file without content."""
     actual = f"{len(raw)} bytes, all whitespace"
     return Fault("empty-file", (), "the file is empty", actual, "a JSON object", at=0)
 
 
 def _encoding_fault(message: str, actual: str, at: int) -> Fault:
+    """Return the fault of a file that is not plain UTF-8."""
     return Fault("wrong-encoding", (), message, actual, "UTF-8 without a byte order mark", at=at)

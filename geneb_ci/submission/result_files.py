@@ -31,15 +31,16 @@ from reference_harness.formats.recognition import (
 from reference_harness.formats.text import plural, quoted
 
 MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
-"""Key of a score in MTEB's classification tasks to our metric; its f1 is also macro-F1."""
-TEST, DEFAULT_SUBSET = "test", "default"
+"""Our metrics by the keys of MTEB's scores; its f1 is macro-F1, too."""
+TEST_SPLIT, DEFAULT_SUBSET = "test", "default"
 BYTES_MAX = 20_000_000
 """Maximum size of a result file: one of MTEB with ten experiments and 300 subsets has 3 MB."""
 MTEB_EXPERIMENTS = 10
+"""Number of experiments of MTEB's default protocol: fits on random samples."""
 MTEB_PROTOCOL = f"MTEB's default protocol: 8 samples a label, {MTEB_EXPERIMENTS} experiments"
-_RUN = "run the benchmark with geneb-harness"
+_RUN_FIX = "run the benchmark with geneb-harness"
 
-Cells = dict[str, dict[str, dict[str, float]]]
+ScoresByCell = dict[str, dict[str, dict[str, float]]]
 """Scores by regime and task, as in a submission."""
 
 
@@ -51,6 +52,7 @@ class _RepeatedKey:
 
 
 REPEATED_KEY = _RepeatedKey()
+"""Value of a key that occurs twice in one object, with two values."""
 
 
 class UnusableResultError(Exception):
@@ -61,7 +63,7 @@ class UnusableResultError(Exception):
 class PackedResults:
     """The results in the files of one folder, and the files that could not be used."""
 
-    results: Cells
+    results: ScoresByCell
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Tasks without a file, by regime."""
     duplicates: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -80,7 +82,7 @@ class PackedResults:
 def pack_results(
     paths: Iterable[Path], benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> PackedResults:
-    """Return the results in the files; an unusable file is listed and does not affect the others.
+    """Return the results in files, and which files cannot be used.
 
     `settings` are those of the experiment, from a file beside the results; {} without it.
     Raises NothingChecked if a file cannot be opened.
@@ -88,8 +90,8 @@ def pack_results(
     packed = PackedResults({regime: {} for regime in benchmark.regimes})
     files_by_cell: dict[tuple[str, str], list[str]] = {}
     for path in sorted(paths):
-        file = _read(path)
-        task, regime = identify(file.name, benchmark)
+        file = _read_result(path)
+        task, regime = task_and_regime(file.name, benchmark)
         if file.is_refused or (file.reason and task is not None):
             packed.broken[path.name] = file.reason
             continue
@@ -110,7 +112,7 @@ def pack_results(
 def _set_aside_duplicates(
     packed: PackedResults, files_by_cell: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
 ) -> None:
-    """Move results that several files have to `duplicates`, and list tasks without a file.
+    """Move results of tasks with several files to `duplicates`; list tasks without a file.
 
     The remaining results of each regime are sorted by the order of the benchmark's tasks.
     """
@@ -127,17 +129,19 @@ def _set_aside_duplicates(
 
 
 class _ResultFile(NamedTuple):
-    """A result file, with the name that contains its task, and the reason if it is unusable."""
+    """The content of a result file, or why it cannot be used."""
 
     name: str
+    """Name that contains the id of the task: of the file, or of MTEB's task."""
     value: Any
+    """The parsed content."""
     reason: str = ""
     """Reason why the file cannot be used, as a clause after "cannot be used: "; else ""."""
     is_refused: bool = False
     """Whether the file is unreadable or of another kind, and refused whatever its name is."""
 
 
-def _read(path: Path) -> _ResultFile:
+def _read_result(path: Path) -> _ResultFile:
     """Return a result file. Raises NothingChecked if it does not exist."""
     try:
         raw = read_regular(path, BYTES_MAX, links=False)
@@ -154,7 +158,7 @@ def _read(path: Path) -> _ResultFile:
         result = lenient_value(raw)
     except (ValueError, RecursionError) as error:
         return _ResultFile(path.stem, None, f"it is not JSON: {error}")
-    result = _since_1_11(result)
+    result = _in_new_mteb_form(result)
     foreign = None if is_log(result) or is_of_mteb(result) else foreign_format_of(result)
     if foreign is not None:
         return _of_other_kind(path, foreign)
@@ -162,6 +166,7 @@ def _read(path: Path) -> _ResultFile:
 
 
 def _of_other_kind(path: Path, recognition: Recognition) -> _ResultFile:
+    """Return a file of another kind as a result file that is refused."""
     return _ResultFile(
         path.stem, None, f"it {recognition.predicate}: {recognition.fix}", is_refused=True
     )
@@ -173,10 +178,11 @@ def lenient_value(raw: bytes) -> Any:
     A key that occurs twice in one object with two values gets the value REPEATED_KEY. Raises
     ValueError if the text is not JSON, RecursionError if it is nested too deeply.
     """
-    return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members)
+    return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members_by_key)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _members_by_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object, with REPEATED_KEY for keys that have two values."""
     members = dict(pairs)
     if len(members) < len(pairs):
         first_values: dict[str, Any] = {}
@@ -185,7 +191,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
+def task_and_regime(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
     """Return task and regime from a file name without extension; the longest matching id wins.
 
     The task is None if the name contains no task id between underscores.
@@ -201,18 +207,18 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
 def scores_of(
     result: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the scores in the value of one file. Raises UnusableResultError with the reason."""
+    """Return the scores in a parsed result file. Raises UnusableResultError with the reason."""
     if is_of_mteb(result):
         return _mteb_scores(result, regime, benchmark, settings)
     _require_same_protocol((result,) if isinstance(result, dict) else (), regime, benchmark)
     scores: dict[str, float] = {}
     for log_member, metric in LOG_METRICS.items():
-        scores[metric] = _number(member_at(result, log_member, "mean"), f"{log_member}.mean")
+        scores[metric] = _finite_number(member_at(result, log_member, "mean"), f"{log_member}.mean")
     return scores
 
 
-def _number(score: object, name: str) -> float:
-    """Return a finite number. Raises UnusableResultError for any other value."""
+def _finite_number(score: object, name: str) -> float:
+    """Return a score as a number. Raises UnusableResultError unless it is a finite number."""
     if score is REPEATED_KEY:
         raise UnusableResultError(f"{name} is {score}: write the file again")
     if isinstance(score, bool) or not isinstance(score, int | float):
@@ -226,7 +232,7 @@ def _number(score: object, name: str) -> float:
     return number
 
 
-def _since_1_11(result: Any) -> Any:
+def _in_new_mteb_form(result: Any) -> Any:
     """Return a result of MTEB before version 1.11 in today's form; return others unchanged.
 
     In the old form every member that is an object is a split; its members that are objects are
@@ -259,36 +265,38 @@ def _mteb_scores(
             f"the revision of the task data is {quoted(revision)}, expected {expected}"
         )
     splits = result["scores"]
-    subsets = splits.get(TEST) if isinstance(splits, dict) else None
+    subsets = splits.get(TEST_SPLIT) if isinstance(splits, dict) else None
     candidates = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
     count = len(candidates)
     if count > 1:
         candidates = [subset for subset in candidates if subset.get("hf_subset") == DEFAULT_SUBSET]
         if len(candidates) != 1:
             raise UnusableResultError(
-                f"scores.{TEST} has {count} subsets, of which {len(candidates)} "
+                f"scores.{TEST_SPLIT} has {count} subsets, of which {len(candidates)} "
                 f"have the name {DEFAULT_SUBSET!r}, expected 1"
             )
     if not candidates:
-        raise UnusableResultError(f"scores.{TEST} has no subset")
+        raise UnusableResultError(f"scores.{TEST_SPLIT} has no subset")
     (scores,) = candidates
     _require_same_protocol((settings, result, scores), regime, benchmark)
     missing_keys = [key for key in MTEB_METRICS if scores.get(key) is None]
     if missing_keys:
         raise UnusableResultError(
-            f"scores.{TEST} lacks {' and '.join(missing_keys)}: run the task in MTEB again, with "
-            "every metric"
+            f"scores.{TEST_SPLIT} lacks {' and '.join(missing_keys)}: run the task in MTEB again, "
+            "with every metric"
         )
     return {
-        metric: _number(scores[key], f"scores.{TEST}.{key}") for key, metric in MTEB_METRICS.items()
+        metric: _finite_number(scores[key], f"scores.{TEST_SPLIT}.{key}")
+        for key, metric in MTEB_METRICS.items()
     }
 
 
-_SAMPLES = ("samples_per_label", "k_shot", "n_shots", "num_shots")
-_EXPERIMENTS = ("n_experiments", "n_seeds", "num_seeds", "n_runs", "num_runs")
-_FOLDS = ("n_folds", "n_splits", "cv")
-_CLASSIFIERS = ("classifier", "method", "probe")
-_LOGISTIC = frozenset(
+# Keys by which other programs name parts of the protocol.
+_SAMPLE_COUNT_KEYS = ("samples_per_label", "k_shot", "n_shots", "num_shots")
+_EXPERIMENT_COUNT_KEYS = ("n_experiments", "n_seeds", "num_seeds", "n_runs", "num_runs")
+_FOLD_COUNT_KEYS = ("n_folds", "n_splits", "cv")
+_CLASSIFIER_KEYS = ("classifier", "method", "probe")
+_LOGISTIC_REGRESSION_NAMES = frozenset(
     {"logistic_regression", "logreg", "logistic regression", "logisticregression"}
 )
 
@@ -298,36 +306,46 @@ def _require_same_protocol(
 ) -> None:
     """Raise UnusableResultError if a file or its settings show another protocol."""
     for object_ in objects:
-        reason = next(_other_protocol(object_, regime, benchmark), "")
+        reason = next(_protocol_differences(object_, regime, benchmark), "")
         if reason:
-            raise UnusableResultError(f"{reason}; {_expected(regime, benchmark)}: {_RUN}")
+            raise UnusableResultError(
+                f"{reason}; {_expected_protocol(regime, benchmark)}: {_RUN_FIX}"
+            )
 
 
-def _expected(regime: str, benchmark: Benchmark) -> str:
+def _expected_protocol(regime: str, benchmark: Benchmark) -> str:
+    """Return words for the benchmark's protocol in a regime, for a message."""
     samples = (
         "all training data"
         if regime == FULL
         else f"{benchmark.protocol.few_shot_k[regime]} a label"
     )
-    seeds = plural(_seeds(benchmark), "seed")
+    seeds = plural(_seed_count(benchmark), "seed")
     return f'expected {samples} and {seeds} as in "{regime}" of {benchmark.name}'
 
 
-def _seeds(benchmark: Benchmark) -> int:
+def _seed_count(benchmark: Benchmark) -> int:
+    """Return the number of seeds of the benchmark."""
     return len(benchmark.protocol.seeds)
 
 
-def _other_protocol(members: Mapping[str, Any], regime: str, benchmark: Benchmark) -> Iterator[str]:
+def _protocol_differences(
+    members: Mapping[str, Any], regime: str, benchmark: Benchmark
+) -> Iterator[str]:
     """Yield each difference from the benchmark's protocol in an object of a file or settings."""
     experiments = members.get("scores_per_experiment")
-    if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
+    if isinstance(experiments, list) and experiments and len(experiments) != _seed_count(benchmark):
         default_note = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
         yield f"the scores are means over {plural(len(experiments), 'experiment')}{default_note}"
     samples = benchmark.protocol.few_shot_k.get(regime)
     expected: tuple[tuple[tuple[str, ...], object, str], ...] = (
-        (_SAMPLES, samples, "the probe was trained on {} samples a label"),
-        (_EXPERIMENTS, _seeds(benchmark), "the scores are means over {} experiments"),
-        (_FOLDS, 1, "the scores are of a cross-validation with {} folds"),
+        (_SAMPLE_COUNT_KEYS, samples, "the probe was trained on {} samples a label"),
+        (
+            _EXPERIMENT_COUNT_KEYS,
+            _seed_count(benchmark),
+            "the scores are means over {} experiments",
+        ),
+        (_FOLD_COUNT_KEYS, 1, "the scores are of a cross-validation with {} folds"),
         (("max_iter",), benchmark.protocol.logreg["max_iter"], "the probe has {} iterations"),
     )
     for aliases, expected_count, objection in expected:
@@ -335,7 +353,7 @@ def _other_protocol(members: Mapping[str, Any], regime: str, benchmark: Benchmar
             count = members.get(alias)
             if type(count) is int and count != expected_count:
                 yield f"{objection.format(count)} ({alias})"
-    for alias in _CLASSIFIERS:
+    for alias in _CLASSIFIER_KEYS:
         word = members.get(alias)
-        if isinstance(word, str) and word and word.casefold() not in _LOGISTIC:
+        if isinstance(word, str) and word and word.casefold() not in _LOGISTIC_REGRESSION_NAMES:
             yield f"the probe is {quoted(word)} ({alias})"

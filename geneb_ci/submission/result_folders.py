@@ -1,4 +1,4 @@
-"""Find the folder with a run's results; read the model's facts from MTEB's model_meta.json."""
+"""Find the folder of a run's results; read facts about its model from MTEB's model_meta.json."""
 
 import math
 import re
@@ -12,12 +12,13 @@ from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
-MODEL_META = "model_meta.json"
-EXPERIMENTS = "experiments"
+MODEL_META_FILE = "model_meta.json"
+"""File of MTEB with facts about the model."""
+EXPERIMENTS_FOLDER = "experiments"
 """Folder in which MTEB stores the results of runs with non-default settings."""
 
 
-def results_in(folder: Path) -> Path:
+def folder_of_results(folder: Path) -> Path:
     """Return the folder that contains the results: the given one, or the only one below it.
 
     Folders with a model_meta.json are searched; without any (MTEB before version 1.11), folders
@@ -31,9 +32,9 @@ def results_in(folder: Path) -> Path:
         )
     if any(folder.glob("*.json")):
         return folder
-    parents = {path.parent for path in folder.glob(f"*/**/{MODEL_META}")}
+    parents = {path.parent for path in folder.glob(f"*/**/{MODEL_META_FILE}")}
     parents = parents or {path.parent for path in folder.glob("*/**/*.json")}
-    folders = [p for p in sorted(parents) if EXPERIMENTS not in p.relative_to(folder).parts]
+    folders = [p for p in sorted(parents) if EXPERIMENTS_FOLDER not in p.relative_to(folder).parts]
     if len(folders) > 1:
         listed = [quoted(path.relative_to(folder).as_posix()) for path in folders]
         raise UsageProblem(
@@ -47,14 +48,14 @@ def results_in(folder: Path) -> Path:
 def model_meta(folder: Path) -> dict[str, Any]:
     """Return the members of MTEB's model_meta.json in a folder; empty without that file."""
     try:
-        document = lenient_value(read_regular(folder / MODEL_META, BYTES_MAX, links=False))
+        document = lenient_value(read_regular(folder / MODEL_META_FILE, BYTES_MAX, links=False))
     except (NotReadable, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 
 
 def options_from(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return values of options of `geneb-ci new`, by option, from a parsed model_meta.json."""
+    """Return the options of `geneb-ci pack` that a parsed model_meta.json has: name to value."""
     full_name, params, url = (meta.get(key) for key in ("name", "n_parameters", "reference"))
     options: dict[str, Any] = {}
     if isinstance(full_name, str) and full_name:

@@ -11,78 +11,86 @@ from geneb_ci.common.finding import Fault, KeyPath
 from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, StopParsing, Strings, matcher_of
 from reference_harness.formats.text import quoted
 
-# Maximum depth; a submission has up to six levels (results, regime, task, metric; lists by seed).
 DEPTH_MAX = 16
-# Maximum number of repeated keys whose first line is reported: finding each line takes a pass.
-FIRSTS_MAX = 20
-# Maximum number of values outside lists. Format 1.1 has about 9,000; 25,000 invalid ones take less
-# than 1 s and 100 MB.
-VALUES_MAX = 25_000
-# Maximum number of numbers in lists. Format 1.2 has 98,000 for 100 tasks, most of them in confusion
-# matrices of two tasks with 20 and 40 classes. 100,000 invalid ones take 2 s and 115 MB.
-NUMBERS_MAX = 150_000
-# Maximum length of a key; the longest are names of weight files. Findings repeat keys of a path.
+"""Maximum number of nested objects and arrays; a submission has up to six levels (results, regime,
+task, metric; lists by seed)."""
+NAMED_REPEATS_MAX = 20
+"""Maximum number of repeated keys of which the fix names the first line: each takes a pass over the
+text."""
+VALUES_OUTSIDE_LISTS_MAX = 25_000
+"""Maximum number of values outside lists. Format 1.1 has about 9,000; 25,000 invalid ones take less
+than 1 s and 100 MB."""
+NUMBERS_IN_LISTS_MAX = 150_000
+"""Maximum number of numbers in lists. Format 1.2 has 98,000 for 100 tasks, most of them in
+confusion matrices of two tasks with 20 and 40 classes. 100,000 invalid ones take 2 s and 115 MB."""
 KEY_CHARS_MAX = 300
+"""Maximum length of a key, which findings repeat; the longest keys are names of weight files."""
 
 
 class Span(NamedTuple):
-    """Offsets in code points of a member: its key (-1 in an array), start and end of its value."""
+    """Where a text has a member of an object or array: offsets in code points."""
 
     key: int
+    """Start of the key; -1 in an array."""
     start: int
+    """Start of the value."""
     end: int
+    """End of the value."""
 
 
 class Scan(NamedTuple):
-    """Result of parsing: the value or UNUSABLE, positions by path, and faults."""
+    """Result of parsing a JSON text."""
 
     value: Any
+    """The parsed value; UNUSABLE if there is none."""
     spans: dict[KeyPath, Span]
+    """Position of every member, by path."""
     faults: list[Fault]
 
 
-_KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
+_KEY_AND_COLON = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 
 
 def after_blank(text: str, at: int) -> int:
-    """Return the offset after the whitespace that begins at an offset."""
-    return _blank(text, at).end()
+    """Return the offset of the first character from `at` on that is not whitespace."""
+    return _blanks(text, at).end()
 
 
 def member_key(text: str, at: int) -> tuple[str, int]:
-    """Return the key at an offset and the offset of its value. The key must contain no escapes."""
-    match = _member(text, at)
+    """Return the key that begins at `at`, which has no escapes, and the offset of its value."""
+    match = _key_and_colon(text, at)
     return match.group(1), match.end()
 
 
-_blank = matcher_of(r"[ \t\n\r]*")
-_member = cast("Matcher", _KEY.match)
-_after = matcher_of(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
+_blanks = matcher_of(r"[ \t\n\r]*")
+_key_and_colon = cast("Matcher", _KEY_AND_COLON.match)
+_comma_or_end = matcher_of(r"[ \t\n\r]*([,\]}]?)[ \t\n\r]*")
 
 
 class _Scanner(Strings, Scalars):
-    """The parser of one text; its methods parse what begins at the current offset."""
+    """The parser of one text: each method parses what is at the offset `at`, and moves past it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.value_count = 0
         self.number_count = 0
         self.spans: dict[KeyPath, Span] = {}
-        self.repeated_count = 0
+        self.named_repeats = 0
 
     def scan(self) -> Scan:
+        """Parse the whole text."""
         value: Any = UNUSABLE
         try:
             self.skip_blank()
             value = self.value((), -1)
             self.skip_blank()
             if self.at < len(self.text):
-                self.trailing()
+                self.refuse_trailing_text()
         except StopParsing:
             pass
         return Scan(value, self.spans, self.faults)
 
-    def trailing(self) -> None:
+    def refuse_trailing_text(self) -> None:
         """Raise StopParsing for text after the end of the document."""
         excerpt = self.text[self.at : self.at + 20]
         hint = "JSON has no comments" if excerpt[0] in "/#" else "a file must be one JSON object"
@@ -90,6 +98,7 @@ class _Scanner(Strings, Scalars):
         raise self.syntax(message, quoted(excerpt), "the end of the file")
 
     def value(self, path: KeyPath, key_at: int) -> Any:
+        """Parse a value and record its position; UNUSABLE for one with a fault."""
         start = self.at
         character = self.text[start : start + 1]
         is_number = key_at < 0 and character != "" and character in "-0123456789"
@@ -119,10 +128,10 @@ class _Scanner(Strings, Scalars):
         """Count a value, or a number in a list; raise StopParsing if there are too many."""
         if is_in_list:
             self.number_count += 1
-            count, limit, noun = self.number_count, NUMBERS_MAX, "numbers in lists"
+            count, limit, noun = self.number_count, NUMBERS_IN_LISTS_MAX, "numbers in lists"
         else:
             self.value_count += 1
-            count, limit, noun = self.value_count, VALUES_MAX, "values"
+            count, limit, noun = self.value_count, VALUES_OUTSIDE_LISTS_MAX, "values"
         if count > limit:
             message = f"the document has more than {limit:,} {noun}"
             expected = f"at most {limit}"
@@ -133,15 +142,16 @@ class _Scanner(Strings, Scalars):
     def repeated_key_fix(self, path: KeyPath, value: object) -> str:
         """Return the fix of a repeated key, which names the line and value of the first one."""
         span = self.spans.get(path)
-        if span is None or self.repeated_count >= FIRSTS_MAX:
+        if span is None or self.named_repeats >= NAMED_REPEATS_MAX:
             return ""
-        self.repeated_count += 1
+        self.named_repeats += 1
         line = self.text.count("\n", 0, span.key) + 1
         is_shown = value is None or isinstance(value, str | int | float)
         first_value = f"is {quoted(value)}, " if is_shown else "is "
         return f"Delete one of the two; the first {first_value}on line {line}."
 
     def object(self, path: KeyPath) -> dict[str, Any]:
+        """Parse an object."""
         members: dict[str, Any] = {}
         self.at += 1
         self.skip_blank()
@@ -173,6 +183,7 @@ class _Scanner(Strings, Scalars):
                 return members
 
     def array(self, path: KeyPath) -> list[Any]:
+        """Parse an array."""
         elements: list[Any] = []
         self.at += 1
         self.skip_blank()
@@ -187,7 +198,7 @@ class _Scanner(Strings, Scalars):
 
     def after(self, closing: str) -> bool:
         """Parse the text after a member; return False for a comma, True for the closing bracket."""
-        match = _after(self.text, self.at)
+        match = _comma_or_end(self.text, self.at)
         mark = match.group(1)
         if mark == closing:
             self.at = match.end(1)
@@ -207,7 +218,8 @@ class _Scanner(Strings, Scalars):
         raise self.syntax(f"unexpected {token} after a value", token, f"',' or {closing!r}")
 
     def key(self, path: KeyPath) -> str:
-        match = _KEY.match(self.text, self.at)
+        """Parse a key and its colon."""
+        match = _KEY_AND_COLON.match(self.text, self.at)
         if match is not None:
             self.at = match.end()
             key = match.group(1)
@@ -233,6 +245,7 @@ class _Scanner(Strings, Scalars):
         return key
 
     def long_key(self, key: str, path: KeyPath, at: int) -> StopParsing:
+        """Record a key that is too long, and return a StopParsing for the caller to raise."""
         return self.stop(
             Fault(
                 "wrong-length",

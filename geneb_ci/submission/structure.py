@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import (
-    HINTS_MAX,
+    NAME_SEARCHES_MAX,
     Fault,
     KeyPath,
     first_and_more,
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 
     from reference_harness.formats.submission import Submission
 
-_MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
-_WITH_SCHEMA = _MEMBERS | {"$schema"}
+_MEMBERS_OF_1_0 = {"schema_version", "model_id", "harness_version", "meta", "results"}
+"""Members of a submission of format 1.0."""
+_MEMBERS_WITH_SCHEMA = _MEMBERS_OF_1_0 | {"$schema"}
+"""Members of a submission of format 1.0 that names its JSON schema."""
 _METRIC_MINIMA = {"MCC": -1, "Acc": 0, "F1": 0}
 """Minimum score of each metric."""
 _NUMBER_TYPES = {int, float}
@@ -54,15 +56,16 @@ _TEXT_LIMITS = {
     "submitted_by": (0, LINE_MAX),
 }
 """Minimum and maximum number of characters of each text field of the metadata."""
-_META_KEYS = {*_TEXT_LIMITS, "params", "zero_shot"}
+_META_MEMBERS = {*_TEXT_LIMITS, "params", "zero_shot"}
+"""Members of the metadata."""
 _MODEL_ID = re.compile(MODEL_ID_PATTERN.removeprefix("^").removesuffix("$"))
 
 
 def fits_format_1_0(document: object) -> bool:
-    """Whether a document is valid in format 1.0, found out without importing its typed model."""
+    """Whether a document is valid in format 1.0; its typed model is not imported for this."""
     return (
         isinstance(document, dict)
-        and document.keys() in (_MEMBERS, _WITH_SCHEMA)
+        and document.keys() in (_MEMBERS_OF_1_0, _MEMBERS_WITH_SCHEMA)
         and document["schema_version"] == "1.0"
         and _is_text_of_length(document.get("$schema", ""), 0, LINE_MAX)
         and _is_text_of_length(document["model_id"], 1, MODEL_ID_MAX)
@@ -74,13 +77,15 @@ def fits_format_1_0(document: object) -> bool:
 
 
 def _is_text_of_length(text: Any, minimum: int, maximum: int) -> bool:
+    """Whether a value is a text with a number of characters between the limits."""
     return isinstance(text, str) and minimum <= len(text) <= maximum
 
 
 def _is_meta(meta: Any) -> bool:
+    """Whether a value is valid metadata of format 1.0."""
     return (
         isinstance(meta, dict)
-        and meta.keys() == _META_KEYS
+        and meta.keys() == _META_MEMBERS
         and all(_is_text_of_length(meta[name], *limits) for name, limits in _TEXT_LIMITS.items())
         and type(meta["params"]) is int
         and 0 <= meta["params"] <= PARAMS_MAX
@@ -89,6 +94,7 @@ def _is_meta(meta: Any) -> bool:
 
 
 def _are_results(results: Any) -> bool:
+    """Whether a value has valid scores by regime, task and metric."""
     if not isinstance(results, dict):
         return False
     for tasks in results.values():
@@ -106,8 +112,8 @@ def _are_results(results: Any) -> bool:
     return True
 
 
-# Keys of another form are contributor text and are quoted.
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
+_UNQUOTED_KEY = re.compile(r"[A-Za-z0-9_.$-]{1,80}")
+"""A key that messages need not quote."""
 
 
 Validator = Callable[[object], "tuple[Submission | None, list[Fault]]"]
@@ -192,7 +198,7 @@ def unknown_version(document: dict[str, Any]) -> Fault:
     )
 
 
-_LONG_NAMES = {
+_FOREIGN_METRIC_NAMES = {
     "MCC": {"mcc", "matthews_corrcoef", "matthews_correlation", "matthews"},
     "Acc": {"acc", "accuracy", "accuracy_score"},
     "F1": {"f1", "f1_score", "f1_macro", "macro_f1", "f1score"},
@@ -201,9 +207,9 @@ _LONG_NAMES = {
 
 
 def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
-    """Return the faults; the fix of a missing member suggests renaming a similar unknown one.
+    """Return the faults, with fixes that suggest renaming an unknown member to a missing one.
 
-    Faults of metrics are joined by `misnamed_metrics`.
+    `misnamed_metrics` joins the faults of metrics.
     """
     faults = misnamed_metrics(faults)
     names_by_path: dict[KeyPath, list[str]] = {}
@@ -215,27 +221,27 @@ def with_rename_fixes(faults: list[Fault]) -> list[Fault]:
         if (
             fault.rule in _MISSING_RULES
             and fault.path in names_by_path
-            and searched_count < HINTS_MAX
+            and searched_count < NAME_SEARCHES_MAX
         ):
             searched_count += len(names_by_path[fault.path])
-            fix = renaming_fix(names_by_path[fault.path], [_name_of(fault)], "")
+            fix = renaming_fix(names_by_path[fault.path], [_missing_name(fault)], "")
             faults[number] = dataclasses.replace(fault, fix=fix)
     return faults
 
 
 def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
-    """Return the faults, with a single one in place of all that come from misnamed metrics.
+    """Return the faults, with a single fault for all metrics that have names of other programs.
 
     Otherwise a cell with `accuracy` would have two faults, the unknown `accuracy` and the missing
-    `Acc`, and so would its evidence. Faults of fewer than MISNAMED_MIN cells are not replaced.
+    `Acc`, and so would its evidence. Faults of fewer than JOINED_CELLS_MIN cells are not replaced.
     """
     misnamed = {
         (fault.path[:-1], metric): fault
         for fault in faults
-        if fault.rule in _UNKNOWN_RULES and (metric := _metric_meant(fault.path))
+        if fault.rule in _UNKNOWN_RULES and (metric := _meant_metric(fault.path))
     }
     paths = {table for table, _ in misnamed}
-    if len(paths) < MISNAMED_MIN:
+    if len(paths) < JOINED_CELLS_MIN:
         return faults
     names = first_and_more([quoted(f.path[-1]) for f in _first_of_each_member(misnamed.values())])
     cell_count = sum(table[0] == "results" for table in paths)
@@ -243,7 +249,10 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     if len(paths) > cell_count:
         counts.append(f"the evidence of {plural(len(paths) - cell_count, 'cell')}")
     first_fault, joined_ids = next(iter(misnamed.values())), set(map(id, misnamed.values()))
-    message, expected = f"{' and '.join(counts)} name their metrics {names}", ", ".join(_LONG_NAMES)
+    message, expected = (
+        f"{' and '.join(counts)} name their metrics {names}",
+        ", ".join(_FOREIGN_METRIC_NAMES),
+    )
     joined_fault = dataclasses.replace(
         first_fault, rule="unknown-metric", message=message, found=names, expected=expected
     )
@@ -251,7 +260,7 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
         fault
         for fault in faults
         if id(fault) not in joined_ids
-        and not (fault.rule in _MISSING_RULES and (fault.path, _name_of(fault)) in misnamed)
+        and not (fault.rule in _MISSING_RULES and (fault.path, _missing_name(fault)) in misnamed)
     ]
     return [*other_faults, joined_fault]
 
@@ -262,33 +271,37 @@ _TABLES_OF_METRICS = {"per_seed", "canonical"}
 """Members of evidence that have a member for each metric."""
 
 
-def _metric_meant(path: KeyPath) -> str:
-    """Return the metric that a member's name means in another program; "" if none."""
+def _meant_metric(path: KeyPath) -> str:
+    """Return the metric that the name of a member means in another program; "" if none."""
     is_in_evidence = len(path) > 1 and path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
     long_name = str(path[-1]).casefold() if _is_metric(path) or is_in_evidence else ""
-    return next((metric for metric, names in _LONG_NAMES.items() if long_name in names), "")
+    return next(
+        (metric for metric, names in _FOREIGN_METRIC_NAMES.items() if long_name in names), ""
+    )
 
 
 def _first_of_each_member(faults: Iterable[Fault]) -> list[Fault]:
-    """Return the first fault for each name of a member, in order."""
+    """Return the first of the faults about members with the same name, for each name."""
     return list({fault.path[-1]: fault for fault in reversed([*faults])}.values())[::-1]
 
 
-MISNAMED_MIN = 3
-"""Minimum number of cells with misnamed metrics that are reported as a single fault."""
+JOINED_CELLS_MIN = 3
+"""Minimum number of cells with wrong names of metrics that are reported as a single fault."""
 
 
-def _name_of(fault: Fault) -> str:
-    """Return the name of the missing member, which is quoted first in the message."""
+def _missing_name(fault: Fault) -> str:
+    """Return the name of the missing member, which the message quotes first."""
     return fault.message.split('"')[1]
 
 
-_BOUNDS = {"greater_than_equal", "less_than_equal"}
+_BOUND_ERRORS = {"greater_than_equal", "less_than_equal"}
+"""Types of pydantic's errors for a number that is too small or too large."""
 
 
 def _faults(
     error: "ValidationError", document: dict[str, Any], version: str | None
 ) -> Iterator[Fault]:
+    """Yield a fault for each error of the typed model, except where the parser reported it."""
     hint_count = 0
     for detail in error.errors(include_url=False, include_context=True):
         unknown_key = detail["type"] == "extra_forbidden"
@@ -299,29 +312,33 @@ def _faults(
         if version is None and unknown_key and len(detail["loc"]) == 1:
             continue  # the allowed keys depend on the version
         hint_count += unknown_key
-        if detail["type"] in _BOUNDS:
+        if detail["type"] in _BOUND_ERRORS:
             # Show the original value: -1.0 was converted to -1 before the bound was checked.
-            detail["input"] = _member(document, detail["loc"])
+            detail["input"] = _value_at(document, detail["loc"])
         if unknown_key:
-            siblings = _member(document, detail["loc"][:-1]) if hint_count <= HINTS_MAX else None
+            siblings = (
+                _value_at(document, detail["loc"][:-1]) if hint_count <= NAME_SEARCHES_MAX else None
+            )
             yield unknown(tuple(detail["loc"]), version or "1.0", siblings)
         else:
             yield _fault(detail)
 
 
-def _member(document: Any, path: KeyPath) -> Any:
+def _value_at(document: Any, path: KeyPath) -> Any:
+    """Return the value at a path, which exists."""
     for step in path:
         document = document[step]
     return document
 
 
 def _fault(detail: "ErrorDetails") -> Fault:
+    """Return the fault for an error of the typed model."""
     path: KeyPath = tuple(detail["loc"])
     context = detail.get("ctx", {})
     error_type, value = detail["type"], detail["input"]
     if error_type == "missing":
         fault = missing(path)
-    elif error_type in _BOUNDS:
+    elif error_type in _BOUND_ERRORS:
         bound = context.get("ge", context.get("le"))
         word = "at least" if "ge" in context else "at most"
         fault = out_of_range(path, value, f"{word} {bound:g}")
@@ -349,6 +366,7 @@ _EXPECTED_TYPES = {
     "model_attributes_type": "an object",
     "list_type": "an array",
 }
+"""Expected JSON type, by type of pydantic's error."""
 
 
 def type_name(value: object) -> str:
@@ -384,7 +402,10 @@ def missing(path: KeyPath) -> Fault:
 
 
 def unknown(path: KeyPath, version: str, siblings: Collection[str] | None) -> Fault:
-    """Return the fault of an unknown member; it suggests a similar name if siblings are given."""
+    """Return the fault of an unknown member, which suggests a similar name.
+
+    `siblings` are the members beside it; with None, no name is suggested.
+    """
     member = str(path[-1])
     known_names = known_members(path[:-1], version)
     suggestion = "" if siblings is None else member_hint(member, known_names, siblings)
@@ -439,11 +460,13 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
     if rule == "score-out-of-range" and isinstance(value, int | float):
         is_percent = 1 < abs(value) <= PERCENT_MAX
         fix = _PERCENT_FIX.format(value / 100) if is_percent else ""
-    return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound, fix=fix)
+    return Fault(
+        rule, path, f"{_member_name(path)} is {quoted(value)}", quoted(value), bound, fix=fix
+    )
 
 
 PERCENT_MAX = 100
-"""Largest absolute score that may be a percentage."""
+"""Maximum absolute value of a score that may be a percentage."""
 _PERCENT_FIX = (
     "If the score is in percent, divide by 100: {:.12g}. Otherwise compute the score again from "
     "the predictions."
@@ -459,7 +482,7 @@ def wrong_length(path: KeyPath, value: Any, bound: str) -> Fault:  # a text or a
     return Fault(
         rule,
         path,
-        f"{_name(path)} has {len(value)} {unit}",
+        f"{_member_name(path)} has {len(value)} {unit}",
         f"{len(value)} {unit}",
         f"{bound} {unit}",
     )
@@ -471,17 +494,18 @@ def wrong_form(path: KeyPath, value: object, expected: str) -> Fault:
         return bad_model_id(
             value, "ASCII letters, digits, '.', '_' and '-', beginning with a letter or a digit"
         )
-    expected = _FORMS.get(expected, expected)
+    expected = _FORM_BY_PATTERN.get(expected, expected)
     fix = _COMMIT_FIX if path == ("run", "model", "revision") else ""
-    message = f"{_name(path)} is {quoted(value)}"
+    message = f"{_member_name(path)} is {quoted(value)}"
     return Fault("malformed-value", path, message, quoted(value), expected, fix=fix)
 
 
-_TIME = "a time in UTC, such as 2026-11-28T13:47:00Z"
-_FORMS = {
+_TIME_FORM = "a time in UTC, such as 2026-11-28T13:47:00Z"
+_FORM_BY_PATTERN = {
     f"a string of the form ^[0-9a-f]{{{digits}}}$": f"{digits} hex digits, {what}"
     for digits, what in ((40, "a commit"), (64, "a SHA-256"))
-} | {f"a string of the form {TIME_PATTERN}": _TIME}
+} | {f"a string of the form {TIME_PATTERN}": _TIME_FORM}
+"""Words for a form, by the words with its pattern."""
 _COMMIT_FIX = (
     "A branch or tag moves: write the commit that was run. `geneb-harness run` writes the one that "
     "it loaded; `git ls-remote https://huggingface.co/ORG/REPOSITORY main` prints today's."
@@ -489,7 +513,7 @@ _COMMIT_FIX = (
 
 
 def bad_model_id(value: object, expected: str) -> Fault:
-    """Return the fault of an invalid model_id; its fix suggests a valid one made from it."""
+    """Return the fault of an invalid model_id, whose fix suggests a valid id."""
     message = f"model_id is {quoted(value)}"
     suggestion = re.sub(r"[^A-Za-z0-9._-]+", "-", str(value).rpartition("/")[2]).strip("-._")
     fix = _ID_FIX.format(suggestion) if 0 < len(suggestion) <= MODEL_ID_MAX else ""
@@ -505,13 +529,14 @@ _ID_FIX = (
 def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a value of the wrong JSON type."""
     json_type = type_name(value)
-    message = f"{_name(path)} is {quoted(value)}{'' if value is None else f', {json_type}'}"
+    message = f"{_member_name(path)} is {quoted(value)}{'' if value is None else f', {json_type}'}"
     return Fault(
         "wrong-type", path, message, json_type, expected, fix=_type_fix(path, value, expected)
     )
 
 
 def _type_fix(path: KeyPath, value: object, expected: str) -> str:
+    """Return the fix for a value of the wrong JSON type."""
     if value is None and _is_metric(path):
         return _NULL_FIX
     if isinstance(value, str) and expected not in {"a string", "an object", "an array"}:
@@ -526,15 +551,16 @@ _NULL_FIX = (
     'declare the cell missing under "gaps" (format 1.1).'
 )
 _MILLIONS_MAX = 1e6
-"""A non-integer count below this is taken for a number in millions."""
+"""Maximum parameter count with decimals that is taken for a count in millions."""
 
 
 def _is_metric(path: KeyPath) -> bool:
+    """Whether a path is that of a score in the results."""
     return path[0] == "results" and len(path) == 4  # noqa: PLR2004 (results, regime, task, metric)
 
 
-def _name(path: KeyPath) -> str:
+def _member_name(path: KeyPath) -> str:
     """Return the name of a member for a message: its key, or array and index."""
     member, index = (path[-2], f"[{path[-1]}]") if isinstance(path[-1], int) else (path[-1], "")
-    is_plain = isinstance(member, str) and _PLAIN_KEY.fullmatch(member) is not None
+    is_plain = isinstance(member, str) and _UNQUOTED_KEY.fullmatch(member) is not None
     return f"{member if is_plain else quoted(member)}{index}"

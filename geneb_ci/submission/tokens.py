@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from geneb_ci.common.finding import HIDING, Fault, KeyPath
+from geneb_ci.common.finding import HIDING_CHARACTERS, Fault, KeyPath
 from reference_harness.formats.text import quoted
 
-# Maximum number of recorded faults, which bounds the memory. A file with NaN in all 4,500 per-seed
-# values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still read to its end.
-FAULTS_MAX = 5_000
+RECORDED_FAULTS_MAX = 5_000
+"""Maximum number of recorded faults, which bounds the memory. A file with NaN in all 4,500 scores
+by seed (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still read to its end."""
 
 
 class _Unusable:
@@ -21,13 +21,15 @@ class _Unusable:
 
 
 UNUSABLE: Final = _Unusable()
+"""Value of a JSON text, or of a part of it, that has a fault."""
 
 
 class StopParsing(Exception):  # noqa: N818 (ends the parsing, not an error)
-    """The rest of the text cannot be read."""
+    """Ends the parsing: the rest of the text cannot be read."""
 
 
 Matcher = Callable[[str, int], re.Match[str]]
+"""A function that returns the match of a pattern in a text at an offset."""
 
 
 def matcher_of(pattern: str) -> Matcher:
@@ -35,7 +37,7 @@ def matcher_of(pattern: str) -> Matcher:
     return cast("Matcher", re.compile(pattern).match)
 
 
-_blank = matcher_of(r"[ \t\n\r]*")
+_blanks = matcher_of(r"[ \t\n\r]*")
 
 
 class Cursor:
@@ -58,7 +60,7 @@ class Cursor:
     ) -> None:
         """Record a fault and continue; raise StopParsing if there are too many."""
         self.faults.append(Fault(rule, path, message, actual, expected, at=at, fix=fix))
-        if len(self.faults) >= FAULTS_MAX:
+        if len(self.faults) >= RECORDED_FAULTS_MAX:
             raise StopParsing
 
     def stop(self, fault: Fault) -> StopParsing:
@@ -75,7 +77,7 @@ class Cursor:
 
     def skip_blank(self) -> None:
         """Skip whitespace."""
-        self.at = _blank(self.text, self.at).end()
+        self.at = _blanks(self.text, self.at).end()
 
     def peek(self) -> str:
         """Return the current character, quoted, or "the end of the file"."""
@@ -84,23 +86,22 @@ class Cursor:
         return quoted(self.text[self.at])
 
 
-# Maximum length of a number: the shortest form of a double has at most 24 characters.
 NUMBER_CHARS_MAX = 32
-
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""Maximum length of a number: the shortest form of a double has at most 24 characters."""
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_ENDS: Final = frozenset(["", ",", "]", "}", " ", "\t", "\n", "\r"])
+"""Characters that may follow a number; "" is the end of the text."""
 _WORD = re.compile(r"[+-]?[A-Za-z_][A-Za-z0-9_]*")
 _MALFORMED_NUMBER = re.compile(r"[+-]?[0-9.][0-9A-Za-z_.+-]*")
 _LITERALS: Final = {"true": True, "false": False, "null": None}
-_NON_FINITE: Final = {"nan", "inf", "infinity"}
-_PYTHON_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
+_NON_FINITE_WORDS: Final = {"nan", "inf", "infinity"}
+_JSON_WORD_OF_PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
 
-
-NO_SUBMISSION = (
+NOT_JSON_FIX = (
     "Pass a submission, which is a JSON object, or remove what is before the first brace of this "
     "file."
 )
-"""The fix for a file that does not begin as JSON."""
+"""Fix for a file that does not begin as JSON."""
 
 
 class Scalars(Cursor):
@@ -108,7 +109,7 @@ class Scalars(Cursor):
 
     def scalar(self, path: KeyPath) -> Any:
         """Return the number or literal at the current offset; UNUSABLE if it cannot be a double."""
-        match = _NUMBER.match(self.text, self.at)
+        match = _JSON_NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
             self.at = match.end()
             return self._number(match, path)
@@ -118,23 +119,25 @@ class Scalars(Cursor):
         malformed = _MALFORMED_NUMBER.match(self.text, self.at)
         actual = quoted(malformed.group()) if malformed else self.peek()
         expected = "an object, array, string, number, true, false or null"
-        fix = "" if path else NO_SUBMISSION
+        fix = "" if path else NOT_JSON_FIX
         raise self.syntax(f"{actual} is not a JSON value", actual, expected, fix=fix)
 
     def _word(self, word: str, path: KeyPath) -> Any:
+        """Return the literal that a word is; UNUSABLE for NaN or an infinity."""
         at = self.at
         self.at += len(word)
         if word in _LITERALS:
             return _LITERALS[word]
-        if word.lstrip("+-").lower() in _NON_FINITE:
+        if word.lstrip("+-").lower() in _NON_FINITE_WORDS:
             message = f"{word} is not a JSON number"
             self.fault("non-finite-number", path, message, word, "a finite number", at)
             return UNUSABLE
-        expected = _PYTHON_WORDS.get(word, "a value, or a string in double quotes")
-        fix = "" if path else NO_SUBMISSION
+        expected = _JSON_WORD_OF_PYTHON.get(word, "a value, or a string in double quotes")
+        fix = "" if path else NOT_JSON_FIX
         raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at, fix)
 
     def _number(self, match: re.Match[str], path: KeyPath) -> Any:  # int, float or none
+        """Return a number; UNUSABLE if it is too long, or if no double represents it."""
         token = match.group()
         if len(token) > NUMBER_CHARS_MAX:
             self.fault(
@@ -172,10 +175,10 @@ class Scalars(Cursor):
         return number + 0.0  # -0.0 becomes 0.0, as in a mean
 
 
-_PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
-# Valid characters of a string; possessive quantifiers keep the memory constant.
-_plain_or_escaped = matcher_of(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
-_controls = matcher_of(r"[\x00-\x1f]*+")
+_STRING_WITHOUT_ESCAPES = re.compile(r'"([^"\\\x00-\x1f]*)"')
+_string_content = matcher_of(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+"""Matches valid characters and escapes; possessive quantifiers keep the memory constant."""
+_control_characters = matcher_of(r"[\x00-\x1f]*+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -185,7 +188,7 @@ class Strings(Cursor):
     def string(self, path: KeyPath) -> str:
         """Return the string at the current offset, without lone surrogates."""
         start = self.at
-        match = _PLAIN.match(self.text, start)
+        match = _STRING_WITHOUT_ESCAPES.match(self.text, start)
         if match is not None:
             self.at = match.end()
             text = match.group(1)
@@ -208,7 +211,7 @@ class Strings(Cursor):
                 at,
             )
             text = _SURROGATE.sub("\ufffd", text)
-        if (hiding_character := HIDING.search(text)) is not None:
+        if (hiding_character := HIDING_CHARACTERS.search(text)) is not None:
             code_point = _code_point(hiding_character.group())
             self.fault(
                 "forbidden-character",
@@ -221,12 +224,13 @@ class Strings(Cursor):
         return text
 
     def _escaped(self, path: KeyPath) -> str:
+        """Return the string at the current offset, which may have escapes."""
         start = self.at
         runs: list[str] = []
-        has_bare_control = False
+        has_control_character = False
         self.at += 1
         while True:
-            run = _plain_or_escaped(self.text, self.at)
+            run = _string_content(self.text, self.at)
             runs.append(json.loads(f'"{run.group()}"'))
             self.at = run.end()
             mark = self.text[self.at : self.at + 1]
@@ -240,12 +244,12 @@ class Strings(Cursor):
             if not mark:
                 message = "the string that begins here is not terminated"
                 raise self.syntax(message, "the end of the file", "'\"'", start)
-            if not has_bare_control:
-                self._bare_control(mark, path)
-            has_bare_control = True
-            self.at = _controls(self.text, self.at).end()
+            if not has_control_character:
+                self._record_control_character(mark, path)
+            has_control_character = True
+            self.at = _control_characters(self.text, self.at).end()
 
-    def _bare_control(self, mark: str, path: KeyPath) -> None:
+    def _record_control_character(self, mark: str, path: KeyPath) -> None:
         """Record an unescaped control character; the caller reports only the first of a string."""
         self.fault(
             "invalid-json",
@@ -258,4 +262,5 @@ class Strings(Cursor):
 
 
 def _code_point(character: str) -> str:
+    """Return the number of a character as in U+0041."""
     return f"U+{ord(character):04X}"

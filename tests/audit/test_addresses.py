@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.rerun.fetching import WEIGHTS_DOWNLOAD
 from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
-from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_global
+from geneb_ci.common.addresses import AllowedServers, NotPublicError, is_public_ip_address
 from geneb_ci.common.download import served_length
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.common.hosts import is_public
@@ -81,14 +81,14 @@ def test_a_name_of_a_server(host: str) -> None:
     ],
 )
 def test_a_number_of_no_public_machine(number: str) -> None:
-    assert not is_global(number)
+    assert not is_public_ip_address(number)
 
 
 @pytest.mark.parametrize(
     "number", ["8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::808:808", "2606:4700:4700::1111"]
 )
 def test_a_number_of_a_public_machine(number: str) -> None:
-    assert is_global(number)
+    assert is_public_ip_address(number)
 
 
 BoardAnswers = dict[str, list[list[str]]]
@@ -128,7 +128,7 @@ def closed() -> int:
 def test_a_name_is_resolved_once(
     monkeypatch: pytest.MonkeyPatch, names: BoardAnswers, listening: int
 ) -> None:
-    monkeypatch.setattr(addresses, "ALLOWED_IP_ADDRESSES", frozenset({"127.0.0.1"}))
+    monkeypatch.setattr(addresses, "IP_ADDRESSES_OF_TESTS", frozenset({"127.0.0.1"}))
     names["rows.example.org"] = [["127.0.0.1"], ["127.0.0.2"]]
     with AllowedServers(is_user_named=False).connect(
         ("rows.example.org", listening), 5
@@ -193,7 +193,7 @@ def test_what_follows_on_a_public_server_is_a_strangers(
     assert reach.allows("https://10.0.0.1/x")
     with reach.connect(("127.0.0.1", listening), 5):
         assert reach.allows("https://10.0.0.1/x")
-    monkeypatch.setattr(addresses, "is_global", lambda _: True)
+    monkeypatch.setattr(addresses, "is_public_ip_address", lambda _: True)
     with reach.connect(("127.0.0.1", listening), 5):
         assert not reach.allows("https://10.0.0.1/x")
 

@@ -12,7 +12,7 @@ import pytest
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.record import statement as record
-from geneb_ci.audit.record.events import AuditEvent, RunFacts
+from geneb_ci.audit.record.events import AbortedRun, AuditEvent
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.statement import ABORTED_SUFFIX, COMMITTED_SUFFIX, STARTED_SUFFIX
 from geneb_ci.audit.sampling import beacon
@@ -58,7 +58,7 @@ HASTE = 1
 
 def round_of(number: int) -> str:
     message = hashlib.sha256(number.to_bytes(beacon.ROUND_BYTES, "big")).digest()
-    signed = curve.G1Point.hash_to_curve(message, beacon.DST) * SECRET
+    signed = curve.G1Point.hash_to_curve(message, beacon.DOMAIN_SEPARATION_TAG) * SECRET
     return json.dumps({"round": number, "signature": signed.to_compressed_bytes().hex()})
 
 
@@ -212,11 +212,11 @@ def test_an_abort_says_what_ended_the_run(repository_folder, error, kind):
     assert (
         files_of(repository_folder, ABORTED_SUFFIX) == []
     )  # outside of a run there is nothing to record
-    error.run_facts = RunFacts(
+    error.aborted_run = AbortedRun(
         "scoring", "promoter_tata", outcome.sandbox, outcome.started_at, outcome.finished_at
     )
     full = LimitExceeded("host_floor_mib", "the machine has no memory left")
-    full.run_facts = error.run_facts
+    full.aborted_run = error.aborted_run
     signing.sign_abort(full, plan)
     assert files_of(repository_folder, ABORTED_SUFFIX) == []  # the machine ended it
     signing.sign_abort(error, plan)

@@ -145,7 +145,7 @@ def oracle(number: int, signature: str) -> bool:
     if group.is_inf(signed) or not points.subgroup_check(signed):
         return False
     message = hashlib.sha256(number.to_bytes(8, "big")).digest()
-    hashed = hashing.hash_to_G1(message, beacon.DST, hashlib.sha256)
+    hashed = hashing.hash_to_G1(message, beacon.DOMAIN_SEPARATION_TAG, hashlib.sha256)
     key = points.signature_to_G2(bytes.fromhex(QUICKNET.public_key))
     left = group.pairing(key, group.neg(hashed), final_exponentiate=False)
     right = group.pairing(group.G2, signed, final_exponentiate=False)
@@ -222,8 +222,10 @@ def test_the_round_becomes_the_point_of_another_library(text, number):
 
     points, hashing = py_ecc("bls.g2_primitives"), py_ecc("bls.hash_to_curve")
     for message in (text, hashlib.sha256(number.to_bytes(8, "big")).digest()):
-        ours = G1Point.hash_to_curve(message, beacon.DST).to_compressed_bytes()
-        assert ours == points.G1_to_pubkey(hashing.hash_to_G1(message, beacon.DST, hashlib.sha256))
+        ours = G1Point.hash_to_curve(message, beacon.DOMAIN_SEPARATION_TAG).to_compressed_bytes()
+        assert ours == points.G1_to_pubkey(
+            hashing.hash_to_G1(message, beacon.DOMAIN_SEPARATION_TAG, hashlib.sha256)
+        )
 
 
 @settings(max_examples=500)
@@ -253,14 +255,14 @@ def test_the_recursion_limit_stays_as_it_was():
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(beacon, "_LIBRARY", "a_library_that_is_not_here")
-    beacon._curve.cache_clear()
+    monkeypatch.setattr(beacon, "_CURVE_LIBRARY_NAME", "a_library_that_is_not_here")
+    beacon._curve_library.cache_clear()
     try:
         with pytest.raises(BrokenInstallation) as caught:
             verify_round(122, ROUNDS[123])
     finally:
         monkeypatch.undo()
-        beacon._curve.cache_clear()
+        beacon._curve_library.cache_clear()
     assert caught.value.fix == "pip install 'geneb-ci[records]'"
 
 

@@ -7,8 +7,8 @@ import pytest
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import QUICKNET, randomness_of, time_of_round
 from geneb_ci.audit.sampling.beacon_source import (
-    ANSWER_MAX,
-    ATTEMPTS,
+    ANSWER_BYTES_MAX,
+    ATTEMPTS_MAX,
     PAUSE_SECONDS,
     RELAYS,
     BeaconUnavailable,
@@ -60,7 +60,7 @@ def test_both_versions_of_the_api_are_understood():
         (says("[]"), "signature: this is not a round of the beacon: the document: Input should be"),
         (says(""), "signature: this is not a round of the beacon: the document: Invalid JSON"),
         (says(b"\xff\xfe\x00"), "signature: this is not a round of the beacon"),
-        (says("x" * (ANSWER_MAX + 1)), f"the answer has more than {ANSWER_MAX} bytes"),
+        (says("x" * (ANSWER_BYTES_MAX + 1)), f"the answer has more than {ANSWER_BYTES_MAX} bytes"),
         (says(text(number=ROUND - 1)), f"round: this is round {ROUND - 1}, expected round"),
         (says(text(ROUND - 1, ROUNDS[ROUND - 1])), f"round: this is round {ROUND - 1}"),
         (
@@ -84,7 +84,7 @@ def test_a_wrong_answer_leads_to_the_next_relay_and_is_told_at_the_end(wrong, me
         with pytest.raises(BeaconUnavailable) as caught:
             fetched(bad)
     assert caught.value.message.startswith(f"no relay returned round {ROUND}: {bad}: {message}")
-    assert len(requests) == 1 + ATTEMPTS
+    assert len(requests) == 1 + ATTEMPTS_MAX
     assert caught.value.exit_code is Exit.NOT_CHECKED
     assert "--beacon-file" in caught.value.fix
 
@@ -96,7 +96,7 @@ def test_a_relay_that_drips_is_left_in_time():
         pytest.raises(BeaconUnavailable, match=r"no complete answer within 0\.2 s"),
     ):
         fetched(slow, timeout=0.2)
-    assert len(requests) == ATTEMPTS
+    assert len(requests) == ATTEMPTS_MAX
 
 
 def test_a_round_that_is_late_is_asked_for_again():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import canonical, digest
+from geneb_ci.audit.canonical import canonical_json, digest
 
 SAFE = 2**53 - 1
 """The largest whole number that every reader of JSON keeps (RFC 8785, 3.2.2.3)."""
@@ -23,12 +23,12 @@ VALUES = st.recursive(
 def test_the_bytes_are_those_of_pythons_encoder_with_sorted_keys(value):
     """Commitments of earlier versions were written by it: their digests stay."""
     before = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert canonical(value) == before.encode()
+    assert canonical_json(value) == before.encode()
 
 
 def test_an_example_worked_out_by_hand():
     value = {"b": [1, True, None], "a": 'é\n"', "A": {}}
-    assert canonical(value) == '{"A":{},"a":"é\\n\\"","b":[1,true,null]}'.encode()
+    assert canonical_json(value) == '{"A":{},"a":"é\\n\\"","b":[1,true,null]}'.encode()
     assert digest({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 
 
@@ -46,4 +46,4 @@ def test_an_example_worked_out_by_hand():
 )
 def test_what_has_no_canonical_form_is_refused(value, error, message):
     with pytest.raises(error, match=message):
-        canonical(value)
+        canonical_json(value)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit import commit as commits
-from geneb_ci.audit.canonical import canonical
+from geneb_ci.audit.canonical import canonical_json
 from geneb_ci.audit.code_digest import code_shape
 from geneb_ci.audit.commit import read_submission, subject_of
 from geneb_ci.audit.commitment import Commitment
@@ -75,7 +75,7 @@ def test_the_commitment_of_a_file_of_format_1_1(tmp_path):
 
 def test_the_digest_is_that_of_the_canonical_json(tmp_path):
     commitment = commit(repository(tmp_path))
-    text = canonical(commitment.model_dump())
+    text = canonical_json(commitment.model_dump())
     assert commitment.sha256 == hashlib.sha256(text).hexdigest()
     assert text.startswith(b'{"benchmark":{"dataset":')
 

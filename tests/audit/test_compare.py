@@ -24,7 +24,7 @@ from geneb_ci.audit.compare.outcome import METRICS, AuditedTask
 from geneb_ci.audit.rerun import scoring as reader
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
-from geneb_ci.audit.trust.attestation import Check
+from geneb_ci.audit.trust.attestation import Confirmation
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
 from reference_harness.formats.rescored import Rescored
@@ -148,7 +148,7 @@ def test_a_rerun_compares_what_the_table_of_attestation_says(
     group = group_of(field)
     assert group is not None
     differs = any(task.verdict == "differs" for task in judged(made, audits))
-    assert differs == (Check.RERUN in group.checks)
+    assert differs == (Confirmation.RERUN in group.confirmations)
 
 
 def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:

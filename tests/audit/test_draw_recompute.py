@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import STEPS
+from geneb_ci.audit.canonical import DRAW_STEPS
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import EarlierDraw, TaskPlan
 from geneb_ci.audit.sampling.task_draw import check_task_plan
@@ -55,7 +55,7 @@ def refused(wrong: TaskPlan) -> StepMismatch:
     with pytest.raises(StepMismatch) as caught:
         check_task_plan(wrong)
     assert caught.value.message.startswith(f"{caught.value.step}: ")
-    assert caught.value.step in STEPS
+    assert caught.value.step in DRAW_STEPS
     return caught.value
 
 

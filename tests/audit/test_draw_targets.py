@@ -11,7 +11,7 @@ from geneb_ci.audit.commit import checked_submission, committed_submission_file,
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.task_draw import (
     largest_gains,
-    suspicion,
+    suspicion_scores,
     suspicious_tasks,
     targeted_tasks_of,
 )
@@ -34,7 +34,7 @@ def finding(pointer: str, score: float, rule: str = "implausible-cell") -> Findi
 
 
 def test_scores_of_a_task_add_up_over_regimes_and_rules():
-    suspicion_by_task = suspicion(
+    suspicion_by_task = suspicion_scores(
         [
             finding("/results/full/a/MCC", 1.2),
             finding("/results/10shot/a", 3.4, "few-shot-above-full"),
@@ -56,7 +56,7 @@ def context_of(name: str):
 def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
     """The four promoters of BioFM-265M have six warnings, HUVEC and Hela-S3 two each."""
     context, findings = context_of("BioFM-265M")
-    scores = suspicion(findings)
+    scores = suspicion_scores(findings)
     named = [f"iPro-WAEL_Promoter_{cell}" for cell in ("HUVEC", "Hela-S3", "GM12878", "NHEK")]
     assert sorted(scores) == sorted(named)
     target_tasks = suspicious_tasks(context, findings, TASKS)

@@ -16,7 +16,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     reasons_of,
     room_reason,
 )
-from geneb_ci.audit.record.envelope import STATEMENT, strict_json
+from geneb_ci.audit.record.envelope import STATEMENT_STEP, strict_json
 from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, pooled_mismatch_limit, rescued_limit
 from tests.audit.test_embedding_verify import sound
 
@@ -61,7 +61,7 @@ def test_a_full_audit_of_a_hundred_tasks_is_small_enough_to_be_signed() -> None:
              for seed in range(5) for k in range(3)]  # fmt: skip
     document = task(list(range(400)), [0.0] * 400, [0] * 400).model_dump()
     document["strata"] = dict.fromkeys(names, 1000)
-    statement = strict_json(json.dumps({"tasks": [document] * 100}).encode(), STATEMENT)
+    statement = strict_json(json.dumps({"tasks": [document] * 100}).encode(), STATEMENT_STEP)
     assert isinstance(statement, dict)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded_message, parse_event
+from geneb_ci.audit.record.events import AbortedRun, AuditAbort, bounded_message, parse_event
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.signing import Signing
 from geneb_ci.audit.record.statement import event_files
@@ -75,7 +75,7 @@ class ScoredTask:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
         assert error.stage == "scoring"
         ran = self.outcome
-        error.run_facts = RunFacts(
+        error.aborted_run = AbortedRun(
             "scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at
         )
         Signing(self.layout, key(), audits, lambda _: None).sign_abort(error, self.plan)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from geneb_ci.audit.commitment import (
     CLAIM_SCALE,
     Commitment,
-    Identity,
+    MethodIdentity,
     Weights,
-    identity_of,
+    method_identity,
     same_method_reason,
 )
 from geneb_ci.audit.sampling.task_draw import earlier_draws
@@ -43,9 +43,9 @@ def method(model_id: str, module: str = "module", **changes: object) -> Commitme
 
 def same(own_commitment: Commitment, other: Commitment) -> str:
     assert same_method_reason(
-        identity_of(own_commitment), identity_of(other)
-    ) == same_method_reason(identity_of(other), identity_of(own_commitment))
-    return same_method_reason(identity_of(own_commitment), identity_of(other))
+        method_identity(own_commitment), method_identity(other)
+    ) == same_method_reason(method_identity(other), method_identity(own_commitment))
+    return same_method_reason(method_identity(own_commitment), method_identity(other))
 
 
 def test_each_reason_by_itself():
@@ -99,20 +99,20 @@ def test_claims_that_each_name_moves_within_the_tolerance_are_still_one_method()
     assert reasons == {"with nearly the same claims"}
 
 
-def row(model_id: str, *scores: list[int]) -> Identity:
+def row(model_id: str, *scores: list[int]) -> MethodIdentity:
     claims = {str(number): score for number, score in enumerate(scores)}
     tasks = [str(number) for number in range(len(scores[0]))]
-    return Identity(model_id, None, frozenset({model_id}), claims, tasks, "benchmark")
+    return MethodIdentity(model_id, None, frozenset({model_id}), claims, tasks, "benchmark")
 
 
 @pytest.mark.parametrize("left", [MANY, MANY[::-1]])
 def test_a_task_that_one_row_lacks_does_not_shift_the_others(left):
     """Nor does another order: scores are compared task by task."""
     names = [str(number) for number in range(len(MANY))]
-    whole = Identity("whole", None, frozenset({"x"}), {"full": MANY}, names, "benchmark")
+    whole = MethodIdentity("whole", None, frozenset({"x"}), {"full": MANY}, names, "benchmark")
     tasks = [names[MANY.index(score)] for score in left if score != MANY[0]]
     rest = [MANY[int(task)] for task in tasks]
-    part = Identity("part", None, frozenset({"y"}), {"full": rest}, tasks, "benchmark")
+    part = MethodIdentity("part", None, frozenset({"y"}), {"full": rest}, tasks, "benchmark")
     assert (
         same_method_reason(whole, part)
         == same_method_reason(part, whole)

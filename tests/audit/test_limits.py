@@ -44,10 +44,11 @@ NOT_DECIDING = {
         joint.SERIES_ARGUMENT_MAX regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
-        draw.STANDARD_TEST_DRAWS draw.STANDARD_TRAINING_DRAWS
-        task_draw.LED_TASKS_MAX task_draw._TASK_DEPTH
+        draw.STANDARD_TEST_DRAWS draw.STANDARD_TRAINING_DRAWS task_draw.LED_TASKS_MAX
+        task_draw._TASK_POINTER_PARTS
         commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
-        commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COUNT_MIN neighbours.NEAR
+        commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COPY_CELLS_MIN
+        neighbours.NEAR_DISTANCE
     """,
     "levels, by the limits of the day": """
         joint.LUCKY_DEVIATIONS joint.HIDDEN_RAISE_MAX joint.HIDDEN_RAISE_TASKS

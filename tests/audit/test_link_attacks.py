@@ -160,7 +160,7 @@ def test_it_is_found_and_passes_where_its_check_is_off(attack, tmp_path, monkeyp
     assert defence.message in " ".join((shown.out + shown.err).split())
     target, name, value = defence.off
     if name == "_check_earlier":
-        monkeypatch.setitem(verify._CONSISTENCY, verify.EARLIER, value)
+        monkeypatch.setitem(verify._CONSISTENCY_CHECKS, verify.EARLIER_STEP, value)
     elif isinstance(target, str):
         monkeypatch.setattr(f"{target}.{name}", value)
     else:

@@ -10,7 +10,7 @@ from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.compare.outcome import HEADS_MAX
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditStart
-from geneb_ci.audit.record.history import NO_SERVER_NAMED
+from geneb_ci.audit.record.history import NO_SERVER_REMARK
 from geneb_ci.audit.record.published import STATEMENTS_PATH, statements_file, statements_in
 from geneb_ci.audit.record.signing import heads_for_statement
 from geneb_ci.audit.record.verify import StepState, Verification
@@ -71,7 +71,7 @@ def test_each_statement_of_an_audit_names_the_one_before(tmp_path):
     assert named(record) == [name_of(start)]
     verification = verified(root, record)
     assert verification.holds
-    assert step(verification) == (StepState.HOLDS, NO_SERVER_NAMED)
+    assert step(verification) == (StepState.HOLDS, NO_SERVER_REMARK)
     withdrawal = withdrawn(record)
     assert named(withdrawal) == [name_of(record)]
     assert heads_of(root) == [name_of(withdrawal)]
@@ -94,7 +94,7 @@ def test_two_audits_at_once_make_two_heads_and_the_next_names_both(tmp_path):
     shutil.copytree(second.parent, root / "leaderboard/audits/another")
     assert heads_of(root) == sorted([name_of(first), name_of(second)])
     for path in (first, root / "leaderboard/audits" / name_of(second)):
-        assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_NAMED)
+        assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_REMARK)
     third = committed(root, commitment(submission_bytes(" third"), model_id="third"))
     assert named(third) == sorted([name_of(first), name_of(second)])
     assert heads_of(root) == [name_of(third)]
@@ -184,7 +184,7 @@ def test_who_says_when_a_commitment_became_public_is_named(tmp_path):
     plan = plan_for(RAW)
     started(root, plan)
     path = recorded(root, outcome_of(plan, RAW))
-    assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_NAMED)
+    assert step(verified(root, path)) == (StepState.HOLDS, NO_SERVER_REMARK)
     started(root, plan, shown_on=COMMIT)
     again = recorded(root, outcome_of(plan, RAW).model_copy(update={"notes": []}))
     assert step(verified(root, again)) == (

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from geneb_ci.audit.sampling.design import (
     TABLE_DRAWN,
     TABLE_FABRICATED,
-    Design,
-    allocation,
+    DrawPopulation,
     detection_probability,
     detection_table,
     miss_probability,
     needed_sample_size,
     parse_probability,
+    part_sample_sizes,
     probability_text,
 )
 from geneb_ci.common.errors import UsageProblem
 from tests.examples import examples
 
-HUNDRED = Design((100,))
-STRATIFIED = Design((30, 22, 8, 8, 7, 6, 5, 5, 9), 8)
+HUNDRED = DrawPopulation((100,))
+STRATIFIED = DrawPopulation((30, 22, 8, 8, 7, 6, 5, 5, 9), 8)
 # The table of the protocol's description, N = 100.
 PUBLISHED = {
     3: (0.030, 0.059, 0.088, 0.144, 0.273, 0.492, 0.661, 0.879),
@@ -51,7 +51,7 @@ def test_detection_is_what_counting_gives(data):
     fabricated = data.draw(st.integers(0, tasks))
     drawn = data.draw(st.integers(1, tasks))
     power = data.draw(st.fractions(0, 1, max_denominator=10))
-    probability = detection_probability(Design((tasks,)), fabricated, drawn, power)
+    probability = detection_probability(DrawPopulation((tasks,)), fabricated, drawn, power)
     assert probability == by_counting(tasks, fabricated, drawn, power)
 
 
@@ -63,7 +63,7 @@ def test_stratified_detection_is_the_worst_placing(data):
     drawn = data.draw(st.integers(max(1, guaranteed), sum(sizes)))
     fabricated = data.draw(st.integers(0, sum(sizes)))
     power = data.draw(st.sampled_from([Fraction(1), Fraction(4, 5)]))
-    places = allocation(sizes, guaranteed, drawn)
+    places = part_sample_sizes(sizes, guaranteed, drawn)
     worst = Fraction(1)
     for placing in itertools.product(*(range(size + 1) for size in sizes)):
         if sum(placing) != fabricated:
@@ -73,7 +73,8 @@ def test_stratified_detection_is_the_worst_placing(data):
             chance *= 1 - by_counting(size, own, seats, power)
         worst = min(worst, 1 - chance)
     assert (
-        detection_probability(Design(tuple(sizes), guaranteed), fabricated, drawn, power) == worst
+        detection_probability(DrawPopulation(tuple(sizes), guaranteed), fabricated, drawn, power)
+        == worst
     )
 
 
@@ -112,25 +113,35 @@ def test_stratification_costs_power_at_its_worst():
 
 @given(st.sampled_from([HUNDRED, STRATIFIED]), st.integers(1, 100))
 @settings(max_examples=examples(30))
-def test_the_sample_found_is_the_smallest(design, fabricated):
+def test_the_sample_found_is_the_smallest(population, fabricated):
     expected = Fraction("0.9")
-    sample_size = needed_sample_size(design, fabricated, expected)
-    assert detection_probability(design, fabricated, sample_size) >= expected
-    if sample_size > max(1, design.guaranteed):
-        assert detection_probability(design, fabricated, sample_size - 1) < expected
+    sample_size = needed_sample_size(population, fabricated, expected)
+    assert detection_probability(population, fabricated, sample_size) >= expected
+    if sample_size > max(1, population.guaranteed):
+        assert detection_probability(population, fabricated, sample_size - 1) < expected
 
 
 @pytest.mark.parametrize(
-    ("design", "fabricated", "confidence", "size"),
+    ("population", "fabricated", "confidence", "size"),
     [
         (HUNDRED, 100, Fraction("0.9"), 1),  # any task will do
-        (Design((4,)), 1, Fraction(1, 2), 2),  # two of four find one with exactly this probability
-        (Design((4,)), 1, Fraction(1), 4),
-        (Design((3, 3), 2), 1, Fraction(1, 3), 2),  # no sample is smaller than what is guaranteed
+        (
+            DrawPopulation((4,)),
+            1,
+            Fraction(1, 2),
+            2,
+        ),  # two of four find one with exactly this probability
+        (DrawPopulation((4,)), 1, Fraction(1), 4),
+        (
+            DrawPopulation((3, 3), 2),
+            1,
+            Fraction(1, 3),
+            2,
+        ),  # no sample is smaller than what is guaranteed
     ],
 )
-def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
-    assert needed_sample_size(design, fabricated, confidence) == size
+def test_the_smallest_sample_at_the_ends(population, fabricated, confidence, size):
+    assert needed_sample_size(population, fabricated, confidence) == size
 
 
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
@@ -149,7 +160,7 @@ def test_what_no_sample_finds():
 
 
 def test_the_table_has_only_samples_that_there_can_be():
-    small = Design((4, 2), 1)
+    small = DrawPopulation((4, 2), 1)
     assert [row.drawn for row in detection_table(small, [0, 1, 6, 3, 5, 3, 7], [1])] == [1, 3, 5, 6]
     assert [row.drawn for row in detection_table(STRATIFIED, fabricated=[1])] == [8, 10, 13, 25]
 

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.audit.compare.outcome import StatementSubject
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.envelope import ENVELOPE, strict_json
+from geneb_ci.audit.record.envelope import ENVELOPE_STEP, strict_json
 from geneb_ci.audit.record.statement import audit_id_of, check_can_record, payload_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -45,8 +45,8 @@ def test_a_record_can_go_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("raw", "step", "message"),
     [
-        (b"no JSON", ENVELOPE, "this is not an audit record: "),
-        (b'{"payload": ', ENVELOPE, ""),
+        (b"no JSON", ENVELOPE_STEP, "this is not an audit record: "),
+        (b'{"payload": ', ENVELOPE_STEP, ""),
         (b"no JSON", "plan", ""),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import (
     STRATUM_TASKS_MIN,
-    allocation,
+    part_sample_sizes,
     sampled_tasks,
     seed_of,
     strata_of,
@@ -124,7 +124,7 @@ def test_places_are_in_proportion(sizes, data):
     """Nobody with a place more than its guarantee has an average that another would better."""
     guaranteed = data.draw(st.integers(0, len(sizes)))
     drawn = data.draw(st.integers(guaranteed, sum(sizes)))
-    places = allocation(sizes, guaranteed, drawn)
+    places = part_sample_sizes(sizes, guaranteed, drawn)
     assert sum(places) == drawn
     assert all(0 <= a <= n for a, n in zip(places, sizes, strict=True))
     least = [int(k < guaranteed) for k in range(len(sizes))]
@@ -139,9 +139,9 @@ def test_places_of_the_real_benchmark():
     sizes = [len(part) for part in task_parts(benchmark.task_ids, strata)]
     assert sizes == [30, 22, 8, 8, 7, 6, 5, 5, 9]
     assert all(size >= STRATUM_TASKS_MIN for size in sizes[:-1])
-    assert allocation(sizes, 8, 13) == [3, 3, 1, 1, 1, 1, 1, 1, 1]
-    assert allocation(sizes, 8, 25) == [8, 6, 2, 2, 2, 1, 1, 1, 2]
-    assert allocation(sizes, 8, 100) == sizes
+    assert part_sample_sizes(sizes, 8, 13) == [3, 3, 1, 1, 1, 1, 1, 1, 1]
+    assert part_sample_sizes(sizes, 8, 25) == [8, 6, 2, 2, 2, 1, 1, 1, 2]
+    assert part_sample_sizes(sizes, 8, 100) == sizes
 
 
 def test_strata_hold_only_tasks_that_may_be_drawn():
@@ -157,5 +157,5 @@ def test_strata_hold_only_tasks_that_may_be_drawn():
 )
 def test_places_that_there_are_not(guaranteed, drawn, reason):
     with pytest.raises(UsageProblem) as caught:
-        allocation([4, 6], guaranteed, drawn)
+        part_sample_sizes([4, 6], guaranteed, drawn)
     assert caught.value.message == f"cannot draw {drawn} of 10 tasks{reason}"

@@ -14,10 +14,10 @@ from geneb_ci.audit.trust.attestation import (
 )
 from geneb_ci.audit.trust.level import (
     Audit,
+    AuditSummary,
     Decision,
     EmbeddingAuditFacts,
     EvidenceRequirements,
-    Summary,
     Versions,
     decide,
 )
@@ -173,13 +173,13 @@ def test_a_smaller_benchmark_needs_the_tasks_that_its_policy_asks_for():
 def test_what_the_board_shows_of_audits():
     first = audit(rerun={"full": frozenset(TASKS[:13])}, sandbox=3, date="2026-11-19")
     second = audit(rerun={"full": frozenset(TASKS[4:15])}, audit_id="1" * 16)
-    assert decide(OWN, [first, second], {}, DEMANDS).audit == Summary(
+    assert decide(OWN, [first, second], {}, DEMANDS).audit == AuditSummary(
         tasks=15, of=20, date="2026-11-20", sandbox=2, agrees=True
     )
-    assert decide(OWN, [first, FAILED], {}, DEMANDS).audit == Summary(
+    assert decide(OWN, [first, FAILED], {}, DEMANDS).audit == AuditSummary(
         tasks=13, of=20, date="2026-11-20", sandbox=2, agrees=False
     )
-    assert decide(OWN, [audit(5)], {}, DEMANDS).audit == Summary(
+    assert decide(OWN, [audit(5)], {}, DEMANDS).audit == AuditSummary(
         tasks=5, of=20, date="2026-11-20", sandbox=2, agrees=True
     )
     assert decide(OWN, [audit(sandbox=0)], OFFICIAL, DEMANDS).audit is None

@@ -10,8 +10,8 @@ import geneb_ci
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.recompute_embeddings import EMBEDDING_STEPS
 from geneb_ci.audit.record.statement import record_of
-from geneb_ci.audit.record.verify import STEPS
-from geneb_ci.audit.record.verify_embeddings import CELLS
+from geneb_ci.audit.record.verify import VERIFICATION_STEPS
+from geneb_ci.audit.record.verify_embeddings import CELLS_STEP
 from geneb_ci.cli.main import main
 from geneb_ci.render.audits import _PASSED_TEXTS
 from tests.audit.recorded import (
@@ -112,7 +112,7 @@ def test_json_has_every_step(repository_folder, capsys):
     (repository_folder / "x.json").write_bytes(record_bytes(OUTCOME, key("a stranger")))
     assert main(["audit", "verify", "x.json", "--format", "json"]) == 11
     (record,) = json.loads(capsys.readouterr().out)["records"]
-    assert [step["step"] for step in record["steps"]] == list(STEPS)
+    assert [step["step"] for step in record["steps"]] == list(VERIFICATION_STEPS)
     assert [step["state"] for step in record["steps"][:3]] == ["holds", "differs", "unknown"]
     assert record["refused_at"] == ["signer"]
     assert (record["verified"], record["model_id"], record["audit_id"]) == (False, None, None)
@@ -184,6 +184,6 @@ def test_records_and_keys_fit_their_schemas(repository_folder):
 
 def test_each_step_says_what_it_means_that_it_holds():
     # The steps of rows stand where an audit of rows shows them: after the comparison.
-    of_rows = [*EMBEDDING_STEPS, CELLS]
-    assert [step for step in _PASSED_TEXTS if step not in of_rows] == list(STEPS)
+    of_rows = [*EMBEDDING_STEPS, CELLS_STEP]
+    assert [step for step in _PASSED_TEXTS if step not in of_rows] == list(VERIFICATION_STEPS)
     assert [step for step in _PASSED_TEXTS if step in of_rows] == of_rows

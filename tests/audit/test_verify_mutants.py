@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit.record.envelope import is_signed_by, parse_envelope
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.verify import STEPS, StepState
+from geneb_ci.audit.record.verify import VERIFICATION_STEPS, StepState
 from geneb_ci.common.config import find_layout
 from tests.audit import flip
 from tests.audit.recorded import (
@@ -136,7 +136,7 @@ def refused_at(repository_folder, raw: bytes) -> list[str]:
     path = repository_folder / "record.json"
     path.write_bytes(raw)
     verification = AuditRepository(find_layout(repository_folder)).verification(path)
-    assert [step.name for step in verification.steps] == list(STEPS)
+    assert [step.name for step in verification.steps] == list(VERIFICATION_STEPS)
     assert verification.holds == (not verification.differs)
     return [step.name for step in verification.steps if step.state is StepState.DIFFERS]
 

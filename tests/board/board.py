@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from geneb_ci.audit.trust.level import Decision, Summary
+from geneb_ci.audit.trust.level import AuditSummary, Decision
 from geneb_ci.board.board import analyses_of, checked_rows
 from geneb_ci.board.columns import Row, row_of
 from geneb_ci.board.marks import Defect, marks_of, read_defects
@@ -30,7 +30,7 @@ POLICY = ROOT / "leaderboard/policy"
 def entry(
     submission: Submission,
     level: TrustLevel = TrustLevel.SELF_REPORTED,
-    audit: Summary | None = None,
+    audit: AuditSummary | None = None,
     registry: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Row:
     """Return the entry of a submission as the board makes it, at a level that is given."""

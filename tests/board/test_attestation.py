@@ -16,7 +16,7 @@ import yaml
 
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
 from geneb_ci.audit.sampling.embedding_draw import draw_embeddings
-from geneb_ci.audit.trust.attestation import FIELD_GROUPS, SUBMITTERS_WORD, Author, Check
+from geneb_ci.audit.trust.attestation import FIELD_GROUPS, SUBMITTERS_WORD, Author, Confirmation
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
@@ -228,7 +228,7 @@ def test_what_a_group_is_computed_from_are_groups() -> None:
     for group in FIELD_GROUPS:
         assert set(group.basis) <= set(names) - {group.name}
         # Only a claim can be compared with a computation, and only a computation has a basis.
-        assert not group.checks or group.author is Author.SUBMITTER
+        assert not group.confirmations or group.author is Author.SUBMITTER
         assert not group.basis or group.author is Author.BOARD
 
 
@@ -402,8 +402,8 @@ def test_an_audit_by_receipt_compares_what_the_table_says(path: str, scorer: str
     assert differences_from_claims(honest, cells) == []
     group = group_of(path)
     assert group is not None
-    checks = {Check.RECEIPT} | ({Check.RECORD} if scorer else set())
-    assert bool(differences_from_claims(altered, cells)) == bool(checks & set(group.checks))
+    checks = {Confirmation.RECEIPT} | ({Confirmation.RECORD} if scorer else set())
+    assert bool(differences_from_claims(altered, cells)) == bool(checks & set(group.confirmations))
 
 
 def record_of(submission: SubmissionV12, regime: str, task: str) -> Any:

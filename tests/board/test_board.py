@@ -334,7 +334,7 @@ def test_each_score_is_written_as_python_writes_it(score):
     assert (
         raw
         == json.dumps(
-            plain, ensure_ascii=False, separators=(",", ":"), default=PackedNumbers.plain
+            plain, ensure_ascii=False, separators=(",", ":"), default=PackedNumbers.plain_dict
         ).encode()
     )
 
@@ -342,7 +342,7 @@ def test_each_score_is_written_as_python_writes_it(score):
 @each("width", [1, 2, 3])
 def test_packed_numbers_are_the_same_by_name_and_all_at_once(width):
     numbers = PackedNumbers({"a": 0, "b": 1}, array.array("d", range(2 * width)), width)
-    assert dict(numbers) == numbers.plain()
+    assert dict(numbers) == numbers.plain_dict()
     assert numbers["b"] == (1.0 if width == 1 else tuple(range(width, 2 * width)))
 
 

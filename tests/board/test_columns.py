@@ -15,7 +15,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
-from geneb_ci.audit.trust.level import Summary
+from geneb_ci.audit.trust.level import AuditSummary
 from geneb_ci.board.board import board_of, checked_rows
 from geneb_ci.board.columns import COLUMNS, PUBLISHED_COLUMNS, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, BoardSide, board_diff
@@ -35,7 +35,7 @@ from tests.small import BENCHMARK_FILE, CARD, small, small_v11, small_v12
 GOLDEN = Path(__file__).with_name("golden")
 SCHEMA = json.loads((ROOT / "schemas/leaderboard.schema.json").read_bytes())
 ROW = SCHEMA["$defs"]["CategoryRow"]
-AUDIT = Summary(tasks=13, of=100, date="2026-11-20", sandbox=2, agrees=True)
+AUDIT = AuditSummary(tasks=13, of=100, date="2026-11-20", sandbox=2, agrees=True)
 SCORES = re.compile(r"_(MCC|Acc|F1)$")
 # What readers of the files rely on: no release takes one of these away or changes its type.
 PROMISED = {

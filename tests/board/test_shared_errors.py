@@ -20,7 +20,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.models.tasks import NO_NOTES
-from geneb_ci.publish.comparison import _side
+from geneb_ci.publish.comparison import _board_side
 from geneb_ci.receipt.predicted import ROWS_MAX, paired_regimes, shared_errors_of
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
 from geneb_ci.receipt.seen import SharedErrors, read_shared_errors, write_notes
@@ -170,7 +170,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
-    boards_built = [_side(CheckedFolder(tuple(rows), ()), MINI) for rows in (plain, paired)]
+    boards_built = [_board_side(CheckedFolder(tuple(rows), ()), MINI) for rows in (plain, paired)]
     alone, pairs = (macro_scores_of(data, item.columns)["full"] for item in boards_built)
     board = intervals(paired, MINI, regimes=["full"])["full"].board
     scores, index_by_model = (

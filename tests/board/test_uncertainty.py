@@ -95,7 +95,7 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
 
 
 def test_one_model_and_none():
-    assert intervals([], BENCHMARK, regimes=["full"])["full"].macro.plain() == {}
+    assert intervals([], BENCHMARK, regimes=["full"])["full"].macro.plain_dict() == {}
     (only,) = intervals(entries()[:1], BENCHMARK, regimes=["full"])["full"].macro.values()
     assert list(only.values())[5:] == [1, 1, 1, True]
 
@@ -105,7 +105,7 @@ def test_intervals_hold_their_scores():
         for name in value.board.scores:
             models = standings(value.board, name)
             assert len(models) == 41
-            assert dict(models) == models.plain()
+            assert dict(models) == models.plain_dict()
             for model in models.values():
                 assert model["low"] < model["score"] < model["high"]
                 assert model["rank_low"] <= model["rank"] <= model["rank_high"]

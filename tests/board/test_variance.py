@@ -22,7 +22,7 @@ from geneb_ci.board.variance import (
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, metrics_of_table
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entries
@@ -108,10 +108,10 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
     classes = Classes(small, small + more)
     right = [data.draw(st.integers(0, n)) for n in classes]
     made = BinaryTable(right[0], classes.small - right[0], right[1], classes.large - right[1])
-    counts = correct_counts(classes, scores_of(made))
+    counts = correct_counts(classes, metrics_of_table(made))
     near = (counts[0], classes.small - counts[0], counts[1], classes.large - counts[1])
-    again = scores_of(BinaryTable(*near))  # type: ignore[arg-type]
-    assert again[1:] == pytest.approx(scores_of(made)[1:], abs=1e-6)
+    again = metrics_of_table(BinaryTable(*near))  # type: ignore[arg-type]
+    assert again[1:] == pytest.approx(metrics_of_table(made)[1:], abs=1e-6)
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.data())

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.trust.level import Summary
+from geneb_ci.audit.trust.level import AuditSummary
 from geneb_ci.board.board import analyses_of
 from geneb_ci.board.columns import Row
 from geneb_ci.board.rows import encode, leaderboards
@@ -80,7 +80,7 @@ def rows() -> list[Row]:
                 for value, step in zip(cell["per_seed"]["MCC"], steps, strict=True)
             ]
             cell["per_seed"]["MCC"] = values
-    audit = Summary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
+    audit = AuditSummary(tasks=2, of=3, date="2026-11-20", sandbox=2, agrees=True)
     submission_v11 = SubmissionV11.model_validate(contributed)
     results.insert(1, entry(submission_v11, TrustLevel.VERIFIED, audit, ATTRIBUTES))
     worst = small_v11("Worst", SIZED)
@@ -89,7 +89,7 @@ def rows() -> list[Row]:
     first, second, *_ = worst["results"]["full"]
     worst["results"]["full"][first] = PERFECT
     worst["results"]["full"][second] = {"MCC": -0.0, "Acc": 0.5, "F1": 1 / 3}
-    disputed = Summary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
+    disputed = AuditSummary(tasks=3, of=3, date="2026-11-21", sandbox=1, agrees=False)
     worst_v11 = SubmissionV11.model_validate(worst)
     results.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
     return results

@@ -15,7 +15,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
 from geneb_ci.common.finding import Need
 from geneb_ci.render.formats import rules_run, skipped_rules
-from geneb_ci.statistics.reference import table_of
+from geneb_ci.statistics.reference import score_table_of
 from geneb_ci.submission.peers import read_row
 from geneb_ci.submission.reading import files_in
 from tests.paths import ROOT, SUBMISSIONS
@@ -47,7 +47,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
         assert stored._replace(row=None) == parsed._replace(row=None)
         assert stored.row is not None
         assert parsed.row is not None
-        vectors = [table_of([row], benchmark).vectors for row in (stored.row, parsed.row)]
+        vectors = [score_table_of([row], benchmark).vectors for row in (stored.row, parsed.row)]
         assert repr(vectors[0]) == repr(vectors[1])  # NaN differs from itself
     assert folder_context.shipped_rows_of(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 
@@ -74,7 +74,9 @@ def test_the_shipped_rows_are_the_numbers_of_their_submissions():
         raw = (SUBMISSIONS / f"{model}.json").read_bytes()
         assert STORED[model] == row_of(raw, shipped_benchmark())._asdict()
     assert len(STORED) == 41
-    assert (ROOT / "schemas" / SHIPPED_ROWS_FILE).stat().st_size < folder_context.BYTES_MAX
+    assert (
+        ROOT / "schemas" / SHIPPED_ROWS_FILE
+    ).stat().st_size < folder_context.SHIPPED_ROWS_BYTES_MAX
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])

@@ -56,7 +56,7 @@ def repository(root: Path, rows: tuple[str, ...] = ROWS) -> list[Path]:
 def _outside_of_github(monkeypatch):
     """Keep results of small folders, too."""
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    monkeypatch.setattr(cached, "FILES_MIN", 1)
+    monkeypatch.setattr(cached, "CACHED_FILES_MIN", 1)
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_what_is_no_plain_file_is_another_check(tmp_path, what):
 def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "leaderboard/policy", policy)
-    monkeypatch.setitem(shipping._FOLDERS, "policy", (policy,))
+    monkeypatch.setitem(shipping._FOLDERS_BY_KIND, "policy", (policy,))
     (tmp_path / "rows").mkdir()
     files = [Path(shutil.copy(row, tmp_path / "rows")) for row in map(Path, ROWS[:2])]
     former = warm(files, tmp_path / "cache")
@@ -439,7 +439,7 @@ def test_an_entry_is_read_back_only_under_its_name_and_whole(tmp_path):
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(caches, "BYTES_MAX", 400)
+    monkeypatch.setattr(caches, "CACHE_BYTES_MAX", 400)
     cache = Cache(tmp_path)
     for number in range(6):
         cache.save(str(number), b"x" * 50)
@@ -460,7 +460,7 @@ def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypa
     assert len(list((tmp_path / "cache/geneb-ci/check").iterdir())) == 1
     shutil.rmtree(tmp_path / "cache")
     if case == "few files":
-        monkeypatch.setattr(cached, "FILES_MIN", len(files) + 1)
+        monkeypatch.setattr(cached, "CACHED_FILES_MIN", len(files) + 1)
     elif case == "github":
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
     api.check(*files, cache=case != "no cache")

@@ -12,11 +12,11 @@ import pytest
 
 from geneb_ci.check.registry import RULES, select
 from geneb_ci.check.rounding import rounding_of
-from geneb_ci.check.rules.arithmetic import interval
+from geneb_ci.check.rules.arithmetic import interval_text
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.submission import names
-from geneb_ci.submission.peers import normal_form, read_row, results_digest
+from geneb_ci.submission.peers import normal_model_id, read_row, results_digest
 from geneb_ci.submission.scanner import scan
 from geneb_ci.submission.structure import _NULL_FIX, Validator, check_structure
 from reference_harness.formats.files import member_at
@@ -263,7 +263,7 @@ def test_results_without_scores_have_no_digest(results):
     "model_id", ["DNABERT-2", "dnabert_2", "dnabert.2", "dnaBERT--2", "dnabert-_.2"]
 )
 def test_ids_of_one_normal_form(model_id):
-    assert normal_form(model_id) == "dnabert-2"
+    assert normal_model_id(model_id) == "dnabert-2"
 
 
 def test_counts():
@@ -306,7 +306,7 @@ def test_names_are_refused_by_their_length_before_they_are_mapped(
     }
     assert {"bad-model-id", "wrong-length"} <= rules
     assert mapped
-    assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"
+    assert max(mapped) <= 50 * names.NAME_LENGTH_MAX, "a name of 20,000 letters was mapped"
 
 
 MINI_FILE = ROOT / "schemas/benchmark-mini.json"
@@ -486,7 +486,7 @@ def test_a_byte_order_mark_makes_no_row_another_one(tmp_path):
     ],
 )
 def test_ends_of_an_interval_differ(low, high, text):
-    assert interval(low, high) == text
+    assert interval_text(low, high) == text
 
 
 @pytest.mark.parametrize(

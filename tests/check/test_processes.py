@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from geneb_ci.submission.peers import NameTuples, read_row
+from geneb_ci.submission.peers import SharedNames, read_row
 
 
 def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
@@ -17,7 +17,7 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     hostile, honest = tmp_path / "a.json", tmp_path / "b.json"
     hostile.write_text(json.dumps({"results": {"full": {"a\0Acc\0full\0a": {"MCC": 0.5}}}}))
     honest.write_text(json.dumps({"results": {"full": {"a": {"Acc": 0.75, "MCC": 0.5}}}}))
-    shapes: NameTuples = {}
+    shapes: SharedNames = {}
     rows = [read_row(path, shapes, keep_scores=True).row for path in (hostile, honest)]
     assert [row and len(row.score_names) for row in rows] == [1, 2]
 

@@ -103,7 +103,7 @@ def test_plan_by_a_relay(repository_folder):
 
 
 def test_no_relay_at_all_is_exit_3(repository_folder, capsys, monkeypatch):
-    monkeypatch.setattr("geneb_ci.audit.sampling.beacon_source.ATTEMPTS", 1)
+    monkeypatch.setattr("geneb_ci.audit.sampling.beacon_source.ATTEMPTS_MAX", 1)
     with relay(says("gone", 503)) as (bad, _):
         assert planned("--relay", bad) == 3
     assert f"no relay returned round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from geneb_ci.common.errors import Exit
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.results import AuditResult
 from geneb_ci.render.table import ROWS_MAX, Table
-from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.audit.test_embedding_verify import sound
 from tests.cli.repository import put, real_repository, small_repository
@@ -135,7 +135,7 @@ def test_a_submission_as_bytes_is_checked_as_a_file_elsewhere(here, tmp_path, mo
 
 @pytest.mark.usefixtures("here")
 def test_standard_input_has_a_limit_and_is_alone(monkeypatch, capsys):
-    endless = io.TextIOWrapper(io.BytesIO(b" " * (BYTES_MAX + 2)))
+    endless = io.TextIOWrapper(io.BytesIO(b" " * (SUBMISSION_BYTES_MAX + 2)))
     monkeypatch.setattr(sys, "stdin", endless)
     assert main(["check", "-", "--select", "structure"]) == 11
     assert "file-too-large" in capsys.readouterr().out

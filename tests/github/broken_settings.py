@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from geneb_ci.audit.record.keys import entry_of
+from geneb_ci.audit.record.keys import key_entry_of
 from tests.github.history import Files
 from tests.github.settings_server import PERMISSIONS, SettingsServer
 
@@ -13,7 +13,7 @@ KEYS = "leaderboard/policy/keys.json"
 
 
 def key_file() -> dict[str, Any]:
-    return {"keys": [entry_of(bytes(32), "org", NOW).model_dump(exclude_none=True)]}
+    return {"keys": [key_entry_of(bytes(32), "org", NOW).model_dump(exclude_none=True)]}
 
 
 def rule(server: SettingsServer, kind: str) -> dict[str, Any]:

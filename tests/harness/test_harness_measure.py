@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.check.rules.measured import SCORE_DIFFERENCE_MAX
+from geneb_ci.check.rules.measured import SCALE_EFFECT_MAX
 from reference_harness.embed import unit_embeddings
 from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
@@ -249,7 +249,7 @@ def test_a_factor_shows_beside_the_scores_that_a_declared_scale_gives(
         assert mine["measured"]["unit_scale"]["scores"] == pytest.approx(of_record, abs=0.02)
         apart.append(mine["regimes"]["full"]["scores"]["MCC"] - of_record["MCC"])
         assert unit["tasks"][task]["measured"]["unit_scale"] is None
-    assert abs(np.mean(apart)) > SCORE_DIFFERENCE_MAX, "as the rule scale-moves-scores has it"
+    assert abs(np.mean(apart)) > SCALE_EFFECT_MAX, "as the rule scale-moves-scores has it"
 
 
 @pytest.mark.nightly  # minutes: every task of GENEB-mini, nine times
@@ -274,7 +274,7 @@ def test_extractors_without_a_fault_are_not_warned_of_their_scale(
         of_record = task["regimes"][unit["regime"]]["scores"]
         differences.append(unit["scores"]["MCC"] - of_record["MCC"])
     assert len(differences) == 13
-    assert bool(abs(np.mean(differences)) > SCORE_DIFFERENCE_MAX) == is_warned
+    assert bool(abs(np.mean(differences)) > SCALE_EFFECT_MAX) == is_warned
 
 
 def test_a_run_says_which_letters_were_cut(harness: Harness) -> None:

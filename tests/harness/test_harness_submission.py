@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness import benchmark, metrics, submission
 from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.files import dumps, dumps_tables
 from reference_harness.formats.submission import MODELS, Meta, SubmissionV12
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
 from tests.small import DIGEST, small, small_v12
@@ -241,9 +241,9 @@ def test_a_submission_with_every_matrix_is_what_check_reads(tmp_path: Path) -> N
         "location": {"kind": "huggingface-dataset", "address": "a/b", "revision": "0" * 40},
         "tasks": dict.fromkeys(definition.task_ids, task | {"sha256": DIGEST, "root": DIGEST}),
     }
-    assert len(dumps(document)) > BYTES_MAX
+    assert len(dumps(document)) > SUBMISSION_BYTES_MAX
     raw = dumps_tables(document)
-    assert len(raw) < 0.7 * BYTES_MAX
+    assert len(raw) < 0.7 * SUBMISSION_BYTES_MAX
     path = tmp_path / "model.json"
     path.write_bytes(raw)
     result = Checker(select(["structure"], [])).check(path)

@@ -29,7 +29,7 @@ def collision(name: str) -> bytes:
     return (json.dumps(small(name), indent=1) + "\n").encode()
 
 
-def off_grid_paths() -> bytes:
+def impossible_accuracy_paths() -> bytes:
     """Change the last digit of one accuracy of a real row: no number of test sequences has it."""
     text = (SUBMISSIONS / "splicebert-1024nt.json").read_text(encoding="utf-8")
     head, value, tail = text.partition('"Acc":0.8684034736138944')
@@ -42,7 +42,7 @@ def inputs() -> dict[str, bytes]:
         # Ids that differ in more than letter case, so that every file system can hold both files.
         "collision/dnabert-2.json": collision("dnabert-2"),
         "collision/DNABERT_2.json": collision("DNABERT_2"),
-        "alone/off-grid-accuracy.json": off_grid_paths(),
+        "alone/off-grid-accuracy.json": impossible_accuracy_paths(),
     }
     return {name: case.data() for name, case in BY_FILE.items()} | others
 

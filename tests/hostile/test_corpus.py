@@ -159,6 +159,6 @@ def test_files_that_differ_in_case_collide(tmp_path):
 
 def test_an_accuracy_off_its_grid_in_the_thirteenth_digit_is_an_error(tmp_path):
     path = tmp_path / "off-grid-accuracy.json"
-    path.write_bytes(corpus.off_grid_paths())
+    path.write_bytes(corpus.impossible_accuracy_paths())
     errors = [f for f in findings(path) if f.severity is Severity.ERROR]
     assert [f.rule for f in errors] == ["accuracy-off-grid"]

@@ -16,8 +16,13 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding
-from geneb_ci.submission.reading import BYTES_MAX
-from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
+from geneb_ci.submission.scanner import (
+    DEPTH_MAX,
+    NUMBERS_IN_LISTS_MAX,
+    VALUES_OUTSIDE_LISTS_MAX,
+    scan,
+)
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from tests.gate import gated
 from tests.small import BENCHMARK, small, small_v11, small_v12
 
@@ -117,7 +122,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], tuple[str, str, int, int, str]]] = {
         ("invalid-json", "", 1, 900_002, "expected a key, found the end of the file"),
     ),
     "one byte beyond the limit": (
-        lambda: padded(BYTES_MAX + 1),
+        lambda: padded(SUBMISSION_BYTES_MAX + 1),
         ("file-too-large", "", 1, 1, TOO_LARGE.format(1_000_001)),
     ),
     "gzip data that would be 50 MB": (
@@ -177,7 +182,7 @@ def test_a_large_input_is_answered_in_little_memory(tmp_path, name):
 
 def test_a_file_at_the_limit_is_read(tmp_path):
     path = tmp_path / "padded.json"
-    path.write_bytes(padded(BYTES_MAX))
+    path.write_bytes(padded(SUBMISSION_BYTES_MAX))
     assert "file-too-large" not in {f.rule for f in check(path)}
     assert Checker(RULES).check(path).submission is not None
 
@@ -190,24 +195,26 @@ def test_the_deepest_level_that_is_read(opening, closing):
 
 
 def test_the_largest_number_of_values_that_is_read():
-    assert scan(f"[{','.join(['null'] * (VALUES_MAX - 1))}]").faults == []
-    faults = scan(f"[{','.join(['null'] * VALUES_MAX)}]").faults
+    assert scan(f"[{','.join(['null'] * (VALUES_OUTSIDE_LISTS_MAX - 1))}]").faults == []
+    faults = scan(f"[{','.join(['null'] * VALUES_OUTSIDE_LISTS_MAX)}]").faults
     assert [f.rule for f in faults] == ["too-many-values"]
 
 
 def test_numbers_of_lists_are_counted_apart(monkeypatch):
     """Those of objects are values like others. A smaller limit is counted in less time."""
-    assert NUMBERS_MAX == 150_000
-    monkeypatch.setattr("geneb_ci.submission.scanner.NUMBERS_MAX", VALUES_MAX + 2_000)
-    assert scan(f"[{','.join(['0'] * (VALUES_MAX + 2_000))}]").faults == []
-    (fault,) = scan(f"[{','.join(['0'] * (VALUES_MAX + 2_001))}]").faults
+    assert NUMBERS_IN_LISTS_MAX == 150_000
+    monkeypatch.setattr(
+        "geneb_ci.submission.scanner.NUMBERS_IN_LISTS_MAX", VALUES_OUTSIDE_LISTS_MAX + 2_000
+    )
+    assert scan(f"[{','.join(['0'] * (VALUES_OUTSIDE_LISTS_MAX + 2_000))}]").faults == []
+    (fault,) = scan(f"[{','.join(['0'] * (VALUES_OUTSIDE_LISTS_MAX + 2_001))}]").faults
     assert fault.message == "the document has more than 27,000 numbers in lists"
-    members = ",".join(f'"{number}":0' for number in range(VALUES_MAX))
+    members = ",".join(f'"{number}":0' for number in range(VALUES_OUTSIDE_LISTS_MAX))
     assert [f.rule for f in scan(f"{{{members}}}").faults] == ["too-many-values"]
 
 
 @pytest.mark.parametrize(
-    "matrices", [1, pytest.param(NUMBERS_MAX // 10_000 - 1, marks=pytest.mark.nightly)]
+    "matrices", [1, pytest.param(NUMBERS_IN_LISTS_MAX // 10_000 - 1, marks=pytest.mark.nightly)]
 )
 def test_invalid_matrices_are_read_within_the_limits_of_memory(tmp_path, matrices):
     """All numbers of the matrices are wrong: by night, of as many as a file may have."""

@@ -87,9 +87,9 @@ def test_docstrings_and_comments_name_what_exists():
     ("text", "count"),
     [
         ("Raises StepMismatch, whose `step` is one of `steps" + ".STEPS`.", 1),
-        ("It is one of `canonical.STEPS`, or `verify" + ".Nowhere()`.", 1),
+        ("It is one of `canonical.DRAW_STEPS`, or `verify" + ".Nowhere()`.", 1),
         ("# geneb_ci/board/" + "noise.py rests on it", 1),
-        ("`geneb_ci.audit.canonical.STEPS` and geneb_ci/board/variance.py", 0),
+        ("`geneb_ci.audit.canonical.DRAW_STEPS` and geneb_ci/board/variance.py", 0),
     ],
 )
 def test_a_name_of_nothing_is_found(text, count):

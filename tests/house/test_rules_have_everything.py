@@ -54,7 +54,9 @@ def test_each_rule_with_logic_is_a_constant_of_a_module_of_its_family():
 
 def test_the_registry_names_each_module_once():
     modules = [
-        module_name for name in FAMILIES for module_name in registry.MODULES.get(name, (name,))
+        module_name
+        for name in FAMILIES
+        for module_name in registry.MODULES_BY_FAMILY.get(name, (name,))
     ]
     assert sorted({*modules}) == sorted(HELD)
 

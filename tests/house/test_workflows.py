@@ -5,7 +5,7 @@ import re
 import pytest
 
 from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
-from geneb_ci.publish.git import CODE, INPUTS
+from geneb_ci.publish.git import BOARD_INPUTS, CODE_FOLDER
 from tests.each import each
 from tests.house.workflow_file import FOLDER as WORKFLOWS
 from tests.house.workflow_file import Workflow, read, rights, runs, shipped_workflows, steps
@@ -354,5 +354,5 @@ def test_publish_starts_on_all_that_a_generation_depends_on():
     """Else the health check says each day that main is ahead."""
     paths = read(WORKFLOWS / "publish.yml").tree["on"]["push"]["paths"]
     watched = {path.removesuffix("/**") for path in paths}
-    due = {path for path in (*INPUTS, CODE) if (ROOT / path).exists()}
+    due = {path for path in (*BOARD_INPUTS, CODE_FOLDER) if (ROOT / path).exists()}
     assert watched == due

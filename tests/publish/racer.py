@@ -11,7 +11,7 @@ from pathlib import Path
 
 from geneb_ci.publish.faults import NotFastForward
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import PublishIntent, push
+from geneb_ci.publish.push import MainIntent, push
 from geneb_ci.publish.space import Space
 from tests.publish.hub import WRITER
 from tests.publish.settled import Patience
@@ -25,7 +25,7 @@ def main(endpoint: str, file: str, requests: str) -> None:
         for line in lines:
             name, which = line.split()
             space = Space(name, token=WRITER, endpoint=endpoint)
-            intent = PublishIntent(generations[which], GitRepository(root))
+            intent = MainIntent(generations[which], GitRepository(root))
             try:
                 outcome = str(push(space, intent, clock=Patience()).outcome)
             except NotFastForward:

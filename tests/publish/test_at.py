@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.git import BadRepository, GitRepository, lay_out
-from geneb_ci.publish.push import PublishIntent, push
+from geneb_ci.publish.git import BadRepository, GitRepository, write_commit_files
+from geneb_ci.publish.push import MainIntent, push
 from tests.audit.place import POLICY
 from tests.audit.recorded import (
     outcome_of,
@@ -97,9 +97,7 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
     for number, _ in enumerate(grow(folder)):
         commit = folder.commit(f"Step {number}")
         assert (
-            push(
-                space, PublishIntent(made(folder), GitRepository(folder.root)), is_new=True
-            ).outcome
+            push(space, MainIntent(made(folder), GitRepository(folder.root)), is_new=True).outcome
             == "published"
         )
         tree = repo.head.tree
@@ -157,7 +155,7 @@ def test_a_link_leads_nowhere(clone, tmp_path):
     clone.commit("Links")
     here = tmp_path / "here"
     here.mkdir()
-    lay_out(GitRepository(clone.root), clone.commits[-1], here)
+    write_commit_files(GitRepository(clone.root), clone.commits[-1], here)
     assert (here / "submissions/link.json").readlink() == Path("link.json")
     assert not (here / "submissions/extractors").exists()
 
@@ -170,7 +168,7 @@ def test_attributes_of_the_tree_change_no_byte(clone, tmp_path):
     clone.commit("Attributes")
     here = tmp_path / "here"
     here.mkdir()
-    lay_out(GitRepository(clone.root), clone.commits[-1], here)
+    write_commit_files(GitRepository(clone.root), clone.commits[-1], here)
     assert (here / "leaderboard/x.txt").read_bytes() == raw
 
 

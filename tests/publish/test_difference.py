@@ -8,10 +8,10 @@ import pytest
 
 from geneb_ci.board.diff import ChangedFact
 from geneb_ci.publish.difference import (
+    ChangeSign,
     PublishedMove,
     PublishedPlace,
     RowChange,
-    Sign,
     row_changes,
 )
 
@@ -34,19 +34,19 @@ def test_what_is_added_changed_and_removed():
     new = board(came=0.7, moved=0.6, same=0.4)
     assert row_changes(old, new) == [
         RowChange(
-            Sign.ADDED,
+            ChangeSign.ADDED,
             "came",
             (ChangedFact("submitted", None, SELF),),
             (PublishedMove("full", None, PublishedPlace(0.7, 1)),),
         ),
         RowChange(
-            Sign.REMOVED,
+            ChangeSign.REMOVED,
             "gone",
             (ChangedFact("submitted", SELF, None),),
             (PublishedMove("full", PublishedPlace(0.9, 1), None),),
         ),
         RowChange(
-            Sign.CHANGED,
+            ChangeSign.CHANGED,
             "moved",
             (),
             (PublishedMove("full", PublishedPlace(0.5, 2), PublishedPlace(0.6, 2)),),
@@ -57,7 +57,7 @@ def test_what_is_added_changed_and_removed():
 def test_a_row_whose_level_alone_changes_has_no_move():
     old, new = board(a=0.5), board(a={"macro_MCC": 0.5, "submitted": "verified"})
     assert row_changes(old, new) == [
-        RowChange(Sign.CHANGED, "a", (ChangedFact("submitted", SELF, "verified"),), ())
+        RowChange(ChangeSign.CHANGED, "a", (ChangedFact("submitted", SELF, "verified"),), ())
     ]
 
 
@@ -66,7 +66,7 @@ def test_another_score_than_the_one_that_ranks_is_a_move_on_the_spot():
     new = board(a={"macro_MCC": 0.5, "micro_F1": 0.2})
     assert row_changes(old, new) == [
         RowChange(
-            Sign.CHANGED,
+            ChangeSign.CHANGED,
             "a",
             (),
             (PublishedMove("full", PublishedPlace(0.5, 1), PublishedPlace(0.5, 1)),),
@@ -90,7 +90,7 @@ def test_what_is_no_board_counts_as_empty(raw):
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1_000_000)  # as a library does: what nests must be refused before that
     try:
-        assert [change.sign for change in row_changes(raw, board(a=0.5))] == [Sign.ADDED]
+        assert [change.sign for change in row_changes(raw, board(a=0.5))] == [ChangeSign.ADDED]
     finally:
         sys.setrecursionlimit(before)
 

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
+from geneb_ci.publish.push import MainIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
 from tests.publish.conftest import NAME, made
@@ -23,10 +23,10 @@ def clock():
 @pytest.fixture
 def newest(clone, space):
     """Publish one board, then merge a model: what is returned is to be published next."""
-    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    push(space, MainIntent(made(clone), GitRepository(clone.root)))
     clone.add("model-b")
     clone.commit("Add model-b")
-    return PublishIntent(made(clone), GitRepository(clone.root))
+    return MainIntent(made(clone), GitRepository(clone.root))
 
 
 def test_412_twice_then_success(hub, repo, space, newest, clock):
@@ -175,7 +175,7 @@ def test_no_space(hub, clock, newest):
 def test_a_stale_rerun_after_a_newer_publish(repo, space, newest, clock, clone):
     push(space, newest, clock=clock)
     old, new = clone.commits[0], clone.commits[-1]
-    stale = PublishIntent(made(clone, old), newest.repository)
+    stale = MainIntent(made(clone, old), newest.repository)
     with pytest.raises(faults.NotFastForward) as refusal:
         push(space, stale, clock=clock)
     assert old in refusal.value.message
@@ -189,7 +189,7 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
     other.add("elsewhere")
     other.commit("Another history")
     with pytest.raises(faults.NotFastForward):
-        push(space, PublishIntent(made(other), GitRepository(other.root)))
+        push(space, MainIntent(made(other), GitRepository(other.root)))
     assert_settled(repo, newest.built)
 
 
@@ -228,7 +228,7 @@ def test_a_read_back_that_is_no_manifest_is_an_error(hub, space, newest, clock):
 def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
     clone.write("leaderboard/old.css", b"p {}")
     clone.commit("Style")
-    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    push(space, MainIntent(made(clone), GitRepository(clone.root)))
     clone.git("rm", "--quiet", "leaderboard/old.css")
     clone.commit("No style")
 
@@ -238,7 +238,7 @@ def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
 
     hub.watch = keep
     with pytest.raises(faults.SpaceDiffers, match=r"differs from the upload: old\.css$"):
-        push(space, PublishIntent(made(clone), GitRepository(clone.root)), clock=clock)
+        push(space, MainIntent(made(clone), GitRepository(clone.root)), clock=clock)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"id": "x", "sha": null}'])
@@ -259,6 +259,6 @@ def test_a_card_that_the_hub_refuses_names_the_card(repo, space, clone, clock):
     clone.write("leaderboard/README.md", b"---\ntitle: no sdk\n---\n")
     clone.commit("A card without its sdk")
     with pytest.raises(faults.HubRefused, match='"sdk" is required') as refusal:
-        push(space, PublishIntent(made(clone), GitRepository(clone.root)), clock=clock)
+        push(space, MainIntent(made(clone), GitRepository(clone.root)), clock=clock)
     assert refusal.value.fix == "fix the YAML header of README.md"
     assert len(repo.commits) == 1

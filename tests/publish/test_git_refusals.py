@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.cli.main import main
-from geneb_ci.publish.git import refusal_of
+from geneb_ci.publish.git import refusal_in
 from tests.git import board_of_rows, git
 from tests.paths import ROOT
 
@@ -212,5 +212,5 @@ SAID = {
 
 @pytest.mark.parametrize("text", SAID)
 def test_the_words_of_git_are_its_errors(text):
-    refusal = refusal_of(text)
+    refusal = refusal_in(text)
     assert (refusal.message, refusal.is_known) == SAID[text]

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
+from geneb_ci.publish.push import MainIntent, PublishOutcome, push
 from tests import forked
 from tests.publish.command import environment
 from tests.publish.conftest import NAME, made
@@ -45,7 +45,7 @@ GATE = {(COMMIT, "before"), (COMMIT, "half"), (COMMIT, "after")}
     ],
 )
 def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
-    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    push(space, MainIntent(made(clone), GitRepository(clone.root)))
     clone.add("model-b")
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("Add model-b, and a new card")
@@ -78,16 +78,16 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
     assert len(repo.commits) == (3 if committed else 2)
     assert generation_of(repo.head), "what is live is whole"
     hub.watch = lambda _step, _when: None
-    again = push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    again = push(space, MainIntent(made(clone), GitRepository(clone.root)))
     assert again.outcome is (PublishOutcome.UNCHANGED if committed else PublishOutcome.PUBLISHED)
     assert_settled(repo, made(clone))
 
 
 def test_the_steps_are_all_of_a_publish(hub, repo, space, clone):
-    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    push(space, MainIntent(made(clone), GitRepository(clone.root)))
     clone.write("leaderboard/README.md", b"---\ntitle: New card\nsdk: static\n---\n")
     clone.commit("A new card")
     hub.calls.clear()
-    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    push(space, MainIntent(made(clone), GitRepository(clone.root)))
     assert tuple(hub.calls) == STEPS
     assert len(repo.commits) == 3

@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
-from geneb_ci.publish.generation import generate, source_of
+from geneb_ci.publish.generation import generate, source_commit_of
 from geneb_ci.publish.git import BadRepository, GitRepository
 from geneb_ci.publish.ledger import (
-    Levels,
+    LevelFunction,
     RowAtCommit,
     audited_model,
     ledger,
-    level_at,
     submitted_model,
+    trust_level_at,
 )
 from geneb_ci.publish.manifest import Event
 from tests.paths import SUBMISSIONS
@@ -28,7 +28,9 @@ def sha256(clone: Clone, name: str) -> str:
     return hashlib.sha256((clone.root / name).read_bytes()).hexdigest()
 
 
-def events_of(clone: Clone, commit: str = "HEAD", levels: Levels = level_at) -> list[Event]:
+def events_of(
+    clone: Clone, commit: str = "HEAD", levels: LevelFunction = trust_level_at
+) -> list[Event]:
     repository = GitRepository(clone.root)
     return ledger(repository, repository.resolve(commit), levels).events
 
@@ -105,7 +107,13 @@ def test_an_earlier_ledger_is_the_beginning_of_a_later_one(lively):
 
 def disputed_by_audit(standing: RowAtCommit) -> str | None:
     verdicts = [json.loads(raw)["payload"] for raw in standing.audits.values()]
-    return "disputed" if "differs" in verdicts else "verified" if verdicts else level_at(standing)
+    return (
+        "disputed"
+        if "differs" in verdicts
+        else "verified"
+        if verdicts
+        else trust_level_at(standing)
+    )
 
 
 def test_levels_come_from_a_function_and_disputes_from_levels(clone):
@@ -176,7 +184,7 @@ def test_a_shallow_clone_is_refused(clone, tmp_path):
     shallow = tmp_path / "shallow"
     source = clone.root.as_uri()
     subprocess.run(["git", "clone", "-q", "--depth", "1", source, str(shallow)], check=True)
-    for ask in (ledger, source_of, generate):
+    for ask in (ledger, source_commit_of, generate):
         with pytest.raises(BadRepository, match="the clone is shallow") as refusal:
             ask(GitRepository(shallow), "HEAD")
         assert refusal.value.fix.startswith("run `git fetch --unshallow`")

@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
+from geneb_ci.publish.difference import ChangeSign, SpaceFileChange, file_changes
 from geneb_ci.publish.generation import Generation, _page_files, _require_default_paths
 from geneb_ci.publish.manifest import MANIFEST_FILE, manifest_of
 from geneb_ci.publish.push import BoardChange, dropped_files
@@ -101,13 +101,13 @@ def test_each_file_has_its_sign():
     made = generation({"a.json": b"a", "b.json": b"new", "d.json": b"dddd"})
     size = len(made.published[MANIFEST_FILE])
     assert file_changes(live(MADE, ["README.md"]), made) == [
-        SpaceFileChange(Sign.SAME, "a.json", 1),
-        SpaceFileChange(Sign.CHANGED, "b.json", 3),
-        SpaceFileChange(Sign.ADDED, "d.json", 4),
-        SpaceFileChange(Sign.CHANGED, MANIFEST_FILE, size),
-        SpaceFileChange(Sign.REMOVED, "z/c.js", 0),
+        SpaceFileChange(ChangeSign.SAME, "a.json", 1),
+        SpaceFileChange(ChangeSign.CHANGED, "b.json", 3),
+        SpaceFileChange(ChangeSign.ADDED, "d.json", 4),
+        SpaceFileChange(ChangeSign.CHANGED, MANIFEST_FILE, size),
+        SpaceFileChange(ChangeSign.REMOVED, "z/c.js", 0),
     ]
-    assert [str(sign) for sign in Sign] == ["+", "~", "-", "="]
+    assert [str(sign) for sign in ChangeSign] == ["+", "~", "-", "="]
     assert {file_change.sign for file_change in file_changes(SpaceState("2" * 40), made)} == {
-        Sign.ADDED
+        ChangeSign.ADDED
     }

@@ -14,7 +14,7 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest, HubRefused, NewerManifest
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import Published, PublishIntent, PublishOutcome, push
+from geneb_ci.publish.push import MainIntent, Published, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from tests.paths import ROOT
 from tests.publish.clone import PAGE, Clone
@@ -25,7 +25,7 @@ from tests.publish.settled import assert_settled
 
 
 def publish(space: Space, clone: Clone) -> Published:
-    return push(space, PublishIntent(made(clone), GitRepository(clone.root)))
+    return push(space, MainIntent(made(clone), GitRepository(clone.root)))
 
 
 def test_one_commit_has_every_file_and_the_manifest_describes_them(space, repo, clone):
@@ -200,7 +200,7 @@ def test_41_models_and_the_page_cost_13_calls_and_nothing_new_two(hub, public):
     repo = hub.create(RESOURCE, {".gitattributes": NEW_SPACE})
     space, installation = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)
     assert installation.models == 41
-    push(space, PublishIntent(installation, GitRepository(public.root)))
+    push(space, MainIntent(installation, GitRepository(public.root)))
     assert hub.calls == [
         *("info", "commits", "resolve"),  # and what the history has: here its first commit
         *("validate-yaml", "preupload"),
@@ -217,7 +217,7 @@ def test_41_models_and_the_page_cost_13_calls_and_nothing_new_two(hub, public):
     assert len(repo.commits) == 2
     assert_settled(repo, installation)
     hub.calls.clear()
-    push(space, PublishIntent(installation, GitRepository(public.root)))
+    push(space, MainIntent(installation, GitRepository(public.root)))
     assert hub.calls == ["info", "resolve"]
     for name, fields in UPSTREAM.items():
         rows = json.loads(repo.head.tree[name])["data"]

@@ -10,7 +10,7 @@ from geneb_ci.publish.faults import NotFastForward, SpaceDiffers
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Rollback, manifest_of
-from geneb_ci.publish.push import PastGeneration, RollbackIntent, as_published
+from geneb_ci.publish.push import PastGeneration, RollbackIntent, generation_as_published
 from geneb_ci.publish.space import Space, SpaceState
 from tests.publish.test_parts import FILES, MADE, live
 
@@ -81,13 +81,13 @@ def test_a_generation_as_published_has_its_bytes_and_no_rollback():
 
     space = cast("Space", SimpleNamespace(read=read))
     held = PastGeneration("5" * 40, MADE.with_rollback(BACK).manifest)
-    assert as_published(space, held) == MADE
+    assert generation_as_published(space, held) == MADE
 
 
 def test_altered_bytes_are_not_as_published():
     space = cast("Space", SimpleNamespace(read=lambda *_: b"x", resource="spaces/geneb/board"))
     with pytest.raises(SpaceDiffers) as refusal:
-        as_published(space, PastGeneration("5" * 40, MADE.manifest))
+        generation_as_published(space, PastGeneration("5" * 40, MADE.manifest))
     assert refusal.value.message == (
         f"spaces/geneb/board at {'5' * 40}: a.json does not match its manifest"
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from geneb_ci.publish.faults import HeadChanged, HubRateLimited, RetriesExhausted, Retryable
-from geneb_ci.publish.session import attempt
+from geneb_ci.publish.session import with_retries
 from tests.publish.settled import Patience
 
 
@@ -18,7 +18,7 @@ def story(*faults: Exception) -> tuple[object, list[float], list[str]]:
         return "done"
 
     try:
-        result: object = attempt(one_try, clock=clock, say=notices.append)
+        result: object = with_retries(one_try, clock=clock, say=notices.append)
     except RetriesExhausted as refusal:
         result = refusal.message, refusal.fix
     return result, clock.waits, notices

@@ -13,13 +13,13 @@ from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Tool, manifest_of
 from geneb_ci.publish.push import (
+    MainIntent,
     Published,
-    PublishIntent,
     PublishOutcome,
     RollbackIntent,
     find_generation,
-    must_be_of_main,
     push,
+    require_generation_of_main,
     require_same_generation,
 )
 from geneb_ci.publish.space import Space
@@ -44,10 +44,10 @@ def repository(clone):
 def two(space, clone, repository):
     """Publish two boards, and give both."""
     first = made(clone)
-    push(space, PublishIntent(first, repository))
+    push(space, MainIntent(first, repository))
     clone.add("model-b")
     clone.commit("Add model-b")
-    push(space, PublishIntent(made(clone), repository))
+    push(space, MainIntent(made(clone), repository))
     return first, made(clone)
 
 
@@ -86,20 +86,20 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     back(space, clone, repository, first.manifest.generation)
     for stale in two:
         with pytest.raises(NotFastForward):
-            push(space, PublishIntent(stale, repository))
+            push(space, MainIntent(stale, repository))
     assert space_health(space, second, repository).live_status is LiveStatus.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
     third = made(clone)
     assert space_health(space, third, repository).live_status is LiveStatus.BEHIND
-    assert push(space, PublishIntent(third, repository)).outcome is PublishOutcome.PUBLISHED
+    assert push(space, MainIntent(third, repository)).outcome is PublishOutcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
     assert space_health(space, third, repository).live_status is LiveStatus.CURRENT
     # A job that was late from before the rollback, or for what it took back, is stale still.
     for stale in two:
         assert space_health(space, stale, repository).live_status is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
-            push(space, PublishIntent(stale, repository))
+            push(space, MainIntent(stale, repository))
     assert {f"v/{publication.manifest.generation}/index.html" for publication in (*two, third)} < {
         *repo.head.tree
     }
@@ -125,7 +125,7 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
 
     hub.watch = overtake
     with pytest.raises(NotFastForward, match="publishing would undo the board on the Space"):
-        push(space, PublishIntent(third, repository), clock=Patience())
+        push(space, MainIntent(third, repository), clock=Patience())
     assert space_health(space, made(clone), repository).live_status is LiveStatus.ROLLED_BACK
 
 
@@ -134,7 +134,7 @@ def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
     back(space, clone, repository, first.manifest.generation)
     back(space, clone, repository, second.manifest.generation)
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert push(space, PublishIntent(second, repository)).outcome is PublishOutcome.UNCHANGED
+    assert push(space, MainIntent(second, repository)).outcome is PublishOutcome.UNCHANGED
 
 
 def test_a_rollback_whose_answer_is_lost_is_made_once(hub, space, repo, clone, repository, two):
@@ -177,11 +177,11 @@ def built_by_another(clone: Clone) -> Generation:
 def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, clone, tmp_path):
     repository = GitRepository(clone.root)
     other = built_by_another(clone)
-    push(space, PublishIntent(other, repository))
+    push(space, MainIntent(other, repository))
     assert space_health(space, made(clone), repository).live_status is LiveStatus.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
-    push(space, PublishIntent(made(clone), repository))
+    push(space, MainIntent(made(clone), repository))
     newer = made(clone).manifest.generation
     env = environment(hub, tmp_path, HF_TOKEN=WRITER)
     words = ("rollback", other.manifest.generation[:12], "--space", NAME)
@@ -205,13 +205,13 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     )
     assert document["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
     with pytest.raises(NotFastForward, match="was rolled back"):
-        push(space, PublishIntent(made(clone), repository))
+        push(space, MainIntent(made(clone), repository))
 
 
 def test_a_generation_of_another_history_is_refused(clone, repository, two):
     first, _ = two
-    must_be_of_main(first.manifest, clone.commits[-1], repository)
+    require_generation_of_main(first.manifest, clone.commits[-1], repository)
     clone.git("checkout", "--quiet", "--orphan", "other")
     clone.commit("Another history")
     with pytest.raises(HubRefused, match="is not an ancestor of"):
-        must_be_of_main(first.manifest, clone.commits[-1], repository)
+        require_generation_of_main(first.manifest, clone.commits[-1], repository)

@@ -17,11 +17,11 @@ from geneb_ci.publish.faults import (
     UnknownOutcome,
 )
 from geneb_ci.publish.session import (
+    REQUEST_TIMEOUT_S,
     RESOURCE_VARIABLE,
-    TIMEOUT_S,
-    attempt,
     find_token,
     token_to_read,
+    with_retries,
 )
 from tests.publish.settled import Patience
 
@@ -57,7 +57,7 @@ def tries(monkeypatch: pytest.MonkeyPatch, fault: Retryable, seconds: float) -> 
 
     monkeypatch.setattr(session, "time", types.SimpleNamespace(monotonic=lambda: now))
     with pytest.raises(RetriesExhausted) as given_up:
-        attempt(one_try, clock=Patience())
+        with_retries(one_try, clock=Patience())
     return given_up.value.message, made
 
 
@@ -110,7 +110,7 @@ def test_a_token_is_asked_for_with_a_timeout(monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "get_token", get_token)
     assert find_token(SPACE) == "hf_token"
-    assert results == [httpx.Timeout(TIMEOUT_S)]
+    assert results == [httpx.Timeout(REQUEST_TIMEOUT_S)]
 
 
 @pytest.mark.parametrize("token", ["hf_\xfc", "hf_a\x1b[2J", "hf_a\nb"])

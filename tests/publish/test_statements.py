@@ -11,7 +11,7 @@ from geneb_ci.publish import push as pushing
 from geneb_ci.publish.faults import NotFastForward, SpaceDiffers
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
-from geneb_ci.publish.push import PublishIntent, PublishOutcome, RollbackIntent, push
+from geneb_ci.publish.push import MainIntent, PublishOutcome, RollbackIntent, push
 from geneb_ci.publish.space import Space
 from tests.audit.linked_place import audited, committed, name_of
 from tests.audit.recorded import (
@@ -32,7 +32,7 @@ AUDITS = "leaderboard/audits"
 
 
 def publish(space: Space, clone: Folder, *, is_new: bool = False) -> PublishOutcome:
-    intent = PublishIntent(made(clone), GitRepository(clone.root))
+    intent = MainIntent(made(clone), GitRepository(clone.root))
     return push(space, intent, is_new=is_new).outcome
 
 
@@ -69,7 +69,7 @@ def test_a_board_that_lost_a_statement_is_not_published(space, repo, signed, mon
     with pytest.raises(NotFastForward, match=f"lacks: {name_of(path)} was deleted"):
         publish(space, clone)
     assert repo.head.oid == before
-    monkeypatch.setattr(pushing, "must_keep_statements", lambda *_, **__: None)
+    monkeypatch.setattr(pushing, "require_all_statements", lambda *_, **__: None)
     assert publish(space, clone) == "published"
 
 

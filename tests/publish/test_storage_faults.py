@@ -13,7 +13,7 @@ from geneb_ci.audit.rerun.weights import fetch_weights
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
+from geneb_ci.publish.push import MainIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from reference_harness import benchmark, download, mini
 from reference_harness.errors import DataError
@@ -46,7 +46,7 @@ def repo(hub):
 
 @pytest.fixture
 def newest(clone):
-    return PublishIntent(made(clone), GitRepository(clone.root))
+    return MainIntent(made(clone), GitRepository(clone.root))
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_large_file_that_cannot_be_read_back_at_once(hub, repo, space, newest,
 
 
 def test_answers_that_hang_are_not_waited_for_six_times(monkeypatch, hub, newest, clock):
-    monkeypatch.setattr("geneb_ci.publish.session.SILENT_MAX_S", 0.3)
+    monkeypatch.setattr("geneb_ci.publish.session.UNANSWERED_MAX_S", 0.3)
     hub.create(RESOURCE)
     hub.faults = [Fault("info")] * LASTING
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.2)

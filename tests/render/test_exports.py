@@ -388,12 +388,12 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
 
 
 @pytest.mark.parametrize(
-    "group_rows", [pytest.param(parquet.GROUP_ROWS, marks=pytest.mark.nightly), 7]
+    "group_rows", [pytest.param(parquet.GROUP_ROWS_MAX, marks=pytest.mark.nightly), 7]
 )
 def test_parquet_gives_every_row_back_and_the_same_bytes_again(
     audited: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_rows: int
 ) -> None:
-    monkeypatch.setattr(parquet, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(parquet, "GROUP_ROWS_MAX", group_rows)
     files = dict(parquet_files(audited))
     assert files == dict(parquet_files(audited))
     write_page(tmp_path / "out", files)

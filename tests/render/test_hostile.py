@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from geneb_ci.common.finding import HIDING
+from geneb_ci.common.finding import HIDING_CHARACTERS
 from geneb_ci.render.formats import FORMATS, render
 from geneb_ci.render.plain import pieces, visible
 from geneb_ci.render.text import WIDTH_MAX, WIDTH_MIN, escape
@@ -53,7 +53,7 @@ def test_no_character_of_unicode_hides_in_what_is_visible():
     every = "".join(map(chr, sorted(points)))
     shown = visible(every, 10 * len(every))
     assert shown.isprintable()
-    assert HIDING.search(shown) is None
+    assert HIDING_CHARACTERS.search(shown) is None
 
 
 @BRIEF

@@ -17,7 +17,7 @@ from geneb_ci.audit.record.statement import COMMITTED_SUFFIX, STARTED_SUFFIX
 from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.samples import OUTCOME_FILE
 from geneb_ci.audit.sampling.plan import commitment_text, json_text_of
-from geneb_ci.audit.workflow import COMMITMENT, PLAN, SHOWN_FILE, default_work_folder
+from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, default_work_folder
 from geneb_ci.cli.main import main
 from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.publish.manifest import MANIFEST_FILE, encode_manifest, manifest_of
@@ -252,10 +252,10 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     plan = plan_for(RAW)
     folder = WorkFolder(default_work_folder(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
-    folder.write_text(COMMITMENT, commitment_text(plan.commitment))
+    folder.write_text(COMMITMENT_FILE, commitment_text(plan.commitment))
     folder.write_text(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
-        folder.write_text(PLAN, json_text_of(plan))
+        folder.write_text(PLAN_FILE, json_text_of(plan))
     if is_rerun:
         folder.write_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
 

@@ -11,7 +11,7 @@ import pytest
 
 from geneb_ci.cli.main import main
 from geneb_ci.submission.names import parse_card
-from geneb_ci.submission.other_cards import facts_of, repositories_in
+from geneb_ci.submission.other_cards import card_facts, repositories_in
 from tests.paths import ROOT, SUBMISSIONS
 from tests.rules.deltas import Files, changed, put, row
 from tests.rules.place import rows_found
@@ -220,7 +220,7 @@ def test_a_hostile_card_costs_no_time():
     """100 kB, which a pattern that tries each end of a title would read for hours."""
     text = f"# {'# ' * 24_000}x\n- **Weights:** {'of a/b.' * 3_000}{'https://' * 3_000}\n"
     started = time.process_time()
-    facts = facts_of(parse_card(text.encode(), "card.md"))
+    facts = card_facts(parse_card(text.encode(), "card.md"))
     assert facts.title.endswith("x")
     assert time.process_time() - started < 2
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.result_files import identify
+from geneb_ci.submission.result_files import task_and_regime
 from tests import forked
 from tests.paths import PUBLIC, SUBMISSIONS
 
@@ -105,7 +105,7 @@ PREFIX = "InstaDeepAI_nucleotide_transformer_downstream_tasks_"
     ],
 )
 def test_a_name_that_fits_two_tasks_takes_the_longer_id(stem, expected):
-    assert identify(stem, shipped_benchmark()) == expected
+    assert task_and_regime(stem, shipped_benchmark()) == expected
 
 
 def test_an_empty_folder_is_nothing_checked(tmp_path):

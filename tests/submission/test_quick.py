@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from geneb_ci.submission.document import quick_value
 from geneb_ci.submission.reading import decode
-from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
+from geneb_ci.submission.scanner import (
+    DEPTH_MAX,
+    NUMBERS_IN_LISTS_MAX,
+    VALUES_OUTSIDE_LISTS_MAX,
+    scan,
+)
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.each import each
 from tests.hostile import corpus
@@ -46,8 +51,8 @@ def test_hostile_inputs_are_read_as_the_scanner_reads_them(name):
 @example('{"' + "a" * 301 + '":1}')
 @example("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 @example("[" * 100_000)
-@example("[" + "null," * VALUES_MAX + "1]")
-@example("[" + "1," * NUMBERS_MAX + "1]")
+@example("[" + "null," * VALUES_OUTSIDE_LISTS_MAX + "1]")
+@example("[" + "1," * NUMBERS_IN_LISTS_MAX + "1]")
 def test_any_text_is_read_as_the_scanner_reads_it(text):
     alike(text)
 
@@ -62,8 +67,8 @@ def test_any_value_is_read_as_the_scanner_reads_it(value):
     "limit",
     [
         "[" * DEPTH_MAX + "]" * DEPTH_MAX,
-        "[" + "null," * (VALUES_MAX - 2) + "1, null]",
-        "[" + "1," * (NUMBERS_MAX - 1) + "1]",
+        "[" + "null," * (VALUES_OUTSIDE_LISTS_MAX - 2) + "1, null]",
+        "[" + "1," * (NUMBERS_IN_LISTS_MAX - 1) + "1]",
     ],
 )
 def test_what_is_within_the_limits_is_read(limit):

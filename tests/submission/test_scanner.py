@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.finding import HIDING, KeyPath, Position
+from geneb_ci.common.finding import HIDING_CHARACTERS, KeyPath, Position
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.scanner import DEPTH_MAX, Scan, scan
 from geneb_ci.submission.structure import check_structure
@@ -21,7 +21,7 @@ from tests.small import small, small_v11
 
 SETTINGS = settings(max_examples=examples(300), derandomize=True)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
-    lambda text: HIDING.search(text) is None
+    lambda text: HIDING_CHARACTERS.search(text) is None
 )
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 INTEGERS = st.integers(-(10**30), 10**30)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.submission import names
-from geneb_ci.submission.names import has_stacked_marks, scripts, skeletons
+from geneb_ci.submission.names import has_stacked_marks, scripts_of, skeletons
 from geneb_ci.submission.peers import peers_of
 from tests.paths import SUBMISSIONS
 from tests.small import small
@@ -42,7 +42,9 @@ def test_the_names_of_the_public_rows_are_unlike():
 
 
 def test_what_the_table_says_of_ascii_is_what_the_code_says():
-    assert {k: v for k, v in names._prototypes().items() if k.isascii()} == names._ASCII_PROTOTYPES
+    assert {
+        k: v for k, v in names._lookalike_by_character().items() if k.isascii()
+    } == names._ASCII_LOOKALIKES
 
 
 @given(st.text(max_size=20))
@@ -55,8 +57,8 @@ def test_a_skeleton_is_its_own_skeleton(name):
 
 def test_plain_names_are_compared_without_the_table():
     script = (
-        "import sys; from geneb_ci.submission.names import skeletons, scripts; "
-        "skeletons('DNABERT-2'), scripts('Evo 1'); print('confusable_homoglyphs' in sys.modules)"
+        "import sys; from geneb_ci.submission.names import skeletons, scripts_of; "
+        "skeletons('DNABERT-2'), scripts_of('Evo 1'); print('confusable_homoglyphs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == b"False\n"
@@ -73,7 +75,7 @@ def test_plain_names_are_compared_without_the_table():
     ],
 )
 def test_scripts_of_a_name(name, expected):
-    assert scripts(name) == expected
+    assert scripts_of(name) == expected
 
 
 @pytest.mark.parametrize(

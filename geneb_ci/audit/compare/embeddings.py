@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.commitment import Commitment, method_identity, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
     ComparedTask,
@@ -290,7 +290,9 @@ class AuditedReceipt(NamedTuple):
         return (
             commitment.sha256 != plan.commitment_sha256
             and commitment.benchmark.sha256 == planned_commitment.benchmark.sha256
-            and not same_method_reason(identity_of(planned_commitment), identity_of(commitment))
+            and not same_method_reason(
+                method_identity(planned_commitment), method_identity(commitment)
+            )
         )
 
     def sample(self, positions: set[tuple[str, int]], say: Say) -> "ReceiptSample":

@@ -33,22 +33,24 @@ if TYPE_CHECKING:
     from sigstore.verify import Verifier
 
 
-ROOT_FILE = "trusted_root.json"
+TRUSTED_ROOT_FILE = "trusted_root.json"
 """File of the policy with the certificate authorities and logs that verify bundles."""
 
 # The file of the public Sigstore instance has 7 kB.
-ROOT_BYTES_MAX = 1_000_000
-# A board has one root; a ledger reads the roots of many commits.
+TRUSTED_ROOT_BYTES_MAX = 1_000_000
 CACHED_ROOTS_MAX = 16
-MESSAGE_MAX = 300
+"""Largest number of trusted roots in memory: a board has one, a ledger reads those of many
+commits."""
+SIGSTORE_MESSAGE_MAX = 300
 """Largest number of characters of an error message of sigstore: the longest useful one contains two
 identities."""
-NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
-INSTALL_FIX = "pip install 'geneb-ci[sigstore]'"
+SIGSTORE_NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
+SIGSTORE_INSTALL_FIX = "pip install 'geneb-ci[sigstore]'"
 
 _ISSUER_OID = "1.3.6.1.4.1.57264.1.8"
 _REPOSITORY_OID = "1.3.6.1.4.1.57264.1.12"
-"""Ids of two extensions of a certificate: github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
+"""Ids of the extensions of a certificate with the issuer and the repository:
+github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
 
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
 
@@ -73,34 +75,44 @@ class Workflow(NamedTuple):
         return digest(self._asdict())
 
 
-class _Part(StrictModel):
+class _BundlePart(StrictModel):
     """A part of a bundle; sigstore later verifies the members that are not declared here."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class _Certificate(StrictModel):
+    """The certificate in a bundle, in DER."""
+
     rawBytes: _Base64  # noqa: N815 (the format's own name)
 
 
-class _Material(_Part):
+class _VerificationMaterial(_BundlePart):
+    """The part of a bundle by which its signature is verified."""
+
     certificate: _Certificate
 
 
-class _Signature(_Part):
+class _BundledSignature(_BundlePart):
+    """The signature in the envelope of a bundle."""
+
     sig: _Base64
 
 
-class _Envelope(StrictModel):
+class _BundledEnvelope(StrictModel):
+    """The envelope in a bundle, whose signature names no key."""
+
     payload: _Base64
     payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
-    signatures: Annotated[list[_Signature], Field(min_length=1, max_length=1)]
+    signatures: Annotated[list[_BundledSignature], Field(min_length=1, max_length=1)]
 
 
 class _Bundle(StrictModel):
+    """A Sigstore bundle of version 0.3."""
+
     mediaType: Literal["application/vnd.dev.sigstore.bundle.v0.3+json"]  # noqa: N815
-    verificationMaterial: _Material  # noqa: N815
-    dsseEnvelope: _Envelope  # noqa: N815
+    verificationMaterial: _VerificationMaterial  # noqa: N815
+    dsseEnvelope: _BundledEnvelope  # noqa: N815
 
 
 class BundleParts(NamedTuple):
@@ -114,12 +126,12 @@ class BundleParts(NamedTuple):
 
 
 def is_bundle(parsed: object) -> bool:
-    """Whether a parsed file is a bundle, of any version."""
+    """Whether a parsed file is a Sigstore bundle, of any version."""
     return isinstance(parsed, dict) and "mediaType" in parsed and "verificationMaterial" in parsed
 
 
 def bundle_parts_of(document: Any) -> BundleParts:
-    """Return the parts of a bundle, given as parsed JSON. Raises InvalidBundle."""
+    """Return the parts of a bundle from its parsed JSON. Raises InvalidBundle."""
     try:
         bundle = _Bundle.model_validate(document)
         payload = base64.b64decode(bundle.dsseEnvelope.payload, validate=True)
@@ -142,7 +154,7 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
         from cryptography import x509
         from cryptography.hazmat import asn1
     except ImportError as error:
-        raise BrokenInstallation(NOT_INSTALLED, INSTALL_FIX) from error
+        raise BrokenInstallation(SIGSTORE_NOT_INSTALLED, SIGSTORE_INSTALL_FIX) from error
     try:
         certificate = x509.load_der_x509_certificate(der)
         alternative_names = list(
@@ -156,7 +168,9 @@ def _workflow_in(der: bytes) -> tuple[Workflow, str]:
         )
         valid_from = moment_of(int(certificate.not_valid_before_utc.timestamp()))
     except Exception as error:  # a parser of untrusted bytes may raise anything
-        raise InvalidBundle(f"the certificate names no workflow: {_message_of(error)}") from error
+        raise InvalidBundle(
+            f"the certificate names no workflow: {_ascii_message_of(error)}"
+        ) from error
     if len(alternative_names) != 1 or not isinstance(
         alternative_names[0], x509.UniformResourceIdentifier
     ):
@@ -190,24 +204,24 @@ def verify_bundle(raw: bytes, bundle_parts: BundleParts, root: Path) -> None:
     try:
         _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected_identity)
     except Error as error:
-        raise InvalidBundle(_message_of(error)) from error
+        raise InvalidBundle(_ascii_message_of(error)) from error
     except Exception as error:  # the library parses untrusted bytes
-        raise InvalidBundle(f"{type(error).__name__}: {_message_of(error)}") from error
+        raise InvalidBundle(f"{type(error).__name__}: {_ascii_message_of(error)}") from error
     if payload != bundle_parts.payload:
         raise InvalidBundle("the signed bytes are not those of the envelope")
 
 
-def _message_of(error: Exception) -> str:
-    """Return the message of an error of sigstore, parts of which the signer chose, as ASCII."""
+def _ascii_message_of(error: Exception) -> str:
+    """Return the message of an error of sigstore as ASCII, since the signer chose parts of it."""
     cause = error.__cause__ or error.__context__ or error
     message = (
         first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
     )
-    return json.dumps(message.replace("\x7f", " "))[1:-1][:MESSAGE_MAX]
+    return json.dumps(message.replace("\x7f", " "))[1:-1][:SIGSTORE_MESSAGE_MAX]
 
 
 def file_stamp(path: Path) -> tuple[int, int, int]:
-    """Return inode, size and time of change of a file, as a key of a cache; zeros if missing."""
+    """Return inode, size and time of change of a file, by which a cache sees changes; or zeros."""
     try:
         status = path.stat()
     except OSError:
@@ -216,27 +230,28 @@ def file_stamp(path: Path) -> tuple[int, int, int]:
 
 
 @functools.lru_cache(maxsize=CACHED_ROOTS_MAX)
-def _verifier(root: Path, _: tuple[int, int, int]) -> "Verifier":
-    """Return the verifier of a trusted root; the second argument is `file_stamp(root)`."""
+def _verifier(root: Path, _stamp: tuple[int, int, int]) -> "Verifier":
+    """Return the verifier that trusts the file `root`, whose `file_stamp` is `_stamp`."""
     try:
         from sigstore.models import TrustedRoot  # a second
         from sigstore.verify import Verifier
     except ImportError as error:
-        raise BrokenInstallation(NOT_INSTALLED, INSTALL_FIX) from error
+        raise BrokenInstallation(SIGSTORE_NOT_INSTALLED, SIGSTORE_INSTALL_FIX) from error
     fix = "restore the file from the main branch"
     try:
-        read_regular(root, ROOT_BYTES_MAX, links=False)  # the library sets no limits
+        read_regular(root, TRUSTED_ROOT_BYTES_MAX, links=False)  # the library sets no limits
         return Verifier(trusted_root=TrustedRoot.from_file(str(root)))
     except NotReadable as error:
         raise BadConfiguration(f"{root}: {error.reason}", fix) from error
     except Exception as error:  # the library raises many errors for an invalid file
-        message = f"{root}: this is not a trusted root of Sigstore: {_message_of(error)}"
+        message = f"{root}: this is not a trusted root of Sigstore: {_ascii_message_of(error)}"
         raise BadConfiguration(message, fix) from error
 
 
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
+"""Type of every signed payload: an in-toto statement as JSON."""
 
-ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
+ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP = "envelope", "signer", "statement"
 """Names of the first steps of a verification. The later step "signature" verifies the beacon."""
 
 RESTORE_FIX = "restore the file from the main branch, or run the audit again"
@@ -270,24 +285,25 @@ class ParsedEnvelope(NamedTuple):
 
 
 def key_id(public_key: bytes) -> str:
-    """Return the id of a raw public key: its SHA-256, as hex digits."""
+    """Return the id of a public key, given by its bytes: their SHA-256, as hex digits."""
     return hashlib.sha256(public_key).hexdigest()
 
 
 def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
-    """Return the bytes to sign: the pre-authentication encoding of DSSE."""
+    """Return the bytes that the signature of a payload covers, as DSSE defines them."""
     type_bytes = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(type_bytes), type_bytes, len(payload), payload)
 
 
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
-    """Return the signed envelope of a payload; the same arguments give the same bytes."""
+    """Return the bytes of a signed envelope of a payload, which equal arguments determine."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
     return _envelope_bytes(payload, key_id(public), signature)
 
 
 def _envelope_bytes(payload: bytes, keyid: str, signature: bytes) -> bytes:
+    """Return the bytes of an envelope in the only notation that `parse_envelope` accepts."""
     envelope = {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
@@ -302,27 +318,27 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
     Raises StepMismatch, of the step "envelope", unless the bytes are a bundle of version 0.3, or
     exactly those that `sign_payload` writes for this payload, key and signature.
     """
-    document = strict_json(raw, ENVELOPE)
+    document = strict_json(raw, ENVELOPE_STEP)
     if is_bundle(document):
         try:
             parts = bundle_parts_of(document)
         except InvalidBundle as error:
-            raise StepMismatch(ENVELOPE, str(error), RESTORE_FIX) from error
+            raise StepMismatch(ENVELOPE_STEP, str(error), RESTORE_FIX) from error
         return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
     try:
         envelope = Envelope.model_validate(document)
         payload = base64.b64decode(envelope.payload, validate=True)
         signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
     except ValidationError as error:
-        raise StepMismatch(ENVELOPE, *_non_envelope_error(document, error)) from error
+        raise StepMismatch(ENVELOPE_STEP, *_non_envelope_error(document, error)) from error
     except binascii.Error as error:
         raise StepMismatch(
-            ENVELOPE, f"payload or signature is not valid base64: {error}", RESTORE_FIX
+            ENVELOPE_STEP, f"payload or signature is not valid base64: {error}", RESTORE_FIX
         ) from error
     parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
     if _envelope_bytes(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(
-            ENVELOPE,
+            ENVELOPE_STEP,
             "the envelope is not written as geneb-ci writes it, byte for byte",
             RESTORE_FIX,
         )
@@ -330,7 +346,7 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
 
 
 def _non_envelope_error(document: object, error: ValidationError) -> tuple[str, str]:
-    """Return message and fix for a file that is not an envelope."""
+    """Return the message and the fix of the error for a file that is not an envelope."""
     if FileKind.RECORD.fits(document):
         return first_error(error), RESTORE_FIX
     refusal = other_kind(document, FileKind.RECORD)
@@ -342,13 +358,13 @@ def _non_envelope_error(document: object, error: ValidationError) -> tuple[str, 
 def strict_json(raw: bytes, step: str) -> Any:
     """Parse JSON with bounded size and depth and without duplicate keys, as submissions are parsed.
 
-    Raises StepMismatch of the given step.
+    Raises StepMismatch, of the step `step`.
     """
     document = parse_document(raw, Path(step), step)
     if document.faults:
         fault = document.faults[0]
         message, fix = fault.message, fault.fix or RESTORE_FIX
-        if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
+        if step == ENVELOPE_STEP and not raw.lstrip().startswith(b"{"):
             message = f"this is not an audit record: {message}"
             fix = FileKind.RECORD.fix if disguise_of(raw) is None else fault.fix
         raise StepMismatch(step, message, fix)

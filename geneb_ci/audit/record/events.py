@@ -1,4 +1,4 @@
-"""Signed statements other than records: commitment, start and abort of an audit, withdrawals.
+"""Signed statements other than records: the commitment, start and abort of an audit; withdrawals.
 
 Each is a DSSE envelope around an in-toto statement about the submission, like a record. The same
 content and key produce the same bytes.
@@ -19,7 +19,7 @@ from geneb_ci.audit.compare.outcome import Heads, StatementSubject, is_absent
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE_FIX,
-    STATEMENT,
+    STATEMENT_STEP,
     parse_envelope,
     sign_payload,
     strict_json,
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
-MESSAGE_MAX = 500
-"""Largest number of characters of the message of an abort."""
+ABORT_MESSAGE_MAX = 500
+"""Largest number of characters of the error message in an abort."""
 _ELLIPSIS = "..."
 
 
 class StatementKind(StrEnum):
-    """Kinds of signed statements, and the revocation of a key."""
+    """Kinds of what the history of a board has: signed statements, and revocations of keys."""
 
     COMMITMENT = "commitment"
     START = "start"
@@ -74,11 +74,13 @@ class AuditStart(StrictModel):
     """Number of the pull request whose comment shows this draw, if a label started the audit."""
 
 
-class RunFacts(NamedTuple):
-    """Where and when the extractor ended a run, and the sandbox that it ran in."""
+class AbortedRun(NamedTuple):
+    """A run that the extractor ended without scores, as its signed abort describes it."""
 
     stage: Literal["embedding", "scoring"]
+    """The stage of the run that was not finished."""
     task: str
+    """The task that was running, or ""."""
     sandbox: SandboxFacts
     started_at: str
     finished_at: str
@@ -90,11 +92,13 @@ class AuditAbort(StrictModel):
     schema_version: Literal["1.0"]
     plan: TaskPlan | EmbeddingPlan
     stage: Literal["embedding", "scoring"]
+    """The stage of the run that was not finished."""
     task: str
     """The task that was running, or ""."""
     kind: Literal["failed", "limit", "result"]
-    """Whether it failed with an error, exceeded a limit, or returned an invalid result."""
-    message: Annotated[str, Field(max_length=MESSAGE_MAX)]
+    """Whether the extractor failed with an error, exceeded a limit, or returned an invalid
+    result."""
+    message: Annotated[str, Field(max_length=ABORT_MESSAGE_MAX)]
     """The error message in printable ASCII, parts of which the extractor chose."""
     sandbox: SandboxFacts
     started_at: Annotated[Moment, AfterValidator(checked_moment)]
@@ -102,6 +106,8 @@ class AuditAbort(StrictModel):
 
 
 class _Statement(StrictModel):
+    """The members that the statements of a commitment, start and abort have in common."""
+
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     """The submission."""
@@ -131,7 +137,7 @@ class AbortStatement(_Statement):
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
-_STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
+_STATEMENT_FORMATS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.COMMITMENT: (
         CommitmentStatement,
         "urn:geneb-ci:commitment:1.0",
@@ -151,13 +157,17 @@ class AuditEvent(NamedTuple):
     sha256: str
     """Digest of the signed bytes."""
     commitment: Commitment
+    """The commitment itself, or that of the plan."""
     plan: TaskPlan | EmbeddingPlan | None = None
+    """The plan of a start or an abort; None for a commitment."""
     abort: AuditAbort | None = None
+    """The content of an abort; None for another event."""
     signed_after: str = ""
-    """Time from which the certificate of a bundle is valid, before which it was not signed; "" if a
-    key signed."""
+    """Time from which the certificate of a bundle is valid, so that the bundle was signed later; ""
+    if a key signed."""
     heads: Mapping[str, str] | None = None
-    """The heads that the event names; None in events of earlier versions."""
+    """SHA-256 of each head, a newest statement, that the event names, by path; None in events of
+    earlier versions."""
     shown_on: str = ""
     """In a start, the git commit whose status contains the digest of the commitment; else ""."""
     pull: int | None = None
@@ -181,13 +191,13 @@ def signed_event(
 def event_payload_and_path(
     predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
 ) -> tuple[bytes, Path]:
-    """Return the bytes to sign for a commitment, start or abort, and its path below the audits."""
+    """Return the bytes to sign for a commitment, start or abort, and the path of its file."""
     if isinstance(predicate, Commitment):
         kind, commitment = StatementKind.COMMITMENT, predicate
     else:
         kind = StatementKind.START if isinstance(predicate, AuditStart) else StatementKind.ABORT
         commitment = predicate.plan.commitment
-    model, predicate_type, suffix = _STATEMENTS[kind]
+    model, predicate_type, suffix = _STATEMENT_FORMATS[kind]
     statement = model.model_validate(
         statement_value(
             f"{commitment.model_id}.json",
@@ -210,29 +220,33 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
-    kind = next(kind for kind, (_, _, suffix) in _STATEMENTS.items() if path.endswith(suffix))
+    kind = next(
+        kind for kind, (_, _, suffix) in _STATEMENT_FORMATS.items() if path.endswith(suffix)
+    )
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
     try:
-        statement = _STATEMENTS[kind][0].model_validate(strict_json(envelope.payload, STATEMENT))
+        statement = _STATEMENT_FORMATS[kind][0].model_validate(
+            strict_json(envelope.payload, STATEMENT_STEP)
+        )
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error), RESTORE_FIX) from error
     predicate = statement.predicate
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
     statement_id = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
-    expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    expected_path = f"{commitment.model_id}/{statement_id[:ID_DIGITS]}{_STATEMENT_FORMATS[kind][2]}"
     if path != expected_path:
         raise StepMismatch(
-            STATEMENT, f"the file is at {path}, expected {expected_path}", RESTORE_FIX
+            STATEMENT_STEP, f"the file is at {path}, expected {expected_path}", RESTORE_FIX
         )
     if (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
     ):
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             "the statement's subject is not the submission that its commitment names",
             RESTORE_FIX,
         )
@@ -250,16 +264,19 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
 
 
 def bounded_message(message: str) -> str:
-    """Return a message as one line of printable ASCII with at most `MESSAGE_MAX` characters."""
+    """Return a message as a line of printable ASCII, cut to `ABORT_MESSAGE_MAX` characters."""
     line = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
     return (
-        line if len(line) <= MESSAGE_MAX else f"{line[: MESSAGE_MAX - len(_ELLIPSIS)]}{_ELLIPSIS}"
+        line
+        if len(line) <= ABORT_MESSAGE_MAX
+        else f"{line[: ABORT_MESSAGE_MAX - len(_ELLIPSIS)]}{_ELLIPSIS}"
     )
 
 
 WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
 
-REASON_MAX = 1000  # characters: a paragraph
+REASON_MAX = 1000
+"""Largest number of characters of the reason for a withdrawal: a paragraph."""
 
 
 class Withdrawal(StrictModel):
@@ -272,7 +289,7 @@ class Withdrawal(StrictModel):
 
 
 class WithdrawalStatement(StrictModel):
-    """An in-toto statement (v1) about one audit record."""
+    """An in-toto statement (v1) that withdraws one audit record."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
@@ -284,7 +301,7 @@ class WithdrawalStatement(StrictModel):
 
 
 class WithdrawnAudit(StrictModel):
-    """A withdrawn audit."""
+    """A withdrawn audit, with the reason that its withdrawal states."""
 
     audit_id: Name
     reason: str
@@ -301,7 +318,7 @@ def withdrawal_of(
     key: "Ed25519PrivateKey",
     heads: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the signed withdrawal of a record, given by its bytes.
+    """Return the bytes of the signed withdrawal of a record, which is given by its bytes.
 
     `now` is the time of signing, `heads` the statements that the withdrawal names. Raises
     StepMismatch when the record is not an envelope or the reason has invalid characters, and
@@ -324,14 +341,14 @@ def withdrawal_of(
             f"pass --reason with 1 to {REASON_MAX} characters",
         ) from error
     content = payload_of(statement)
-    strict_json(content, STATEMENT)
+    strict_json(content, STATEMENT_STEP)
     return sign_payload(content, key)
 
 
 def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
-    """Return the heads that a withdrawal names, from its signed bytes; None without valid heads."""
+    """Return the heads in the signed bytes of a withdrawal; None if they are missing or invalid."""
     try:
-        return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
+        return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT_STEP)).heads
     except (ValidationError, StepMismatch):
         return None
 
@@ -343,27 +360,29 @@ def read_withdrawal(
     record: bytes | None,
     log_index: int | None = None,
     *,
-    is_covered: bool = False,
+    precedes_compromise: bool = False,
 ) -> WithdrawnAudit:
-    """Return a withdrawal after comparing it with the record beside it.
+    """Return a withdrawal, after comparing it with the record beside it.
 
     `raw` and `record` are the bytes of the two files; `record` is None if the file is missing.
-    `log_index` and `is_covered` are as in `check_revoked`. Raises RevokedKey if the key that signed
-    the withdrawal was revoked before; StepMismatch, of the step "envelope", "signer" or
+    `log_index` and `precedes_compromise` are as in `check_revoked`. Raises RevokedKey if the key
+    that signed the withdrawal was revoked before; StepMismatch, of the step "envelope", "signer" or
     "statement", if the withdrawal is invalid or the record is missing.
     """
     envelope = parse_envelope(raw)
     signer = signer_of(envelope, keys)
-    check_revoked(signer, log_index, is_covered=is_covered)
+    check_revoked(signer, log_index, precedes_compromise=precedes_compromise)
     try:
-        statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
+        statement = WithdrawalStatement.model_validate(
+            strict_json(envelope.payload, STATEMENT_STEP)
+        )
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error)) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error)) from error
     check_validity(signer, statement.predicate.withdrawn_at, "this withdrawal was signed")
     audit_id = path.name.removesuffix(WITHDRAWN_SUFFIX)
     if record is None:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the withdrawn record is missing: {path.parent.name}/{audit_id}.json",
             "restore it from the main branch: records are never deleted",
         )
@@ -373,7 +392,7 @@ def read_withdrawal(
         subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
     ):
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the withdrawal names {subject.name}, but the record beside it has another path or "
             "digest",
             RESTORE_FIX,

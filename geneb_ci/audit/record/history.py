@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
+from geneb_ci.audit.commitment import Commitment, method_identity, same_method_reason
 from geneb_ci.audit.errors import MissingInput, StepMismatch
 from geneb_ci.audit.record.events import AuditEvent, StatementKind
 from geneb_ci.audit.record.keys import KEYS_FILE, Keys, Signer
 from geneb_ci.audit.record.old_log import (
     CHECKPOINT,
-    LINKS,
+    LINKS_STEP,
     LOG_FOLDER,
     RESTORE_FIX,
     AuditLog,
@@ -28,10 +28,10 @@ from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, time_of_round
 from geneb_ci.audit.sampling.plan import BasePlan, DrandBeacon
 from geneb_ci.common.config import is_practice
 
-OLD_LOG = f"{LOG_FOLDER}/{CHECKPOINT}"
-"""Name under which statements name the checkpoint of the old log."""
+OLD_LOG_NAME = f"{LOG_FOLDER}/{CHECKPOINT}"
+"""Name of the old log in the heads of statements: the path of its checkpoint."""
 COMMIT_DIGITS = 12
-"""Number of hex digits of a git commit in messages."""
+"""Number of hex digits of a git commit that messages have."""
 _START, _COMMITMENT = StatementKind.START, StatementKind.COMMITMENT
 
 
@@ -43,47 +43,55 @@ class SignedFile(NamedTuple):
     statement_sha256: str = ""
     """SHA-256 of the signed bytes, which an old log contains; "" if it cannot be read."""
     keyid: str = ""
+    """Id of the key or workflow that the file names as its signer; "" if it cannot be read."""
     signer: Signer | None = None
     """The trusted key or workflow that signed the file; None if no trusted one did."""
     heads: Mapping[str, str] | None = None
-    """SHA-256 of each head that the file names, by path; None if it names none or its signature is
-    invalid."""
+    """SHA-256 of each head, a newest statement of its time, that the file names, by path; None if
+    the file names none or its signature is invalid."""
     event: AuditEvent | None = None
+    """The commitment, start or abort in the file; None for another file or an invalid one."""
     plan: BasePlan | None = None
     """The plan of a record, a start or an abort; None for another statement."""
 
 
 def revocation_name(keyid: str) -> str:
-    """Return the name by which statements name the revocation of a key in keys.json."""
+    """Return the name that the revocation of a key has in the heads of statements."""
     return f"{KEYS_FILE}/{keyid}"
 
 
 @dataclass(frozen=True)
 class History:
-    """The signed statements of a repository, and the order of them that their links show."""
+    """The signed statements of a repository, in the order that follows from their links.
+
+    A statement links to the heads of its time: the newest statements, which it names by digest.
+    """
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
     """Each signed file, by its path below the folder of audits."""
-    other_facts: Mapping[str, str] = field(default_factory=dict)
-    """Digests of what statements name besides `files`, by name: the old log's checkpoint, and each
-    revocation of a key."""
+    other_digests: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the old log's checkpoint and of each revocation of a key, which statements name
+    like files, by name."""
     log: AuditLog | None = None
     """The old log; None if the policy names none."""
     log_fault: str = ""
     """Why the old log is broken, or ""."""
     keys: Keys = field(default_factory=dict)
+    """The trusted keys and workflows, by keyid."""
     _names_by_digests: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
     """Cache of `_names_up_to`, by its argument."""
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
-        """The digest of every statement, by name and in order of name."""
-        digests = {name: file.sha256 for name, file in self.files.items()} | dict(self.other_facts)
+        """The digest of every statement, by name, in order of name."""
+        digests = {name: file.sha256 for name, file in self.files.items()} | dict(
+            self.other_digests
+        )
         return dict(sorted(digests.items()))
 
     @functools.cached_property
     def heads(self) -> dict[str, str]:
-        """The digests of the statements that no other one names, by name and in order of name.
+        """The digests of the heads, which no other statement names, by name, in order of name.
 
         A new statement names all of these. Statements with an invalid signature, or by a key that
         was revoked before, are left out.
@@ -92,16 +100,18 @@ class History:
             name for path in self._counted_names for name in self.files[path].heads or {}
         }
         valid_names = {name for name, file in self.files.items() if self.is_valid(name, file)}
-        head_names = (valid_names | set(self.other_facts)) - names_in_others
+        head_names = (valid_names | set(self.other_digests)) - names_in_others
         return {name: digest for name, digest in self.digests.items() if name in head_names}
 
     def is_valid(self, name: str, file: SignedFile) -> bool:
         """Whether a statement is signed by a listed key that was not revoked before it."""
         signer = file.signer
-        return signer is not None and (signer.revoked_at is None or self.is_covered(signer, name))
+        return signer is not None and (
+            signer.revoked_at is None or self.precedes_compromise(signer, name)
+        )
 
-    def is_covered(self, signer: Signer, name: str) -> bool:
-        """Whether a statement is a head from when a revoked key was safe, or precedes one."""
+    def precedes_compromise(self, signer: Signer, name: str) -> bool:
+        """Whether a statement was made while its revoked key was safe, as `revoked_after` shows."""
         safe_heads = signer.revoked_after
         return bool(safe_heads) and name in self._names_up_to(tuple(safe_heads))
 
@@ -115,7 +125,7 @@ class History:
         return self._names_by_digests[digests]
 
     def is_counted(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement counts: it has links, or is older than all statements with links.
+        """Whether a statement counts: it has links, or is older than every statement with links.
 
         The old log lists the older statements. Without such a log, a statement counts as older if
         the first statements with links name it, so that nobody can add one afterwards.
@@ -125,7 +135,7 @@ class History:
             return True
         if self.log is not None:
             return self.log.index_of(kind.value, file.statement_sha256) is not None
-        return not self._has_links or name in self._older_names
+        return not self._has_links or name in self._names_before_links
 
     @functools.cached_property
     def _has_links(self) -> bool:
@@ -136,8 +146,8 @@ class History:
         )
 
     @functools.cached_property
-    def _older_names(self) -> frozenset[str]:
-        """Names of the statements without links that the first linked statements name."""
+    def _names_before_links(self) -> frozenset[str]:
+        """Names of the statements without links that the first statements with links name."""
         older_names: set[str] = set()
         for name, file in self.files.items():
             if file.heads is None or not self.is_valid(name, file):
@@ -148,17 +158,14 @@ class History:
         return frozenset(older_names)
 
     def revocation_arguments(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
-        """Return two arguments of `check_revoked`: the index in the old log, and `is_covered`.
-
-        The index is None if no old log contains the statement.
-        """
+        """Return the arguments `log_index` and `precedes_compromise` of `check_revoked`."""
         file = self.files.get(name)
         if file is None:
             return None, False
         log_index = None
         if self.log is not None:
             log_index = self.log.index_of(kind.value, file.statement_sha256)
-        return log_index, file.signer is not None and self.is_covered(file.signer, name)
+        return log_index, file.signer is not None and self.precedes_compromise(file.signer, name)
 
     @functools.cached_property
     def _counted_names(self) -> frozenset[str]:
@@ -195,8 +202,8 @@ class History:
 
     @functools.cached_property
     def loss_reasons(self) -> dict[str, str]:
-        """The reason why each lost statement is lost, by its name: it was deleted or changed."""
-        reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
+        """Why each lost statement counts as deleted or changed, by its name."""
+        reasons = {OLD_LOG_NAME: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:
                 signer = self.keys.get(entry.signer)
@@ -223,7 +230,7 @@ class History:
         return reasons
 
     def loss_reasons_of_heads(self, path: str) -> dict[str, str]:
-        """Return, by name, why each lost head of a statement is lost: it was deleted or changed."""
+        """Return, by name, why each lost head of a statement counts as deleted or changed."""
         reasons = {}
         for head, sha256 in (self.files[path].heads or {}).items():
             if self.digests.get(head) == sha256:
@@ -237,14 +244,16 @@ class History:
         return reasons
 
     def loss_reasons_of_model(self, model_id: str | None) -> dict[str, str]:
-        """Return, by name, why each lost statement of a model is lost; of all models if None.
+        """Return, by name, why each lost statement counts as lost: of a model, or of all if None.
 
         Lost statements about no model, such as a revocation, are always included.
         """
         return {
             name: reason
             for name, reason in self.loss_reasons.items()
-            if model_id is None or name in {OLD_LOG, KEYS_FILE} or name.split("/")[0] == model_id
+            if model_id is None
+            or name in {OLD_LOG_NAME, KEYS_FILE}
+            or name.split("/")[0] == model_id
         }
 
     def events(self, kind: StatementKind) -> Iterator[tuple[str, AuditEvent]]:
@@ -266,17 +275,17 @@ class History:
         )
 
     def undrawn_commitments(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
-        """Yield path and reason of each other commitment to this method that was never drawn.
+        """Yield path and reason of each other commitment to the same method that was never drawn.
 
-        The reason is why it is about the same method, such as "of the same model id". Commitments
+        The reason is why the method is the same, such as "of the same model id". Commitments
         for another benchmark, or another version of it, are left out.
         """
-        identity = identity_of(commitment)
+        identity = method_identity(commitment)
         for name, event in self.events(_COMMITMENT):
             sha256 = event.commitment.sha256
             is_other = sha256 != commitment.sha256 and sha256 not in self.drawn_commitments
             if is_other and event.commitment.benchmark.sha256 == commitment.benchmark.sha256:
-                reason = same_method_reason(identity_of(event.commitment), identity)
+                reason = same_method_reason(method_identity(event.commitment), identity)
                 if reason:
                     yield name, reason
 
@@ -295,22 +304,25 @@ class History:
 
 
 def _never_drawn_error(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
+    """Return the error about a commitment in the file `name` to the same method, never drawn."""
     return error_class(
-        LINKS,
+        LINKS_STEP,
         f"{name} is a commitment {reason}, and it was never drawn",
         f"draw it: geneb-ci audit plan leaderboard/audits/{name} --committed-at TIME --key KEY "
         "--output PLAN.json",
     )
 
 
-NO_SERVER_NAMED = (
+NO_SERVER_REMARK = (
     "the draw names no server that shows its commitment: its signer alone states the time"
 )
-UNLINKED = "the record names no earlier statement: if one were deleted, nothing would show it"
+UNLINKED_REMARK = (
+    "the record names no earlier statement: if one were deleted, nothing would show it"
+)
 
 
 def check_history(record: Record, history: History) -> str:
-    """Return a remark on the time of a record's draw; refuse a record that lost a predecessor.
+    """Return a remark on the time of a record's draw, after looking for lost predecessors.
 
     Raises LogBroken or StepMismatch, of the step "links"; MissingInput for a record that does not
     count yet.
@@ -320,7 +332,7 @@ def check_history(record: Record, history: History) -> str:
     history.check_no_losses(plan.commitment.model_id)
     if record.heads is None:
         _check_unlinked(record, record_name, history)
-        return UNLINKED if history.log is None else ""
+        return UNLINKED_REMARK if history.log is None else ""
     predecessors = history.with_predecessors(record.heads)
     time_remark = _time_remark(plan, predecessors, history)
     for undrawn, reason in history.undrawn_commitments(plan.commitment):
@@ -345,7 +357,9 @@ def _time_remark(plan: BasePlan, predecessors: frozenset[str], history: History)
         if name in predecessors and event.plan == plan
     ]
     if not starts:
-        raise MissingInput(LINKS, "no signed start of the draw precedes the record", RESTORE_FIX)
+        raise MissingInput(
+            LINKS_STEP, "no signed start of the draw precedes the record", RESTORE_FIX
+        )
     commitments = [
         (name, event)
         for name, event in history.events(_COMMITMENT)
@@ -361,7 +375,7 @@ def _time_remark(plan: BasePlan, predecessors: frozenset[str], history: History)
     if status_commit:
         sha = status_commit[:COMMIT_DIGITS]
         return f"GitHub dates the commitment: its digest is in a status of commit {sha}"
-    return NO_SERVER_NAMED
+    return NO_SERVER_REMARK
 
 
 def _check_not_backdated(plan: BasePlan, name: str, event: AuditEvent, history: History) -> None:
@@ -378,14 +392,14 @@ def _check_not_backdated(plan: BasePlan, name: str, event: AuditEvent, history: 
         round_time = time_of_round(earlier.beacon.round)
         if committed_at < round_time:
             raise StepMismatch(
-                LINKS,
+                LINKS_STEP,
                 f"the plan dates the commitment to {plan.committed_at}, but the commitment {name} "
                 f"refers to {path}, which was drawn after {moment_of(round_time)}",
                 "do not trust this draw: its commitment is backdated",
             )
     if event.signed_after and seconds_of(event.signed_after) > committed_at + DELAY_SECONDS:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the plan dates the commitment to {plan.committed_at}; the certificate of the "
             f"workflow that signed it is valid only from {event.signed_after} on",
             "do not trust this draw: its commitment is backdated",
@@ -399,7 +413,7 @@ def _check_unlinked(record: Record, record_name: str, history: History) -> None:
         return
     if not history.is_counted(record_name, StatementKind.RESULT):
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             "nothing shows when the record was made: it names no earlier statement, and the first "
             "statements that name others do not name it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
@@ -411,10 +425,12 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     plan = record.outcome.plan
     commitment_entry = min(log.indices_of(_COMMITMENT.value, plan.commitment_sha256), default=None)
     if commitment_entry is None:
-        raise StepMismatch(LINKS, "the commitment is not in the old log, so its time is unknown")
+        raise StepMismatch(
+            LINKS_STEP, "the commitment is not in the old log, so its time is unknown"
+        )
     if plan.committed_at != log.entries[commitment_entry].not_before:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the plan dates the commitment to {plan.committed_at}; entry {commitment_entry} of "
             f"the log dates it to {log.entries[commitment_entry].not_before}",
         )
@@ -426,7 +442,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
             and seconds_of(event.signed_after) > (seconds_of(plan.committed_at) + DELAY_SECONDS)
         ):
             raise StepMismatch(
-                LINKS,
+                LINKS_STEP,
                 f"entry {commitment_entry} of the log dates the commitment to {plan.committed_at}; "
                 "the certificate of the workflow that signed it is valid only from "
                 f"{event.signed_after} on",
@@ -435,7 +451,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     record_entry = log.index_of(StatementKind.RESULT.value, record.sha256)
     if record_entry is None:
         raise MissingInput(
-            LINKS,
+            LINKS_STEP,
             "the record does not count, because nothing shows when it was made: it names no "
             "earlier statement, and the old log does not list it",
             "run the audit again with this version of geneb-ci: `geneb-ci audit SUBMISSION.json`",
@@ -443,7 +459,7 @@ def _check_logged(record: Record, log: AuditLog, history: History) -> None:
     start_entries = log.indices_of(_START.value, plan.commitment_sha256)
     if not start_entries or not commitment_entry < min(start_entries) < record_entry:
         raise StepMismatch(
-            LINKS,
+            LINKS_STEP,
             f"the entries of the log are out of order: commitment {commitment_entry}, start "
             f"{min(start_entries) if start_entries else 'none'}, record {record_entry}; expected "
             "the commitment first and the record last",

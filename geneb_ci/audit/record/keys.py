@@ -16,8 +16,8 @@ from geneb_ci.audit.canonical import checked_moment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     RESTORE_FIX,
-    ROOT_FILE,
-    SIGNER,
+    SIGNER_STEP,
+    TRUSTED_ROOT_FILE,
     BundleParts,
     InvalidBundle,
     ParsedEnvelope,
@@ -29,7 +29,7 @@ from geneb_ci.audit.record.envelope import (
     verify_bundle,
 )
 from geneb_ci.audit.record.old_log import LogKeys
-from geneb_ci.common.config import Layout, naming_setting
+from geneb_ci.common.config import Layout, setting_in_errors
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, all_errors
@@ -40,22 +40,25 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEYS_FILE = "keys.json"
+"""File of the policy with the keys and workflows that may sign audits."""
 KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
 
 KEYS_FOLDER = "keys"
 """Folder of a board's clone that contains private keys; git ignores it."""
 
-# An entry has 300 bytes: room for 3,000 keys.
 KEYS_BYTES_MAX = 1_000_000
-# A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
+"""Largest size of keys.json, in bytes: an entry has 300, so that 3,000 keys fit."""
 KEY_BYTES_MAX = 20_000
-# A command reads the keys of one repository; a ledger those of many commits.
+"""Largest size of the file of a private key, in bytes: an Ed25519 key in PEM has 119, and some
+tools write text around it."""
 CACHED_FILES_MAX = 16
-_RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
+"""Largest number of parsed keys.json in memory: a command reads one, a ledger those of many
+commits."""
+_PUBLIC_KEY_BYTES = 32  # of Ed25519, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
 """An address in a certificate, compared character by character."""
-_GROUP_AND_WORLD = stat.S_IRWXG | stat.S_IRWXO
+_PERMISSIONS_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class TrustedSigner(StrictModel):
@@ -79,6 +82,7 @@ class TrustedSigner(StrictModel):
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
+        """Refuse malformed or contradicting times, and exceptions without a revocation."""
         for moment in (self.valid_from, self.valid_until, self.revoked_at):
             if moment is not None:
                 checked_moment(moment)
@@ -113,7 +117,11 @@ class TrustedKey(TrustedSigner):
 
     @model_validator(mode="after")
     def _check_keyid(self) -> Self:
-        if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
+        """Refuse a public key that is malformed, or whose digest is not `keyid`."""
+        if (
+            len(self.raw) != _PUBLIC_KEY_BYTES
+            or base64.b64encode(self.raw).decode() != self.public_key
+        ):
             raise ValueError("public_key is not the base64 of 32 bytes")
         if key_id(self.raw) != self.keyid:
             raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
@@ -128,8 +136,8 @@ class TrustedWorkflow(TrustedSigner):
     workflow: Address
     """File and branch of the workflow: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
     repository: Address
-    """The repository that it has to run in: https://github.com/O/R."""
-    _root: Path = PrivateAttr(Path(ROOT_FILE))
+    """The repository that the workflow has to run in: https://github.com/O/R."""
+    _root: Path = PrivateAttr(Path(TRUSTED_ROOT_FILE))
 
     @property
     def keyid(self) -> str:
@@ -143,7 +151,7 @@ class TrustedWorkflow(TrustedSigner):
 
     @property
     def root(self) -> Path:
-        """The file of the trusted root that verifies its bundles."""
+        """The file of the trusted root with which the bundles of this workflow are verified."""
         return self._root
 
     def with_root(self, root: Path) -> Self:
@@ -157,6 +165,7 @@ class KeyFile(StrictModel):
     """The keys and workflows that may sign audits: keys.json of the base branch."""
 
     note: str = ""
+    """A text for readers of the file."""
     keys: list[TrustedKey]
     workflows: list[TrustedWorkflow] = Field(default=[], exclude_if=operator.not_)
     """Workflows whose Sigstore bundles count like records signed by keys."""
@@ -165,6 +174,7 @@ class KeyFile(StrictModel):
 
     @model_validator(mode="after")
     def _check_no_duplicates(self) -> Self:
+        """Refuse a key or workflow that is listed more than once."""
         for signer_kind, signers in (("key", self.keys), ("workflow", self.workflows)):
             for keyid, count in Counter(signer.keyid for signer in signers).items():
                 if count > 1:
@@ -188,11 +198,11 @@ def trusted_keys(layout: Layout) -> Keys:
         return {}
     signers: list[Signer] = list(file.keys)
     if file.workflows:
-        policy_file = layout.policy / ROOT_FILE if layout.policy is not None else None
+        policy_file = layout.policy / TRUSTED_ROOT_FILE if layout.policy is not None else None
         root = (
             policy_file
             if policy_file is not None and path_exists(policy_file)
-            else shipped("policy", ROOT_FILE)
+            else shipped("policy", TRUSTED_ROOT_FILE)
         )
         signers += [workflow.with_root(root) for workflow in file.workflows]
     return {signer.keyid: signer for signer in signers}
@@ -208,16 +218,17 @@ def log_keys(layout: Layout) -> LogKeys | None:
 
 
 def _key_file(layout: Layout) -> KeyFile | None:
+    """Return keys.json of a policy, or the shipped one; None for a policy without this file."""
     path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
     if not path_exists(path):
         return None
-    with naming_setting(layout, "policy"):
-        return _keys_in(path, file_stamp(path))
+    with setting_in_errors(layout, "policy"):
+        return _parsed_key_file(path, file_stamp(path))
 
 
 @functools.lru_cache(maxsize=CACHED_FILES_MAX)
-def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
-    """Return the content of keys.json; the second argument is `file_stamp(path)`."""
+def _parsed_key_file(path: Path, _stamp: tuple[int, int, int]) -> KeyFile:
+    """Return the content of keys.json, a file whose `file_stamp` is `_stamp`."""
     fix = "restore the file from the main branch"
     try:
         raw = read_text(path, KEYS_BYTES_MAX, links=False)
@@ -245,7 +256,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         return _listed_workflow(*envelope.bundle, signer, keys)
     if not isinstance(signer, TrustedKey):
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the key {envelope.keyid[:16]}... is not among the {_signer_count(keys, TrustedKey)} "
             "trusted keys",
             f"ask a maintainer to add this key to leaderboard/policy/{KEYS_FILE} of the main "
@@ -253,7 +264,7 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
         )
     if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the signature is not that of the {signer.title} over this payload",
             RESTORE_FIX,
         )
@@ -263,11 +274,14 @@ def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
 def _listed_workflow(
     raw: bytes, bundle_parts: BundleParts, signer: Signer | None, keys: Keys
 ) -> Signer:
-    """Return the listed workflow that signed a bundle."""
+    """Return the workflow that signed a bundle, if it is the `signer` listed in keys.json.
+
+    Raises StepMismatch otherwise, or if the bundle is invalid.
+    """
     if not isinstance(signer, TrustedWorkflow):
         workflow = bundle_parts.workflow
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the workflow {quoted(workflow.workflow)} in {quoted(workflow.repository)} signed the "
             f"bundle, according to {quoted(workflow.issuer)}; this workflow is not among the "
             f"{_signer_count(keys, TrustedWorkflow)} trusted workflows",
@@ -278,24 +292,27 @@ def _listed_workflow(
         verify_bundle(raw, bundle_parts, signer.root)
     except InvalidBundle as error:
         raise StepMismatch(
-            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
+            SIGNER_STEP, f"the bundle of the {signer.title} is not valid: {error}", RESTORE_FIX
         ) from error
     check_validity(signer, bundle_parts.valid_from, "this bundle was signed")
     return signer
 
 
 def _signer_count(keys: Keys, signer_class: type[TrustedSigner]) -> int:
+    """Return the number of trusted keys, or of trusted workflows."""
     return sum(isinstance(signer, signer_class) for signer in keys.values())
 
 
-def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = False) -> None:
+def check_revoked(
+    signer: Signer, log_index: int | None, *, precedes_compromise: bool = False
+) -> None:
     """Refuse a statement by a revoked key or workflow, unless it was signed while the key was safe.
 
-    `log_index` is the index of the statement's entry in an old log, or None; `is_covered` is
-    whether the statement is among the heads of `revoked_after` and their predecessors. Raises
+    `log_index` is the index of the statement's entry in an old log, or None; `precedes_compromise`
+    is whether the statement is among the heads of `revoked_after` and their predecessors. Raises
     RevokedKey, of the step "signer".
     """
-    if signer.revoked_at is None or is_covered:
+    if signer.revoked_at is None or precedes_compromise:
         return
     if log_index is None or signer.revoked_from is None or log_index >= signer.revoked_from:
         exceptions = []
@@ -305,7 +322,7 @@ def check_revoked(signer: Signer, log_index: int | None, *, is_covered: bool = F
             exceptions.append("the statements in revoked_after and those before them")
         exceptions_text = f"; of its statements only {' and '.join(exceptions)} still count"
         raise RevokedKey(
-            SIGNER,
+            SIGNER_STEP,
             f"the {signer.title} was revoked at {signer.revoked_at}"
             f"{exceptions_text if exceptions else ''}",
             "run the audit again: this record no longer counts, and the new audit must rerun what "
@@ -321,7 +338,7 @@ def check_validity(signer: Signer, moment: str, event_text: str) -> None:
     if not signer.valid_from <= moment <= (signer.valid_until or moment):
         until = signer.valid_until or "now"
         raise StepMismatch(
-            SIGNER,
+            SIGNER_STEP,
             f"the {signer.title} is valid from {signer.valid_from} to {until}, but {event_text} at "
             f"{moment}",
             "sign with a key that was valid then",
@@ -355,11 +372,11 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
         ) from error
     with os.fdopen(handle, "wb") as stream:
         stream.write(pem)
-    return entry_of(key.public_key().public_bytes_raw(), owner, now)
+    return key_entry_of(key.public_key().public_bytes_raw(), owner, now)
 
 
-def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
-    """Return the entry of a public key of 32 bytes that is valid from the time `now`."""
+def key_entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
+    """Return the entry in keys.json of a public key of 32 bytes, valid from the time `now`."""
     return TrustedKey(
         keyid=key_id(raw),
         public_key=base64.b64encode(raw).decode(),
@@ -392,7 +409,7 @@ def private_key(path: Path | None) -> "Ed25519PrivateKey":
         mode = Path(file).stat().st_mode
     except NotReadable as error:
         raise UsageProblem(f"{file}: {error.reason}", "check the path of the key") from error
-    if mode & _GROUP_AND_WORLD:
+    if mode & _PERMISSIONS_OF_OTHERS:
         raise UsageProblem(
             f"{file}: other users can read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
             f"chmod 600 {file}",

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.audit.canonical import canonical, moment_of
+from geneb_ci.audit.canonical import canonical_json, moment_of
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import is_valid_ed25519
 from geneb_ci.audit.sampling.beacon import time_of_round
@@ -31,20 +31,23 @@ from reference_harness.formats.text import plural
 
 LOG_FOLDER, CHECKPOINT = "log", "checkpoint"
 """Folder of the old log below the folder of audits, and its file with the signed root."""
-LINKS = "links"
+LINKS_STEP = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
 RESTORE_FIX = "restore leaderboard/audits from the main branch: what was signed is never removed"
-NOTE_BYTES_MAX = 200_000
+CHECKPOINT_BYTES_MAX = 200_000
 """Largest size of a checkpoint, in bytes: with sixteen post-quantum signatures it has 80 kB."""
 BUNDLE_WIDTH = 256
-"""Number of entries in a full bundle."""
-FILES_MAX = 100_000
+"""Number of entries in a full bundle; a bundle is a file with consecutive entries of the log."""
+LOG_FILES_MAX = 100_000
 """Largest number of files of a log."""
 _LENGTH_BYTES = 2
-FILE_BYTES_MAX = BUNDLE_WIDTH * (2**16 - 1 + _LENGTH_BYTES)
-"""Largest size of a file: a full bundle of entries whose lengths have two bytes."""
-_PATHS_PER_GROUP = 1000
+"""Number of bytes before each entry of a bundle that contain the length of the entry."""
+LOG_FILE_BYTES_MAX = BUNDLE_WIDTH * (2**16 - 1 + _LENGTH_BYTES)
+"""Largest size of a file of a log, in bytes: that of a full bundle of the longest entries."""
+_NUMBERS_PER_FOLDER = 1000
+"""Number of bundles or folders in one folder of the log: names have three digits."""
 _ED25519_TYPE = 1
+"""The byte before an Ed25519 key in the notation of c2sp.org/signed-note."""
 _ID_BYTES, _KEY_BYTES = 4, 32
 _SIGNATURE_PREFIX = "\N{EM DASH} "
 _CHECKPOINT_PATTERN = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
@@ -54,7 +57,7 @@ class LogBroken(StepMismatch):
     """A log that does not match its checkpoint, or a signed file that was lost."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(LINKS, message, RESTORE_FIX)
+        super().__init__(LINKS_STEP, message, RESTORE_FIX)
 
 
 class LogKeys(StrictModel):
@@ -70,6 +73,7 @@ class LogKeys(StrictModel):
 
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
+        """Refuse a key that is malformed, or of another log."""
         for text in self.keys:
             _raw_key(self.origin, text)
         return self
@@ -100,7 +104,9 @@ class Checkpoint(NamedTuple):
 
     origin: str
     size: int
+    """Number of entries."""
     root: bytes
+    """Merkle root of the entries."""
     text: str
     """The signed text, with its final newline."""
     signatures: tuple[tuple[str, bytes], ...]
@@ -111,7 +117,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
     """Parse a checkpoint without verifying signatures. Raises LogBroken."""
     objection = "the checkpoint of the log cannot be used: "
     try:
-        note = raw.decode() if len(raw) <= NOTE_BYTES_MAX else ""
+        note = raw.decode() if len(raw) <= CHECKPOINT_BYTES_MAX else ""
     except UnicodeDecodeError as error:
         raise LogBroken(f"{objection}it is not UTF-8") from error
     text, _, lines = note.rpartition("\n\n")
@@ -128,7 +134,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
 
 
 def _decoded_base64(text: str) -> bytes:
-    """Return the bytes of canonical base64; b"" for any other text."""
+    """Return the bytes of a text in base64; b"" unless the text is their only valid notation."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -137,7 +143,7 @@ def _decoded_base64(text: str) -> bytes:
 
 
 def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
-    """Raise LogBroken unless a key of the log signed the checkpoint; unknown keys are ignored."""
+    """Raise LogBroken unless a key of the log signed the checkpoint; others may have signed too."""
     if checkpoint.origin != keys.origin:
         raise LogBroken(
             f"this is the log {checkpoint.origin!r}, expected {keys.origin!r} of the policy"
@@ -154,7 +160,7 @@ def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
 
 
 class LogEntry(StrictModel):
-    """One entry: a signed statement, its signer, and a beacon round that was public before."""
+    """An entry of the log: a signed statement, its signer, and a beacon round that dates it."""
 
     format: Literal["geneb-audit-log-v1"]
     kind: Literal["commitment", "start", "abort", "result", "withdrawal", "revocation"]
@@ -176,11 +182,11 @@ class LogEntry(StrictModel):
     @property
     def raw(self) -> bytes:
         """The bytes of the entry: its canonical JSON."""
-        return canonical(self.model_dump())
+        return canonical_json(self.model_dump())
 
     @property
     def not_before(self) -> str:
-        """The time of its round, before which the entry was not made."""
+        """The time of the beacon round in the entry, before which the entry was not made."""
         return moment_of(time_of_round(self.round))
 
 
@@ -195,7 +201,7 @@ class AuditLog:
 
         Returns None if the log does not contain it.
         """
-        return self._by_statement.get((kind, sha256))
+        return self._index_by_statement.get((kind, sha256))
 
     def indices_of(self, kind: str, commitment: str) -> list[int]:
         """Return the indices of the entries of a kind for a commitment, given by its digest."""
@@ -206,7 +212,8 @@ class AuditLog:
         ]
 
     @functools.cached_property
-    def _by_statement(self) -> dict[tuple[str, str], int]:
+    def _index_by_statement(self) -> dict[tuple[str, str], int]:
+        """The index of each entry, by the kind and digest of its statement."""
         return {(entry.kind, entry.statement): number for number, entry in enumerate(self.entries)}
 
 
@@ -218,17 +225,17 @@ def log_files(folder: Path) -> dict[str, bytes]:
         for file_name in sorted(file_names):
             path = Path(parent) / file_name
             try:
-                content = read_regular(path, FILE_BYTES_MAX, links=False)
+                content = read_regular(path, LOG_FILE_BYTES_MAX, links=False)
             except NotReadable as error:
                 raise LogBroken(f"{path}: {error.reason}") from error
             contents[path.relative_to(folder).as_posix()] = content
-            if len(contents) > FILES_MAX:
-                raise LogBroken(f"{folder} has more than {FILES_MAX} files")
+            if len(contents) > LOG_FILES_MAX:
+                raise LogBroken(f"{folder} has more than {LOG_FILES_MAX} files")
     return contents
 
 
 def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
-    """Return a log from its files. Raises LogBroken.
+    """Return the verified log in the files of its folder. Raises LogBroken.
 
     The checkpoint must be signed by a key of the log, its root must be that of the entries, and the
     rounds of the entries must not decrease. Tiles of hashes, which follow from the entries, are not
@@ -264,7 +271,7 @@ def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
 
 
 def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
-    """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
+    """Raise LogBroken unless a log begins with the entries of the checkpoint file `earlier`."""
     if CHECKPOINT not in files:
         raise LogBroken("the checkpoint of the log is missing, and existed before")
     current_checkpoint, earlier_checkpoint = (
@@ -310,9 +317,9 @@ def bundle_path(number: int, entry_count: int) -> str:
     Each group but the last begins with `x`; a bundle that is not full ends in `.p/` and the number
     of its entries.
     """
-    groups = [f"{number % _PATHS_PER_GROUP:03}"]
-    while number := number // _PATHS_PER_GROUP:
-        groups.insert(0, f"x{number % _PATHS_PER_GROUP:03}")
+    groups = [f"{number % _NUMBERS_PER_FOLDER:03}"]
+    while number := number // _NUMBERS_PER_FOLDER:
+        groups.insert(0, f"x{number % _NUMBERS_PER_FOLDER:03}")
     return f"tile/entries/{'/'.join(groups)}" + (
         f".p/{entry_count}" if entry_count < BUNDLE_WIDTH else ""
     )
@@ -331,6 +338,7 @@ def _bundle_entries(raw: bytes) -> list[bytes] | None:
 
 
 def _parsed_entries(raw_entries: Sequence[bytes]) -> tuple[LogEntry, ...]:
+    """Return entries from their bytes. Raises LogBroken for bytes that are no canonical JSON."""
     entries = []
     for number, raw in enumerate(raw_entries):
         try:

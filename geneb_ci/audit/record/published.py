@@ -16,9 +16,9 @@ from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.base import Hex64, StrictModel, first_error
 
 STATEMENTS_PATH = "audits/statements.json"
-"""Path of the list in a generation of the board."""
+"""Path of the list of signed statements in a published board."""
 STATEMENTS_BYTES_MAX = 10_000_000
-"""Largest size of the list: 70,000 statements of 130 bytes."""
+"""Largest size of the list, in bytes: 70,000 statements of 130 bytes fit."""
 
 
 class PublishedStatements(StrictModel):
@@ -32,7 +32,7 @@ class PublishedStatements(StrictModel):
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return the list as one file, path -> content; {} if nothing is signed."""
+    """Return path and content of the file with the list; {} if nothing is signed."""
     if not history.digests:
         return {}
     statements = PublishedStatements(
@@ -42,15 +42,15 @@ def statements_file(history: History) -> dict[str, bytes]:
 
 
 def statements_in(raw: bytes) -> dict[str, str]:
-    """Return the statements in audits/statements.json. Raises ValueError for another file."""
+    """Return the digest of each listed statement, by name. Raises ValueError for another file."""
     try:
         return PublishedStatements.model_validate_json(raw).statements
     except ValidationError as error:
         raise ValueError(first_error(error)) from error
 
 
-def lost_since(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
-    """Return a clause on each published statement that was deleted or changed, in order of name."""
+def published_losses(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
+    """Return a clause about each published statement that was deleted or changed, by name."""
     return [
         f"{name} was {'changed' if name in present else 'deleted'}"
         for name, sha256 in sorted(published.items())
@@ -79,5 +79,5 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
                 f"{file}: it lists no statement, so nothing was compared",
                 f"name {STATEMENTS_PATH} of a board that was published after the first audit",
             )
-        if lost := lost_since(published, digest_by_name):
+        if lost := published_losses(published, digest_by_name):
             raise LogBroken(f"statements in {file} were lost: {'; '.join(lost)}")

@@ -37,11 +37,11 @@ from geneb_ci.audit.record.verify import (
     step_of,
 )
 from geneb_ci.audit.record.verify_embeddings import (
-    CELLS,
-    EMBEDDINGS,
-    PROOFS,
-    RERUN,
+    CELLS_STEP,
+    EMBEDDINGS_STEP,
+    PROOFS_STEP,
     RERUN_BYTES_MAX,
+    RERUN_STEP,
     STRONGEST_PART,
     RerunEmbeddings,
     VariantEmbeddings,
@@ -81,33 +81,39 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-EMBEDDING_STEPS = (RERUN, PROOFS, EMBEDDINGS)
+EMBEDDING_STEPS = (RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP)
+"""Steps of a verification that need the file of rerun embeddings beside the record."""
 STATISTIC_SLACK = 0.01
-"""Allowed difference of the directional statistic, in standard deviations: weights differ by 1e-10
-between machines, which sometimes swaps the ranks of nearly equal embeddings."""
+"""Allowed difference of the statistic of the test of direction, in standard deviations: weights
+differ by 1e-10 between machines, which sometimes swaps the ranks of nearly equal embeddings."""
 EFFECT_SLACK = 0.05
-"""Allowed difference of the effect, in standard deviations: influences differ by 1e-4."""
+"""Allowed difference of the effect on the test loss, in standard deviations: the influences of
+embeddings differ by 1e-4 between machines."""
 BOUND_SLACK = 1.5e-4
-"""Allowed difference of a bound of MCC, which is rounded up to four digits."""
-ROOM_SLACK = 0.02
-"""Allowed relative difference of the room, of which a record has three digits."""
+"""Allowed difference of a bound of the raise of a regime's MCC, which a record rounds up to four
+digits."""
+LOSS_FALL_SLACK = 0.02
+"""Allowed relative difference of `ComparedTask.room`, the fall of the test loss that the tolerances
+allow, of which a record has three digits."""
 
 
 class ReceiptTools(NamedTuple):
-    """The inputs of `--cells`: the receipt's files, the task data, and the harness."""
+    """The inputs of the option `--cells`, which computes every cell of a receipt again."""
 
     files: Callable[[EmbeddingReceipt], ReceiptFiles]
+    """Opens the files of a receipt."""
     source: TaskSource
+    """Where the task data are read."""
     say: Say
 
 
 def _with_embedding_steps(
     verification: Verification, path: Path, inputs: TrustInputs, tools: ReceiptTools | None
 ) -> Verification:
-    """Return a verification with the steps that need more than the record.
+    """Return a verification with further steps, which need more than the record.
 
-    The file of rerun embeddings beside the record at `path` gives its digest, the proofs and every
-    comparison. With `tools`, drawn embeddings, cells, direction and effect are computed as well.
+    The digest of the file of rerun embeddings, which is beside the record at `path`, the proofs and
+    every comparison are computed again; with `tools` also the draw, cells, direction and effect.
     """
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, EmbeddingOutcome):
@@ -127,7 +133,10 @@ def _with_embedding_steps(
                 step_of(name, check, embeddings, outcome, receipt)
                 if embeddings is not None
                 else VerificationStep(name, StepState.UNKNOWN)
-                for name, check in ((PROOFS, check_proofs), (EMBEDDINGS, check_comparisons))
+                for name, check in (
+                    (PROOFS_STEP, check_proofs),
+                    (EMBEDDINGS_STEP, check_comparisons),
+                )
             ),
         ]
         if tools is not None:
@@ -141,9 +150,9 @@ _SUBMISSION_FIX = "name the folder of submissions: --submissions DIR"
 def _rerun_embeddings_of(
     path: Path, outcome: EmbeddingOutcome
 ) -> tuple[RerunEmbeddings | None, VerificationStep]:
-    """Return the rerun embeddings beside a record, or None if they are missing or wrong.
+    """Return the rerun embeddings beside a record, and the step that reads them.
 
-    The second value is the step that reads them.
+    The embeddings are None if the file is missing or wrong.
     """
     rerun_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
@@ -151,10 +160,10 @@ def _rerun_embeddings_of(
     except NotReadable as error:
         fix = "download this file from where the record is published, and put it beside the record"
         message = f"{rerun_path.name}: {error.reason}"
-        return None, VerificationStep(RERUN, StepState.UNKNOWN, message, fix)
+        return None, VerificationStep(RERUN_STEP, StepState.UNKNOWN, message, fix)
     except StepMismatch as error:
-        return None, failed_step(RERUN, error)
-    return embeddings, VerificationStep(RERUN, StepState.HOLDS)
+        return None, failed_step(RERUN_STEP, error)
+    return embeddings, VerificationStep(RERUN_STEP, StepState.HOLDS)
 
 
 def _receipt_step(
@@ -164,12 +173,12 @@ def _receipt_step(
     inputs: TrustInputs,
     receipt_tools: ReceiptTools,
 ) -> VerificationStep:
-    """Return the step that computes all numbers of a record again from the receipt."""
+    """Return the step "cells", which computes all numbers of a record again from the receipt."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     submission = current.submission if current is not None else None
     if current is None or not isinstance(submission, SubmissionV12):
         return VerificationStep(
-            CELLS, StepState.UNKNOWN, "the submission was not found", _SUBMISSION_FIX
+            CELLS_STEP, StepState.UNKNOWN, "the submission was not found", _SUBMISSION_FIX
         )
     plan, benchmark = outcome.plan, inputs.benchmark
     shares = task_shares(plan.rows, receipt, benchmark)
@@ -270,7 +279,7 @@ def _receipt_step(
             and not _are_same_bounds(outcome, tasks, reruns, shares, benchmark)
         ),
         "the fall of the test loss within the tolerances is not that of the record": (
-            is_comparable and not _is_same_room(outcome, tasks, reruns)
+            is_comparable and not _is_same_loss_fall(outcome, tasks, reruns)
         ),
         "the variants do not follow from the seed, or the probes classify them differently": (
             embeddings is not None
@@ -288,8 +297,8 @@ def _receipt_step(
     }
     reasons = [text for text, is_found in contradictions.items() if is_found]
     if reasons:
-        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE_FIX)
-    return VerificationStep(CELLS, StepState.HOLDS)
+        return VerificationStep(CELLS_STEP, StepState.DIFFERS, "; ".join(reasons), RESTORE_FIX)
+    return VerificationStep(CELLS_STEP, StepState.HOLDS)
 
 
 def _is_same_few_shot(
@@ -298,7 +307,10 @@ def _is_same_few_shot(
     refits: Mapping[str, Refit],
     benchmark: Benchmark,
 ) -> bool:
-    """Whether few-shot probes score as recorded; earlier records lack fits on test sequences."""
+    """Whether few-shot probes on other sequences score as recorded.
+
+    Earlier records lack the fits on test sequences.
+    """
     varied = {task: task_refit.varied for task, task_refit in refits.items()}
     recomputed = receipt_few_shot_result(cells, varied)
     if uses_every_defence(outcome.plan.commitment, benchmark):
@@ -314,7 +326,7 @@ def _recomputed_variants(
     variants: SampleVariants,
     refits: dict[str, Refit],
 ) -> VariantResult | None:
-    """Return the result of the variants computed again; None if the record has other sequences."""
+    """Return the recomputed result of the variants; None if the record has other sequences."""
     task_ids = [audited.task for audited in outcome.tasks]
     refitted_tasks = [refits[task].task for task in variants.training if task in refits]
     if (
@@ -351,7 +363,8 @@ def _embedded_variants(
 ) -> "npt.NDArray[np.float32] | None":
     """Return the recorded embeddings of the variants on which probes of task `number` are fitted.
 
-    Those of the refit come first, then those of support sequences. None if there are neither.
+    Variants of training sequences come first, then those of sequences of few-shot probes. Returns
+    None if there are neither.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -366,7 +379,7 @@ def _embedded_variants(
 def _belong_to_variants(
     embeddings: VariantEmbeddings | None, task_ids: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
-    """Whether recorded embeddings are those of the variants, task by task."""
+    """Whether recorded embeddings are of the same tasks and sequences as the given variants."""
     expected_rows = [
         (number, row)
         for number, name in enumerate(task_ids)
@@ -381,7 +394,7 @@ def _belong_to_variants(
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
-    """Whether two tests of direction are equal up to differences between machines."""
+    """Whether two tests of direction have results that differ only as between machines."""
     return (
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
@@ -394,7 +407,7 @@ def _is_same_effect(
     tasks: Sequence[DrawnTask],
     reruns: "Sequence[npt.NDArray[np.float32]]",
 ) -> bool:
-    """Whether the effect is as recorded, up to differences between machines."""
+    """Whether the effect on the test loss is as recorded, up to differences between machines."""
     recorded_effect = outcome.effect
     if outcome.schema_version == WITH_ROW_TOLERANCES or recorded_effect is None:
         return outcome.schema_version == WITH_ROW_TOLERANCES and recorded_effect is None
@@ -409,15 +422,16 @@ def _is_same_effect(
     )
 
 
-def _is_same_room(
+def _is_same_loss_fall(
     outcome: EmbeddingOutcome,
     tasks: Sequence[DrawnTask],
     reruns: "Sequence[npt.NDArray[np.float32]]",
 ) -> bool:
+    """Whether the fall of the test loss within the tolerances is as recorded, in every task."""
     if outcome.schema_version == WITH_ROW_TOLERANCES:
         return all(task.room is None for task in outcome.tasks)
     return all(
-        math.isclose(room_of(task, rerun), recorded.room or 0.0, rel_tol=ROOM_SLACK)
+        math.isclose(room_of(task, rerun), recorded.room or 0.0, rel_tol=LOSS_FALL_SLACK)
         for task, rerun, recorded in zip(tasks, reruns, outcome.tasks, strict=True)
     )
 
@@ -429,6 +443,7 @@ def _are_same_bounds(
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
+    """Whether the bounds of the raise of each regime are as recorded."""
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     bounds = bounds_of(tasks, reruns, shares, benchmark)
@@ -443,7 +458,7 @@ def _are_same_bounds(
 def receipt_tools_of(
     layout: Layout, folder: Path | None, data: Path | None, say: Say
 ) -> ReceiptTools:
-    """Return the tools to compute an audit by receipt again.
+    """Return what is needed to compute an audit by receipt again.
 
     The files of the receipt are read from `folder`, or downloaded if it is None; `data` is the
     folder of task data, or None for the usual one. Raises UsageProblem when the benchmark needs a

@@ -19,7 +19,7 @@ from geneb_ci.audit.record.events import (
     read_withdrawal,
     withdrawal_heads,
 )
-from geneb_ci.audit.record.history import OLD_LOG, History, SignedFile, revocation_name
+from geneb_ci.audit.record.history import OLD_LOG_NAME, History, SignedFile, revocation_name
 from geneb_ci.audit.record.keys import RevokedKey, log_keys, signer_of, trusted_keys
 from geneb_ci.audit.record.old_log import LOG_FOLDER, AuditLog, LogBroken, log_files, read_log
 from geneb_ci.audit.record.statement import (
@@ -33,10 +33,10 @@ from geneb_ci.audit.record.statement import (
     withdrawal_files,
 )
 from geneb_ci.audit.record.verify import (
-    EARLIER,
+    EARLIER_STEP,
     Verification,
     lost_statement,
-    message_of,
+    message_without_step,
     unreadable_record,
     verify_record,
 )
@@ -50,11 +50,9 @@ from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, bench
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.seen import read_receipt_notes
 
-_Parsed = Record | StepMismatch
-
 
 class AuditRepository:
-    """Reads the records of one repository, and verifies records with its public inputs."""
+    """The audit records of a repository, each read once, and their verification."""
 
     def __init__(self, layout: Layout, submissions: Path | None = None) -> None:
         folder = layout.root / "leaderboard" / "audits"
@@ -64,7 +62,7 @@ class AuditRepository:
         self.layout = layout
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
-        self._parsed: dict[Path, _Parsed] = {}
+        self._parsed: dict[Path, Record | StepMismatch] = {}
         self._raw: dict[Path, bytes | StepMismatch] = {}
         """The bytes of each file that was read, so that all steps see the same bytes."""
 
@@ -87,7 +85,7 @@ class AuditRepository:
 
     @functools.cached_property
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
-        """The withdrawal of each withdrawn record, or why it is invalid, by path of the record.
+        """The withdrawal of each withdrawn record, or why it is invalid, by the path of the record.
 
         Withdrawals by a revoked key, or that `History.is_counted` rejects, are left out.
         """
@@ -98,7 +96,7 @@ class AuditRepository:
                 record_bytes = self.read(record) if record.is_file() else None
                 name = f"{path.parent.name}/{path.name}"
                 if self.history.is_counted(name, StatementKind.WITHDRAWAL):
-                    log_index, is_covered = self.history.revocation_arguments(
+                    log_index, precedes_compromise = self.history.revocation_arguments(
                         name, StatementKind.WITHDRAWAL
                     )
                     by_record[record] = read_withdrawal(
@@ -107,7 +105,7 @@ class AuditRepository:
                         self.keys,
                         record_bytes,
                         log_index,
-                        is_covered=is_covered,
+                        precedes_compromise=precedes_compromise,
                     )
             except RevokedKey:
                 continue
@@ -126,22 +124,23 @@ class AuditRepository:
             for path in sorted(paths)
             if (file := self._signed_file(path)) is not None
         }
-        other_facts = {
+        other_digests = {
             revocation_name(key.keyid): digest(["revoked", key.keyid])
             for key in self.keys.values()
             if key.revoked_at is not None
         }
-        checkpoint = audits / OLD_LOG if audits is not None else None
+        checkpoint = audits / OLD_LOG_NAME if audits is not None else None
         if checkpoint is not None and checkpoint.is_file():
-            other_facts[OLD_LOG] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+            other_digests[OLD_LOG_NAME] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
         log, fault = self._old_log()
-        return History(files, other_facts, log, fault, self.keys)
+        return History(files, other_digests, log, fault, self.keys)
 
     def _signed_file(self, path: Path) -> SignedFile | None:
-        """Return digests, signer, heads (the newest statements it names), event and plan of a file.
+        """Return the digests, signer, heads, event and plan of a file.
 
-        Of a withdrawal or an invalid statement, return the parts that can be read; return None if
-        the file cannot be read.
+        Heads are the newest statements of its time, which the file names. Of a withdrawal or an
+        invalid statement, return the parts that can be read; return None if the file cannot be
+        read.
         """
         try:
             raw = self.read(path)
@@ -177,7 +176,7 @@ class AuditRepository:
         return file
 
     def _old_log(self) -> tuple[AuditLog | None, str]:
-        """Return the old log (None without one in the policy), and why it is broken or ""."""
+        """Return the old log, None if the policy names none; and why the log is broken, or ""."""
         keys, audits = log_keys(self.layout), self.layout.audits
         if keys is None:
             return None, ""
@@ -186,11 +185,11 @@ class AuditRepository:
         try:
             return read_log(log_files(audits / LOG_FOLDER), keys), ""
         except LogBroken as error:
-            return AuditLog(), message_of(error)
+            return AuditLog(), message_without_step(error)
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
-        """The commitment, start or abort in each file, by its path, or why it is invalid."""
+        """The commitment, start or abort in each file, or why the file is invalid, by path."""
         by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
@@ -227,7 +226,7 @@ class AuditRepository:
         )
 
     def verification(self, path: Path, shown_name: str = "") -> Verification:
-        """Verify one record, which may be outside of the repository.
+        """Return the verification of a record, which may be outside of the repository.
 
         `shown_name` is its name in messages. Raises NothingChecked when it cannot be opened.
         """
@@ -235,7 +234,7 @@ class AuditRepository:
         withdrawn = self.withdrawals.get(path)
         if isinstance(withdrawn, StepMismatch):
             step_mismatch = StepMismatch(
-                withdrawn.step, f"its withdrawal is invalid: {message_of(withdrawn)}"
+                withdrawn.step, f"its withdrawal is invalid: {message_without_step(withdrawn)}"
             )
             return unreadable_record(shown_name, step_mismatch)
         record = self.record_at(path)
@@ -244,9 +243,10 @@ class AuditRepository:
         return verify_record(shown_name, record, self._inputs_for(record), withdrawn)
 
     def _inputs_for(self, record: Record) -> TrustInputs:
-        """Return the inputs to verify a record with.
+        """Return the public inputs with which a record is verified.
 
-        Outside of a repository, a record of the practice benchmark is verified with that one.
+        Outside of a repository, a record of an audit on the practice benchmark is verified with
+        that benchmark.
         """
         if self.layout.kind is LayoutKind.ALONE:
             practice = shipped_benchmark(PRACTICE_BENCHMARK)
@@ -271,7 +271,7 @@ class AuditRepository:
         yield from self.lost_statements(model_id)
 
     def lost_statements(self, model_id: str | None = None) -> Iterator[Verification]:
-        """Yield a verification of each lost or changed statement that another names."""
+        """Yield a verification of each deleted or changed statement that others name."""
         for statement_name, reason in self.history.loss_reasons_of_model(model_id).items():
             yield lost_statement(statement_name, reason)
 
@@ -279,14 +279,14 @@ class AuditRepository:
         """Raise StepMismatch, of the step "earlier", if a record of a model cannot be read."""
         if model_id in self.inputs.unreadable:
             raise StepMismatch(
-                EARLIER,
+                EARLIER_STEP,
                 f"{model_id}/{self.inputs.unreadable[model_id]} cannot be read, so its draw is "
                 "not known",
                 "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
             )
 
     def record_at(self, path: Path) -> Record | StepMismatch:
-        """Return a record, or why it cannot be parsed; it is parsed once."""
+        """Return the record in a file, which is parsed once, or why the file cannot be parsed."""
         if path not in self._parsed:
             try:
                 record = parse_record(self.read(path), self.keys)
@@ -309,7 +309,7 @@ def earlier_plans(
     files: Sequence[Path],
     near_roots: Collection[str] = (),
 ) -> list[_P]:
-    """Return the plans of the class `plan_class` for the method of a commitment, in order of time.
+    """Return the plans of class `plan_class` for the same method as a commitment, in order of time.
 
     They are those of the repository and of `files`. A plan that draws from a receipt whose root is
     in `near_roots` counts as a plan for this method. Raises AuditRefused if the commitment was
@@ -322,7 +322,7 @@ def earlier_plans(
     for file in files:
         plan = read_any_plan(file)
         if not plans_of_method(plan_class, [plan], commitment):
-            drawn_units, expected_units = (_UNITS_DRAWN[type(plan)], _UNITS_DRAWN[plan_class])
+            drawn_units, expected_units = (_DRAWN_UNITS[type(plan)], _DRAWN_UNITS[plan_class])
             raise UsageProblem(
                 f"{file}: this plan drew {drawn_units} of {plan.commitment.model_id!r}, expected a "
                 f"plan that drew {expected_units} of {commitment.model_id!r}",
@@ -336,7 +336,8 @@ def earlier_plans(
     return earlier
 
 
-_UNITS_DRAWN: dict[type[TaskPlan | EmbeddingPlan], str] = {
+_DRAWN_UNITS: dict[type[TaskPlan | EmbeddingPlan], str] = {
     TaskPlan: "tasks",
     EmbeddingPlan: "embeddings",
 }
+"""By class of plan, what such a plan draws."""

@@ -13,10 +13,10 @@ from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objec
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.events import (
+    AbortedRun,
     AuditAbort,
     AuditEvent,
     AuditStart,
-    RunFacts,
     StatementKind,
     bounded_message,
     parse_event,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MACHINE_LIMIT = "host_floor_mib"
-"""Name of the limit that other programs of the machine can exceed: then no abort is signed."""
+"""Name of the limit of memory that other programs can exceed, too, so that no abort is signed."""
 
 
 def check_committed_at(committed_at: str | None) -> None:
@@ -105,7 +105,7 @@ def read_any_commitment(path: Path, layout: Layout) -> Commitment:
 
 
 def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, str]:
-    """Return the statements that a new one names: the heads, and those of `names` that exist.
+    """Return the statements that a new statement names: the heads, and those of `names` that exist.
 
     The result maps the name of each statement to its digest.
     """
@@ -127,14 +127,14 @@ def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository
     return heads_for_statement(repository, *starts)
 
 
-def committed_name(plan: TaskPlan | EmbeddingPlan) -> str:
-    """Return the name of the signed commitment of a plan."""
+def signed_commitment_name(plan: TaskPlan | EmbeddingPlan) -> str:
+    """Return the name of the signed commitment from which a plan was drawn."""
     return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
 
 
 @dataclass(frozen=True)
 class Signing:
-    """Signs the files of an audit with a key and writes them; without a key, it writes none."""
+    """Writes the signed files of an audit; writes none if there is no key."""
 
     layout: Layout
     key: "Ed25519PrivateKey | None"
@@ -142,7 +142,7 @@ class Signing:
     """Folder below which signed files are written."""
     say: Say
     shown_on: str | None = None
-    """The git commit on GitHub whose status contains the digest."""
+    """The git commit on GitHub whose status shows the digest of the commitment."""
 
     def sign_commitment(self, commitment: Commitment) -> Path | None:
         """Write the signed commitment, unless it exists; return its path, or None without a key."""
@@ -172,18 +172,18 @@ class Signing:
             if is_counted and event.plan == plan and shown_on in {None, event.shown_on}:
                 return path
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
-        heads = heads_for_statement(repository, committed_name(plan))
+        heads = heads_for_statement(repository, signed_commitment_name(plan))
         return self._write(signed_event(start, self.key, heads))
 
     def sign_abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that later audits repeat its draw.
 
-        The error's fix then names the signed file. Nothing is written if the error has no facts of
-        a run, or if other programs may have caused it.
+        The error's fix then names the signed file. Nothing is written if the error describes no
+        run, or if other programs may have caused it.
         """
-        run_facts = error.run_facts
+        aborted_run = error.aborted_run
         is_by_machine = getattr(error, "limit", "") == MACHINE_LIMIT
-        if self.key is None or not isinstance(run_facts, RunFacts) or is_by_machine:
+        if self.key is None or not isinstance(aborted_run, AbortedRun) or is_by_machine:
             return
         abort = AuditAbort.model_validate(
             {
@@ -191,7 +191,7 @@ class Signing:
                 "plan": plan,
                 "kind": _abort_kind(error),
                 "message": bounded_message(error.message),
-                **run_facts._asdict(),
+                **aborted_run._asdict(),
             }
         )
         heads = heads_for_record(plan, AuditRepository(self.layout))
@@ -220,6 +220,7 @@ class Signing:
         return path
 
     def _write(self, signed: SignedRecord) -> Path:
+        """Write a signed statement unless it exists; return its path."""
         path = self.audits / signed.path
         if not path.exists():
             write_files(path.parent, {path.name: signed.content})
@@ -229,6 +230,7 @@ class Signing:
 
 
 def _abort_kind(error: ExtractorRefused) -> str:
+    """Return the value of `AuditAbort.kind` for the error that ended a run."""
     if isinstance(error, LimitExceeded):
         return "limit"
     return "result" if isinstance(error, ResultRefused) else "failed"

@@ -21,9 +21,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
 from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
-    ENVELOPE,
+    ENVELOPE_STEP,
     RESTORE_FIX,
-    STATEMENT,
+    STATEMENT_STEP,
     key_id,
     parse_envelope,
     sign_payload,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 WITHDRAWN_SUFFIX = ".withdrawn.json"
+"""Suffix of the withdrawal of a record, which replaces `.json` in the name of the record."""
 COMMITTED_SUFFIX, STARTED_SUFFIX, ABORTED_SUFFIX = (
     ".committed.json",
     ".started.json",
@@ -51,13 +52,15 @@ EVENT_SUFFIXES = (COMMITTED_SUFFIX, STARTED_SUFFIX, ABORTED_SUFFIX)
 """Suffixes of signed statements before a record, or instead of one."""
 RERUN_SUFFIX = ".rows.npz"
 """Suffix of the file of rerun embeddings beside the record of an audit by receipt."""
-ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
+ID_DIGITS = 16
+"""Number of hex digits of an audit id: 64 bits are unique among the audits of one model."""
 
 
 class SignedRecord(NamedTuple):
     """A signed record, or another signed statement, before it is written."""
 
     audit_id: str
+    """The id of a record; of another statement, the first part of its file name."""
     content: bytes
     path: Path
     """Path below the folder of audits."""
@@ -72,11 +75,12 @@ class Record(NamedTuple):
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
-    """The heads that the record names; None in earlier records."""
+    """SHA-256 of each head, a newest statement of its time, that the record names, by path; None in
+    earlier records."""
 
 
 def payload_of(statement: BaseModel) -> bytes:
-    """Return the bytes of a statement: sorted keys, no spaces, UTF-8, shortest form of numbers."""
+    """Return the bytes of a statement to sign: JSON with sorted keys and without spaces."""
     return json.dumps(
         statement.model_dump(by_alias=True),
         sort_keys=True,
@@ -98,7 +102,7 @@ def statement_value(
     predicate: object,
     heads: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """Return an in-toto statement about one file as a dict, to be validated by its class."""
+    """Return an in-toto statement about a file as a dict, which is not validated yet."""
     return {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": file_name, "digest": {"sha256": sha256}}],
@@ -173,11 +177,11 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
 
 
 def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
-    """Return the statement in signed bytes.
+    """Return the statement in the signed bytes of a record.
 
     Raises StepMismatch, of the step "statement".
     """
-    parsed = strict_json(payload, STATEMENT)
+    parsed = strict_json(payload, STATEMENT_STEP)
     is_by_receipt = (
         isinstance(parsed, dict) and parsed.get("predicateType") == EMBEDDING_PREDICATE_TYPE
     )
@@ -185,14 +189,14 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     try:
         statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(parsed)
     except ValidationError as error:
-        raise StepMismatch(STATEMENT, first_error(error), RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, first_error(error), RESTORE_FIX) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
     model_id = commitment.model_id
     check_model_id(model_id)
     _check_moments(statement.predicate)
     if subject.name != f"{model_id}.json":
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the statement's subject is {quoted(subject.name)}, expected {model_id}.json by its "
             "commitment",
             RESTORE_FIX,
@@ -205,7 +209,7 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     ):
         if stated != committed:
             raise StepMismatch(
-                STATEMENT,
+                STATEMENT_STEP,
                 f"the statement's {fact} is {stated}, expected {committed} by its commitment",
                 RESTORE_FIX,
             )
@@ -219,7 +223,7 @@ def check_model_id(model_id: str) -> None:
     """
     if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"{quoted(model_id)} is not a model id, expected up to {MODEL_ID_MAX} of the "
             "characters A-Z a-z 0-9 . _ -",
             RESTORE_FIX,
@@ -227,16 +231,16 @@ def check_model_id(model_id: str) -> None:
 
 
 def _check_moments(outcome: AnyOutcome) -> None:
-    """Refuse malformed times, and times in the wrong order."""
+    """Refuse malformed times of an audit, and times in the wrong order."""
     try:
         started_at, finished_at = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
         committed_at = seconds_of(outcome.plan.committed_at)
     except UsageProblem as error:
-        raise StepMismatch(STATEMENT, error.message, RESTORE_FIX) from error
+        raise StepMismatch(STATEMENT_STEP, error.message, RESTORE_FIX) from error
     # A rerun cannot begin before the draw, which follows the commitment by `DELAY_SECONDS`.
     if not committed_at + DELAY_SECONDS <= started_at <= finished_at:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
             f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
             f"{DELAY_SECONDS} s <= started_at <= finished_at",
@@ -245,7 +249,7 @@ def _check_moments(outcome: AnyOutcome) -> None:
 
 
 def parse_record(raw: bytes, keys: Keys) -> Record:
-    """Parse a record: envelope, signer, statement, in this order.
+    """Return the record in the bytes of a file: envelope, signer and statement are checked in turn.
 
     Raises StepMismatch, of the first of these steps that fails.
     """
@@ -266,24 +270,24 @@ def read_record(path: Path) -> bytes:
     """
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
-        raise StepMismatch(ENVELOPE, raw.message, RESTORE_FIX)
+        raise StepMismatch(ENVELOPE_STEP, raw.message, RESTORE_FIX)
     return raw
 
 
 def check_path(path: Path, record: Record) -> None:
-    """Raise StepMismatch for a record of the repository under the wrong path."""
+    """Raise StepMismatch for a record of the repository whose path is not that of its content."""
     record_path = f"{path.parent.name}/{path.name}"
     expected_path = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     if record_path != expected_path:
         raise StepMismatch(
-            STATEMENT,
+            STATEMENT_STEP,
             f"the record is at {record_path}, expected {expected_path}",
             f"move it to {expected_path}",
         )
 
 
 def record_files(audits: Path) -> list[Path]:
-    """List the records of a repository: `<model_id>/<audit_id>.json`, in order of their paths.
+    """Return the paths of the records below a folder, `<model_id>/<audit_id>.json`, in order.
 
     Raises NothingChecked when a folder cannot be listed.
     """
@@ -295,7 +299,7 @@ def record_files(audits: Path) -> list[Path]:
 
 
 def named_records(paths: Iterable[Path]) -> list[Path]:
-    """Return the records that paths name: files, or folders such as leaderboard/audits.
+    """Return the paths of records: `paths` themselves, and the records in folders among them.
 
     Raises NothingChecked for a folder without any.
     """
@@ -312,16 +316,17 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
 
 
 def event_files(audits: Path) -> list[Path]:
-    """List the commitments, starts and aborts of a repository, in order of their paths."""
+    """Return the paths of the commitments, starts and aborts below a folder, in order."""
     return [path for path in _signed_files(audits) if path.name.endswith(EVENT_SUFFIXES)]
 
 
 def withdrawal_files(audits: Path) -> list[Path]:
-    """List the withdrawals of a repository: `<model_id>/<audit_id>.withdrawn.json`."""
+    """Return the paths of withdrawals below a folder: `<model_id>/<audit_id>.withdrawn.json`."""
     return [path for path in _signed_files(audits) if path.name.endswith(WITHDRAWN_SUFFIX)]
 
 
 def _signed_files(audits: Path) -> list[Path]:
+    """Return the paths of all files of models below the folder of audits, in order."""
     if not audits.exists():
         return []
     try:

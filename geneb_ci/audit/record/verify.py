@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from geneb_ci.audit import canonical
+from geneb_ci.audit.canonical import DRAW_STEPS, SIGNATURE_STEP, TICKETS_STEP
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.limits import uses_every_defence
 from geneb_ci.audit.compare.outcome import (
@@ -18,13 +18,13 @@ from geneb_ci.audit.compare.outcome import (
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
-from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE_FIX, SIGNER, STATEMENT
+from geneb_ci.audit.record.envelope import ENVELOPE_STEP, RESTORE_FIX, SIGNER_STEP, STATEMENT_STEP
 from geneb_ci.audit.record.events import StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.history import check_history
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
-from geneb_ci.audit.record.old_log import LINKS, LogBroken
+from geneb_ci.audit.record.old_log import LINKS_STEP, LogBroken
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
+from geneb_ci.audit.record.verify_embeddings import COMPARISON_STEP, check_embeddings
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
 from geneb_ci.audit.rerun.honesty import (
     fresh_contradiction,
@@ -120,6 +120,7 @@ def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
 def _claimed_cell(
     submission: Submission, regime: str, task: str
 ) -> tuple[Scores | None, CellEvidence | None]:
+    """Return the claimed scores of a cell, and its evidence in the submission."""
     scores = submission.results.get(regime, {}).get(task)
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
     return scores, evidence.get(regime, {}).get(task)
@@ -128,6 +129,7 @@ def _claimed_cell(
 def _check_claim(
     cell_name: str, comparison: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
+    """Refuse a comparison with other claims than `scores` and `evidence` of the submission."""
     if not _are_equal(comparison.claimed, scores):
         _refuse(f"{cell_name}: the submission does not claim {_scores_text(comparison.claimed)}")
     if (comparison.predictions_equal is None) != (evidence is None):
@@ -144,10 +146,12 @@ def _check_claim(
 
 
 def _are_equal(claimed: Scores, scores: Scores | None) -> bool:
+    """Whether the claimed scores in a record are those of the submission."""
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
 def _check_verdicts(cell_name: str, comparison: CellComparison) -> None:
+    """Refuse verdicts on a cell that do not follow from its scores and tolerances."""
     if comparison.canonical is not None:
         _check_verdict(
             f"{cell_name}, canonical",
@@ -158,6 +162,7 @@ def _check_verdicts(cell_name: str, comparison: CellComparison) -> None:
 
 
 def _check_verdict(name: str, verdict: Verdict, expected: Verdict) -> None:
+    """Refuse a verdict on the cell, task or audit `name` other than the expected one."""
     if verdict != expected:
         _refuse(f"{name}: the verdict is {verdict!r}, the numbers give {expected!r}")
 
@@ -167,17 +172,19 @@ def _scores_text(scores: Scores) -> str:
 
 
 def _refuse(message: str) -> None:
-    raise StepMismatch(COMPARISON, message, RESTORE_FIX)
+    """Raise StepMismatch, of the step "comparison"."""
+    raise StepMismatch(COMPARISON_STEP, message, RESTORE_FIX)
 
 
-EARLIER = "earlier"
+EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
-PARSING_STEPS = (ENVELOPE, SIGNER, STATEMENT)
+PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
+"""The first steps of a verification, without which a file is not even a record."""
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
 
 
 class StepState(StrEnum):
-    """The result of a step of a verification."""
+    """Whether a step of a verification has the same result as the record."""
 
     HOLDS = "holds"
     DIFFERS = "differs"
@@ -191,6 +198,7 @@ class VerificationStep(NamedTuple):
     name: str
     state: StepState
     message: str = ""
+    """What differs or is missing; for a step that holds, a remark or ""."""
     fix: str = ""
 
 
@@ -198,10 +206,12 @@ class Verification(NamedTuple):
     """The result of verifying one record."""
 
     name: str
+    """The name of the record in messages."""
     record: Record | None
     """None if the file could not be parsed."""
     steps: tuple[VerificationStep, ...]
     withdrawn: WithdrawnAudit | None = None
+    """The withdrawal of the record; None if it was not withdrawn."""
     is_revoked: bool = False
     """Whether the key of the record was revoked: then the record does not count, but its draw
     does."""
@@ -223,12 +233,12 @@ class Verification(NamedTuple):
         Steps that depend on later changes, such as a new policy, do not count. There are none if
         the key was revoked, so that a thief of the key cannot stop the board.
         """
-        broken = (step for step in self.differs if step.name not in _APPLICABILITY)
+        broken = (step for step in self.differs if step.name not in _APPLICABILITY_CHECKS)
         return () if self.is_revoked else tuple(broken)
 
     @property
     def is_sound(self) -> bool:
-        """Whether the record is valid, whether or not it still applies.
+        """Whether the record is valid, even if the submission or the policy changed since then.
 
         A record whose verdict is "differs" is valid even if its links are unknown. Otherwise an
         added statement, such as a commitment that was never drawn, could hide a dispute.
@@ -236,9 +246,9 @@ class Verification(NamedTuple):
         differs = self.record is not None and self.record.outcome.verdict == DIFFERS
         return all(
             step.state is StepState.HOLDS
-            or (differs and step.name == LINKS and step.state is StepState.UNKNOWN)
+            or (differs and step.name == LINKS_STEP and step.state is StepState.UNKNOWN)
             for step in self.steps
-            if step.name not in _APPLICABILITY
+            if step.name not in _APPLICABILITY_CHECKS
         )
 
 
@@ -250,7 +260,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     try:
         require_one_draw(type(plan), earlier_plans, plan.commitment, plan.committed_at)
     except AuditRefused as error:
-        raise StepMismatch(EARLIER, error.message, error.fix) from error
+        raise StepMismatch(EARLIER_STEP, error.message, error.fix) from error
     if isinstance(plan, EmbeddingPlan):
         draws = earlier_embedding_draws(earlier_plans, plan.commitment)
         omitted = [draw.commitment for draw in draws if draw not in plan.earlier]
@@ -263,23 +273,23 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         ]
     if omitted:
         raise StepMismatch(
-            EARLIER,
+            EARLIER_STEP,
             f"the plan leaves out the earlier draw for commitment {omitted[0][:16]}...",
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
         raise MissingInput(
-            EARLIER,
+            EARLIER_STEP,
             f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
             "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
         )
 
 
 def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
-    """Whether a plan is earlier than another.
+    """Whether `other_plan` is earlier than `plan`.
 
-    If their times are equal, the listed plan is earlier than the one that lists it; otherwise the
-    order of their commitments decides.
+    Of two plans of the same time, the one that the other lists as earlier is the earlier one; if
+    neither lists the other, the order of the digests of their commitments decides.
     """
     if other_plan.committed_at == plan.committed_at:
         if any(draw.commitment == plan.commitment_sha256 for draw in other_plan.earlier):
@@ -289,21 +299,21 @@ def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingP
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Refuse a fallback beacon whose key the policy does not list, or is not yet revealed."""
+    """Refuse a fallback beacon whose key is not listed in the policy, or is not revealed yet."""
     beacon = outcome.plan.beacon
     if not isinstance(beacon, FallbackBeacon):
         return
     policy = inputs.policy
     if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
         raise StepMismatch(
-            canonical.SIGNATURE,
+            SIGNATURE_STEP,
             f"the fallback key with sha256 {beacon.key_sha256[:16]}... is none of the policy",
             "do not trust this draw: fallback_keys and spent_keys of the policy list the digest of "
             "every valid key",
         )
     if beacon.key is None:
         raise MissingInput(
-            canonical.SIGNATURE,
+            SIGNATURE_STEP,
             "the draw used a fallback key of the maintainers instead of the beacon, and cannot be "
             "verified before that key is revealed",
             "verify again after a later plan has revealed the key (--reveal)",
@@ -311,16 +321,25 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 # Steps that compare a record with data that may change after it was signed.
-_APPLICABILITY: dict[str, _CheckFunction] = {
-    applicability.SUBMISSION: applicability.check_submission,
-    applicability.BENCHMARK: applicability.check_benchmark,
-    applicability.POLICY: applicability.check_policy,
-    applicability.HARNESS: applicability.check_harness,
-    applicability.SANDBOX: applicability.check_sandbox,
+_APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
+    applicability.SUBMISSION_STEP: applicability.check_submission,
+    applicability.BENCHMARK_STEP: applicability.check_benchmark,
+    applicability.POLICY_STEP: applicability.check_policy,
+    applicability.HARNESS_STEP: applicability.check_harness,
+    applicability.SANDBOX_STEP: applicability.check_sandbox,
 }
-_CONSISTENCY: dict[str, _CheckFunction] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING_STEPS, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
-"""All steps, in the order in which they are shown."""
+_CONSISTENCY_CHECKS: dict[str, _CheckFunction] = {
+    EARLIER_STEP: _check_earlier,
+    COMPARISON_STEP: check_comparison,
+}
+VERIFICATION_STEPS = (
+    *PARSING_STEPS,
+    *DRAW_STEPS,
+    LINKS_STEP,
+    *_CONSISTENCY_CHECKS,
+    *_APPLICABILITY_CHECKS,
+)
+"""All steps of a verification, in the order in which they are shown."""
 
 
 def unreadable_record(
@@ -329,7 +348,8 @@ def unreadable_record(
     """Return the verification of a record that could not be parsed."""
     steps = [*_steps_up_to(PARSING_STEPS, error)]
     unknown_steps = [
-        VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING_STEPS) :]
+        VerificationStep(step, StepState.UNKNOWN)
+        for step in VERIFICATION_STEPS[len(PARSING_STEPS) :]
     ]
     return Verification(shown_name, None, (*steps, *unknown_steps), withdrawn)
 
@@ -337,38 +357,41 @@ def unreadable_record(
 def verify_record(
     shown_name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
-    """Return the verification of a parsed record; each step is computed, even if others differ."""
+    """Return the verification of a parsed record; every step is computed, even if others differ."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING_STEPS]
     revocation_error = _revocation_of(record, inputs)
     if revocation_error is not None:
-        steps[PARSING_STEPS.index(SIGNER)] = failed_step(SIGNER, revocation_error)
+        steps[PARSING_STEPS.index(SIGNER_STEP)] = failed_step(SIGNER_STEP, revocation_error)
     steps += _draw_steps(record.outcome, inputs)
-    steps.append(step_of(LINKS, check_history, record, inputs.history))
+    steps.append(step_of(LINKS_STEP, check_history, record, inputs.history))
     steps += [
         step_of(step, check, record.outcome, inputs)
-        for step, check in (_CONSISTENCY | _APPLICABILITY).items()
+        for step, check in (_CONSISTENCY_CHECKS | _APPLICABILITY_CHECKS).items()
     ]
     return Verification(shown_name, record, tuple(steps), withdrawn, revocation_error is not None)
 
 
 def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
+    """Return the error about a record whose key was revoked before it was made, or None."""
     log, signer = inputs.history.log, record.signer
     index = log.index_of(StatementKind.RESULT, record.sha256) if log is not None else None
     statement = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     try:
-        check_revoked(signer, index, is_covered=inputs.history.is_covered(signer, statement))
+        check_revoked(
+            signer, index, precedes_compromise=inputs.history.precedes_compromise(signer, statement)
+        )
     except RevokedKey as error:
         return error
     return None
 
 
 def lost_statement(statement_name: str, loss: str) -> Verification:
-    """Return the verification of a lost statement that another one names; `loss` is the reason."""
+    """Return the verification of a statement that is lost for the reason `loss`."""
     steps = [
         failed_step(step, LogBroken(loss))
-        if step == LINKS
+        if step == LINKS_STEP
         else VerificationStep(step, StepState.UNKNOWN)
-        for step in STEPS
+        for step in VERIFICATION_STEPS
     ]
     return Verification(statement_name, None, tuple(steps))
 
@@ -379,23 +402,23 @@ def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[Verificati
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_steps_up_to(canonical.STEPS, error))
+        steps = list(_steps_up_to(DRAW_STEPS, error))
     else:
-        steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
+        steps = [VerificationStep(step, StepState.HOLDS) for step in DRAW_STEPS]
     if isinstance(outcome, EmbeddingOutcome):
         # A draw of embeddings has no tickets, and its sample follows from the receipt.
-        steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
-        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_EMBEDDINGS)
+        steps = [draw_step for draw_step in steps if draw_step.name != TICKETS_STEP]
+        steps[-1] = steps[-1]._replace(message=steps[-1].message or _EMBEDDING_SAMPLE_REMARK)
     yield from steps
 
 
-_SAMPLE_OF_EMBEDDINGS = (
+_EMBEDDING_SAMPLE_REMARK = (
     "only the size of the sample: which embeddings it contains follows from seed and receipt"
 )
 
 
 def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
-    """Yield the steps before the failed one, which hold, the failed one, and the unknown ones."""
+    """Yield the results of `steps`: those before the failed step hold, those after are unknown."""
     index = steps.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])
     yield failed_step(error.step, error)
@@ -403,7 +426,10 @@ def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[Verifi
 
 
 def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> VerificationStep:
-    """Return the step that a check decides; a check that holds may return a remark."""
+    """Return the result of the step `step`: it holds unless `check` raises StepMismatch.
+
+    `check` may return a remark, which becomes the message of the step.
+    """
     try:
         remark = check(*arguments)
     except StepMismatch as error:
@@ -413,11 +439,11 @@ def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> 
 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:
-    """Return a step that differs, or that is unknown since an input is missing."""
+    """Return the result of a step that raised an error: it differs, or an input is missing."""
     step_state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
-    return VerificationStep(step, step_state, message_of(error), error.fix)
+    return VerificationStep(step, step_state, message_without_step(error), error.fix)
 
 
-def message_of(error: StepMismatch) -> str:
-    """Return the message of a mismatch without the name of its step."""
+def message_without_step(error: StepMismatch) -> str:
+    """Return the message of an error without the name of the step, with which it begins."""
     return error.message.removeprefix(f"{error.step}: ")

@@ -47,27 +47,30 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-COMPARISON = "comparison"
-RERUN, PROOFS, EMBEDDINGS, CELLS = "rerun", "proofs", "embeddings", "cells"
+COMPARISON_STEP = "comparison"
+"""Step of a verification: whether the verdict of a record follows from its numbers."""
+RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP, CELLS_STEP = "rerun", "proofs", "embeddings", "cells"
 """Further steps, which need the file of rerun embeddings or the receipt itself."""
-HASH_BYTES = 32
-PROOF_MAX = 64
-"""Largest number of hashes of a proof: a tree has fewer than 2^64 embeddings."""
+HASH_BYTES = 32  # of SHA-256
+PROOF_HASHES_MAX = 64
+"""Largest number of hashes of a Merkle proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
-"""Name of the part of training embeddings with the largest influence or distance."""
-READ_ERRORS = (
+"""Name in records of the training embeddings with the largest influence on the probe, and of those
+with the largest distance from the others."""
+ARCHIVE_ERRORS = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""Errors that reading an archive of untrusted bytes can raise."""
+"""Errors that reading an untrusted ZIP archive of arrays can raise."""
 RERUN_BYTES_MAX = 8 << 30
-"""Largest file of rerun embeddings: 200,000 embeddings of 4,096 columns take 5 GB."""
+"""Largest size of the file of rerun embeddings, in bytes: 200,000 embeddings of 4,096 columns take
+5 GB."""
 
 
 def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
-    """Refuse a verdict that does not follow from its numbers, or from the submission's receipt.
+    """Refuse a verdict that does not follow from the record's numbers, or from the receipt.
 
-    The facts of the receipt are not compared if the audited submission is missing. Raises
+    The record is not compared with the receipt if the audited submission is missing. Raises
     StepMismatch, of the step "comparison".
     """
     receipt = audited_receipt(outcome, inputs)
@@ -103,7 +106,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
-    """Refuse variants whose kinds, tasks or numbers contradict the version or the receipt."""
+    """Refuse a result of variants that contradicts the version of the record or the receipt."""
     varied_count = varied_test_count(outcome.schema_version, len(outcome.tasks))
     if fault := variant_contradiction(variants, varied_count):
         _refuse(f"variants: {fault}")
@@ -130,7 +133,7 @@ def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
 
 
 def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
-    """Refuse tasks or counts of refitted probes that contradict the draw or the variants."""
+    """Refuse results of refitted probes that contradict the version, the draw or the variants."""
     if outcome.schema_version in WITHOUT_REFITS:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse(
@@ -230,7 +233,7 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
 
 
 def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
-    """Return, by regime, the number of draws of test embeddings, over all tasks."""
+    """Return, by regime, the number of drawn test embeddings of all tasks together."""
     return {
         part.removeprefix(TEST_PART): count
         for part, count in draw_counts(outcome).items()
@@ -239,7 +242,7 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
-    """Refuse bounds whose regimes or numbers of draws contradict the version or the draw."""
+    """Refuse bounds of raises of the MCC that contradict the version of the record or the draw."""
     draws_by_regime = _test_draws(outcome)
     has_bounds = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
     if {bound.regime: bound.draws for bound in outcome.bounds} != (
@@ -252,7 +255,7 @@ def _check_bounds(outcome: EmbeddingOutcome) -> None:
 
 
 def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
-    """Return the receipt of the audited submission; None if that is missing."""
+    """Return the receipt of the audited submission; None if that is missing or was changed."""
     submission = inputs.audited_submission(outcome)
     return submission.receipt if isinstance(submission, SubmissionV12) else None
 
@@ -260,6 +263,7 @@ def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> Embedding
 def _check_receipt(
     outcome: EmbeddingOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> None:
+    """Refuse a record that contradicts the receipt of the submission: its root, sizes or tasks."""
     facts = outcome.receipt
     declared_facts = (
         receipt.root,
@@ -288,7 +292,7 @@ def _check_receipt(
 
 
 def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
-    """Refuse training embeddings other than those the seed draws, and test parts of a wrong size.
+    """Refuse training embeddings not drawn by the seed, or a wrong number of test embeddings.
 
     Which test embeddings the seed gives depends on the strata, which are not known here.
     """
@@ -307,6 +311,7 @@ def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
 
 
 def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
+    """Refuse a task whose drawn, compared and failed embeddings contradict each other."""
     drawn_rows, row_count = task.distinct_rows, task.train + task.test
     if not len(drawn_rows) == len(task.deviation) == len(task.mismatch):
         _refuse(
@@ -319,7 +324,7 @@ def _check_task(task: ComparedTask, outcome: EmbeddingOutcome) -> None:
 
 
 def _check_task_ids(task_ids: list[str], receipt_count: int) -> None:
-    """Refuse tasks that repeat, or that are not as many as the receipt has."""
+    """Refuse duplicate tasks, and another number of tasks than the receipt has."""
     if len(set(task_ids)) != len(task_ids):
         _refuse("the record lists a task more than once")
     if len(task_ids) != receipt_count:
@@ -330,9 +335,10 @@ def _check_task_ids(task_ids: list[str], receipt_count: int) -> None:
 
 
 def _check_strongest(task: ComparedTask, *, is_expected: bool) -> None:
-    """Refuse an impossible number of strongest training embeddings, or test embeddings among them.
+    """Refuse an impossible list of the strongest training embeddings of a task.
 
-    They are the first of a list by influence and of a list by distance.
+    It has the first embeddings by influence and the first by distance. `is_expected` is whether
+    records of this version have such lists.
     """
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
@@ -362,7 +368,8 @@ def _check_repeats(outcome: EmbeddingOutcome) -> None:
         )
 
 
-def _refuse(message: str, step: str = COMPARISON) -> None:
+def _refuse(message: str, step: str = COMPARISON_STEP) -> None:
+    """Raise StepMismatch, of the step `step`."""
     raise StepMismatch(step, message, RESTORE_FIX)
 
 
@@ -394,14 +401,14 @@ class RerunEmbeddings(NamedTuple):
 
 
 class VariantEmbeddings(NamedTuple):
-    """The embeddings of v variants."""
+    """The embeddings of v variants, in the file of rerun embeddings."""
 
     task: "npt.NDArray[np.int64]"
     """(v,) index of the task in the record."""
     row: "npt.NDArray[np.int64]"
-    """(v,) indices of the varied sequences in their split."""
+    """(v,) index of the varied sequence among the training or test sequences of the task."""
     values: "npt.NDArray[np.float32]"
-    """(v, d) embeddings."""
+    """(v, d) embeddings of the variants."""
 
 
 def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
@@ -414,7 +421,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
         _refuse(
             "the file of rerun embeddings beside the record is not the one that the record names",
-            RERUN,
+            RERUN_STEP,
         )
     expected_positions = [
         (number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct_rows
@@ -423,9 +430,11 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             lengths = _array_in(archive, "length", "<i8", (count,)).tolist()
-            if wrong_lengths := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
+            if wrong_lengths := [
+                length for length in lengths if not 0 <= length <= PROOF_HASHES_MAX
+            ]:
                 raise ValueError(
-                    f"a proof has {wrong_lengths[0]} hashes, expected 0 to {PROOF_MAX}"
+                    f"a proof has {wrong_lengths[0]} hashes, expected 0 to {PROOF_HASHES_MAX}"
                 )
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
             hashes = _array_in(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
@@ -442,19 +451,20 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
                 _repeats_in(archive, outcome),
                 *_all_variants_in(archive, outcome),
             )
-    except READ_ERRORS as error:
+    except ARCHIVE_ERRORS as error:
         raise StepMismatch(
-            RERUN, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
+            RERUN_STEP, f"the file of rerun embeddings cannot be read: {error}", RESTORE_FIX
         ) from error
     if (
         list(zip(embeddings.task.tolist(), embeddings.row.tolist(), strict=True))
         != expected_positions
     ):
-        _refuse("the file of rerun embeddings has other embeddings than the record", RERUN)
+        _refuse("the file of rerun embeddings has other embeddings than the record", RERUN_STEP)
     return embeddings
 
 
 def _repeats_in(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
+    """Return the second reruns of embeddings whose first rerun differed."""
     import numpy as np
 
     if outcome.schema_version == WITH_ROW_TOLERANCES:
@@ -478,6 +488,7 @@ def _all_variants_in(
 
 
 def _variants_in(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
+    """Return the embeddings of `count` variants, of `dim` columns, in the arrays called `name`."""
     return VariantEmbeddings(
         _array_in(archive, f"{name}_task", "<i8", (count,)),
         _array_in(archive, f"{name}_row", "<i8", (count,)),
@@ -513,7 +524,7 @@ def _array_in(
 def check_proofs(
     embeddings: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Raise StepMismatch if a committed embedding does not lead to the Merkle root of its task."""
+    """Raise StepMismatch if the proof of an embedding does not end in its task's Merkle root."""
     for index, number in enumerate(embeddings.task.tolist()):
         task = outcome.tasks[number]
         committed_task, row = receipt.tasks[task.task], int(embeddings.row[index])
@@ -523,14 +534,15 @@ def check_proofs(
         )
         if root is None or root.hex() != committed_task.root:
             _refuse(
-                f"embedding {row} of {task.task} is not one that the receipt commits to", PROOFS
+                f"embedding {row} of {task.task} is not one that the receipt commits to",
+                PROOFS_STEP,
             )
 
 
 def check_comparisons(
     embeddings: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Raise StepMismatch if an embedding and its rerun do not compare as the record says.
+    """Raise StepMismatch if the comparison of an embedding with its rerun is not as recorded.
 
     The rule of comparison is that of the record's version.
     """
@@ -546,16 +558,16 @@ def check_comparisons(
             computed_comparison = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
-            again = embeddings.repeats[first_repeat : first_repeat + len(repeats)]
+            second_reruns = embeddings.repeats[first_repeat : first_repeat + len(repeats)]
             first_repeat += len(repeats)
             is_before_bounds = outcome.schema_version in WITHOUT_BOUNDS
             computed_comparison = _compared_by_column(
-                task, committed, rerun, again, scale, with_foreseen=is_before_bounds
+                task, committed, rerun, second_reruns, scale, uses_foreseen=is_before_bounds
             )
         if (task.deviation, task.mismatch) != computed_comparison:
             _refuse(
                 f"{task.task}: embeddings and reruns compare otherwise than the record says",
-                EMBEDDINGS,
+                EMBEDDINGS_STEP,
             )
 
 
@@ -563,14 +575,14 @@ def _compared_by_column(
     task: ComparedTask,
     committed: "npt.NDArray[np.float16]",
     rerun: "npt.NDArray[np.float32]",
-    again: "npt.NDArray[np.float32]",
+    second_reruns: "npt.NDArray[np.float32]",
     scale: int,
     *,
-    with_foreseen: bool,
+    uses_foreseen: bool,
 ) -> tuple[list[float], list[int]]:
     """Return each embedding's deviation from its rerun, and its number of unequal coordinates.
 
-    `again` has the second reruns of those that failed. With `with_foreseen`, the tolerances are
+    `second_reruns` has those of embeddings that failed. With `uses_foreseen`, the tolerances are
     computed from all embeddings, also from those whose draw could be foreseen, as before version
     2.2. Raises StepMismatch if a repeated embedding compares differently.
     """
@@ -579,13 +591,13 @@ def _compared_by_column(
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
 
     if fault := unfit_reason(committed):
-        _refuse(f"{task.task}: {fault}", EMBEDDINGS)
+        _refuse(f"{task.task}: {fault}", EMBEDDINGS_STEP)
     is_unforeseen = (
-        None if with_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
+        None if uses_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )
     limits = tolerances(rerun, scale, is_unforeseen)
     repeats = [failed for failed in task.failed if failed.again is not None]
-    for failed, repeated in zip(repeats, again, strict=True):
+    for failed, repeated in zip(repeats, second_reruns, strict=True):
         index = task.distinct_rows.index(failed.row)
         repeat = judge_again(committed[index], rerun[index], repeated, limits[index], scale)
         recorded_repeat = failed.again
@@ -596,14 +608,14 @@ def _compared_by_column(
         ):
             _refuse(
                 f"{task.task}: embedding {failed.row} compares otherwise when computed again",
-                EMBEDDINGS,
+                EMBEDDINGS_STEP,
             )
     comparison = judge(committed, rerun, limits, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
 def draw_counts(outcome: EmbeddingOutcome) -> dict[str, int]:
-    """Return the number of drawn embeddings of each part, over all tasks."""
+    """Return by part, such as training, the number of drawn embeddings of all tasks together."""
     counts: dict[str, int] = {}
     for task in outcome.tasks:
         for part, rows in task.rows.items():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.cost import DECOYS_PER_TASK, few_shot_sequences
+from geneb_ci.audit.cost import DECOYS_PER_TASK, few_shot_sequence_count
 from geneb_ci.audit.rerun.honesty import varied_sequence_count
 from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
@@ -274,7 +274,9 @@ def rerun_cost(
         support = sorted(
             min(receipt_task.train, k * seeds * classes) for k in shots_by_regime.values()
         )
-        support_count_by_task[task] = min(receipt_task.train, few_shot_sequences(benchmark, task))
+        support_count_by_task[task] = min(
+            receipt_task.train, few_shot_sequence_count(benchmark, task)
+        )
         is_all_drawn = share.whole and receipt_task.train < SMALL_TASK_EMBEDDINGS
         drawn_count = min(receipt_task.test, len(benchmark.regimes) * share.test)
         drawn_count += (

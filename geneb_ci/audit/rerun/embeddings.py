@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, current_moment
+from geneb_ci.audit.canonical import SAMPLE_STEP, current_moment
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     WITH_FEW_SHOT,
@@ -47,7 +47,7 @@ from geneb_ci.audit.compare.embeddings import (
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_from_reasons
 from geneb_ci.audit.errors import StepMismatch
-from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.record.events import AbortedRun
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_text
 from geneb_ci.audit.rerun.fresh import FreshSequence
@@ -76,7 +76,7 @@ from geneb_ci.audit.rerun.receipt_variants import (
     refit_on_variants,
     sample_variants,
 )
-from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
+from geneb_ci.audit.sampling.embedding_draw import refit_tasks, submission_with_receipt, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import recomputed_cells, task_scoring_limits
@@ -132,10 +132,10 @@ def committed_receipt(
     Raises AuditRefused if the submission has no receipt, StepMismatch if it has another one.
     """
     parsed = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
-    submission, receipt = receipt_of(parsed, subject.benchmark)
+    submission, receipt = submission_with_receipt(parsed, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(
-            SAMPLE,
+            SAMPLE_STEP,
             f"the plan draws from the receipt {plan.root[:16]}..., the submission has the receipt "
             f"{receipt.root[:16]}...",
         )
@@ -208,7 +208,7 @@ class _EmbeddingRun:
             ):
                 raise ResultRefused(
                     f"the receipt is weak: {noise}",
-                    "draw whole tasks: `geneb-ci audit plan COMMITMENT --sample tasks`",
+                    "draw whole tasks: `geneb-ci audit plan COMMITMENT_STEP --sample tasks`",
                 )
             stage = "scoring"
             test = self._embedded_variants(all_variants.test, embedding_by_sequence)
@@ -217,7 +217,7 @@ class _EmbeddingRun:
             refits = self._refits(all_variants, training, support)
         except ExtractorRefused as error:
             facts = self.prepared.facts_of_sandbox(self.embedder.part_facts)
-            error.run_facts = RunFacts(stage, error.task, facts, started_at, current_moment())
+            error.aborted_run = AbortedRun(stage, error.task, facts, started_at, current_moment())
             raise
         self.prepared.check_weights()
         rerun_content = rerun_file(

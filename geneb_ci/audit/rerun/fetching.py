@@ -25,11 +25,11 @@ from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
     DownloadKind,
     delivery_error,
+    file_in_write_errors,
     finish_download,
-    named_write_errors,
     open_address,
     partial_path,
-    require_whole,
+    require_complete_response,
 )
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
@@ -279,7 +279,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                 path = missing_members.pop(member.name)
                 partial_file = partial_path(path, WEIGHTS_DOWNLOAD)
                 with (
-                    named_write_errors(partial_file, WEIGHTS_DOWNLOAD),
+                    file_in_write_errors(partial_file, WEIGHTS_DOWNLOAD),
                     partial_file.open("wb") as stream,
                 ):
                     for chunk in member.chunks():
@@ -293,7 +293,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
                 )
                 if not missing_members:
                     return
-            require_whole(response)
+            require_complete_response(response)
         except NotTarError as error:
             raise WeightsRefused(f"{address}: {error}", ARCHIVE_FIX) from error
         except BrokenArchiveError as error:

@@ -5,7 +5,12 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in_extractor, extractor_code
+from geneb_ci.audit.code_digest import (
+    BUILTIN_PREFIX,
+    ExtractorFolder,
+    built_in_extractor,
+    extractor_code,
+)
 from geneb_ci.audit.commitment import ExtractorCode, Weights
 from geneb_ci.audit.errors import AuditRefused, EntryIncomplete, EntryMissing
 from geneb_ci.common.errors import UsageProblem
@@ -135,7 +140,7 @@ def _entry_sources(
             f"the entry of {model_id} in the model registry pins no file",
             "add the sha256 of each file under [weights.files]",
         )
-    if run.extractor.startswith(BUILTIN):
+    if run.extractor.startswith(BUILTIN_PREFIX):
         path, class_name, sha256 = built_in_extractor(run.extractor)
     else:
         path, _, class_name = run.extractor.rpartition(":")

@@ -22,7 +22,7 @@ from geneb_ci.audit.compare.outcome import (
     verdict_from_reasons,
 )
 from geneb_ci.audit.errors import AuditRefused
-from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.record.events import AbortedRun
 from geneb_ci.audit.rerun.fetching import InstalledPackages
 from geneb_ci.audit.rerun.few_shot import FewShotResult, few_shot_result, few_shot_text
 from geneb_ci.audit.rerun.honesty import (
@@ -71,7 +71,7 @@ def rerun_tasks(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutco
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
         facts = prepared.facts_of_sandbox(run.embedded.values())
-        error.run_facts = RunFacts(*run.current_stage, facts, started_at, current_moment())
+        error.aborted_run = AbortedRun(*run.current_stage, facts, started_at, current_moment())
         raise
     prepared.check_weights()
     benchmark = prepared.subject.benchmark

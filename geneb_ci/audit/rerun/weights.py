@@ -304,7 +304,7 @@ def _refuse_large_files(sizes: Mapping[str, int], weights: Weights) -> None:
     """Raise WeightsRefused for too many or too large files; `sizes` is name to bytes."""
     _refuse_too_many_files(len(sizes), FILES_MAX)
     for name, size in sizes.items():
-        limit = JSON_BYTES_MAX if name.endswith(JSON_SUFFIX) else download.BYTES_MAX
+        limit = JSON_BYTES_MAX if name.endswith(JSON_SUFFIX) else download.DOWNLOAD_BYTES_MAX
         if size > limit:
             raise WeightsRefused(
                 f"{name} has {size:,} bytes, expected at most {limit:,}",

@@ -9,29 +9,33 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE
+from geneb_ci.audit.canonical import ROUND_STEP, SIGNATURE_STEP
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
 from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
-# Time between the commitment and the earliest round that may decide: longer than the differences of
-# clocks, so that nobody knows the round at the time of the commitment.
-DELAY_SECONDS = 60  # seconds
-# Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
-DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+DELAY_SECONDS = 60
+"""Smallest number of seconds from the commitment to the round that decides: longer than the
+differences of clocks, so that nobody knows the round at the time of the commitment."""
+DOMAIN_SEPARATION_TAG = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+"""Tag with which the scheme of the beacon, bls-unchained-g1-rfc9380, hashes a message to a point of
+the group G1 (RFC 9380)."""
 PRACTICE_PREFIX = b"geneb-ci practice beacon"
 """Prefix of the hashed bytes of a practice value."""
 ROUND_BYTES = 8
-# Size of the cache: a ledger verifies each record of a repository several times.
+"""Number of bytes of a round's number in hashed messages."""
 CACHED_ROUNDS_MAX = 4096
+"""Largest number of verified rounds in memory: a ledger verifies each record several times."""
 ROUNDS_MAX = 1 << 8 * ROUND_BYTES
+"""Rounds have smaller numbers than this."""
 
 
 class Chain(NamedTuple):
-    """The facts of a drand chain from its `/info`."""
+    """A drand chain, a series of beacon rounds, as its address `/info` describes it."""
 
     hash: str
+    """Id of the chain, as hex digits."""
     genesis: int
     """Time of round 1, in seconds since 1970."""
     period: int
@@ -54,7 +58,9 @@ QUICKNET = Chain(
 
 
 def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
-    """Return the round that decides: the first one `DELAY_SECONDS` or more after the commitment.
+    """Return the number of the round that decides a draw.
+
+    It is the first round that is due `DELAY_SECONDS` or more after the commitment.
 
     `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
     """
@@ -68,7 +74,7 @@ def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
 
 
 def time_of_round(number: int, chain: Chain = QUICKNET) -> int:
-    """Return the time at which a round is due, in seconds since 1970."""
+    """Return the time at which the round `number` is due, in seconds since 1970."""
     return chain.genesis + (number - 1) * chain.period
 
 
@@ -86,24 +92,24 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
     number out of range; BrokenInstallation if the library of the curve is missing.
     """
     if not 1 <= number < ROUNDS_MAX:
-        raise StepMismatch(ROUND, f"the beacon has no round {number}")
-    curve = _curve()
+        raise StepMismatch(ROUND_STEP, f"the beacon has no round {number}")
+    curve = _curve_library()
     # 1. Both are points of the groups of prime order, and not their neutral elements.
-    key_point = _point(curve.G2Point, public_key, "the public key")
-    signature_point = _point(curve.G1Point, signature, "the signature")
+    key_point = _point_of(curve.G2Point, public_key, "the public key")
+    signature_point = _point_of(curve.G1Point, signature, "the signature")
     # 2. The round as a point: the message is SHA-256 of its number, 8 bytes, big-endian.
     message = hashlib.sha256(number.to_bytes(ROUND_BYTES, "big")).digest()
-    round_point = curve.G1Point.hash_to_curve(message, DST)
+    round_point = curve.G1Point.hash_to_curve(message, DOMAIN_SEPARATION_TAG)
     # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
     if not curve.GT.pairing_check([-round_point, signature_point], [key_point, curve.G2Point()]):
         raise StepMismatch(
-            SIGNATURE,
+            SIGNATURE_STEP,
             f"the signature is not that of round {number} of the beacon",
             "download the round from a public relay, such as https://api.drand.sh",
         )
 
 
-def _point(group: Any, encoded: str, point_name: str) -> Any:  # the library's own points
+def _point_of(group: Any, encoded: str, point_name: str) -> Any:  # the library's own points
     """Return the point of a group from the hex digits of its compressed form.
 
     Only the canonical encoding is accepted; the library also reads other forms of the neutral
@@ -113,34 +119,36 @@ def _point(group: Any, encoded: str, point_name: str) -> Any:  # the library's o
         raw = bytes.fromhex(encoded)
         point = group.from_compressed_bytes_unchecked(raw)
     except ValueError as error:
-        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the curve") from error
+        raise StepMismatch(SIGNATURE_STEP, f"{point_name} is not a point of the curve") from error
     if point == group.identity() or not point.is_in_subgroup():
-        raise StepMismatch(SIGNATURE, f"{point_name} is not a point of the group of prime order")
+        raise StepMismatch(
+            SIGNATURE_STEP, f"{point_name} is not a point of the group of prime order"
+        )
     if point.to_compressed_bytes() != raw:
         raise StepMismatch(
-            SIGNATURE, f"{point_name} is not the canonical encoding of a point of the curve"
+            SIGNATURE_STEP, f"{point_name} is not the canonical encoding of a point of the curve"
         )
     return point
 
 
 @functools.cache
-def _curve() -> ModuleType:
-    """Import the library of BLS12-381."""
+def _curve_library() -> ModuleType:
+    """Import and return the library of the curve BLS12-381."""
     try:
-        return importlib.import_module(_LIBRARY)
+        return importlib.import_module(_CURVE_LIBRARY_NAME)
     except ImportError as error:
         raise BrokenInstallation(
-            f"{_LIBRARY}, which verifies the beacon, is not installed",
+            f"{_CURVE_LIBRARY_NAME}, which verifies the beacon, is not installed",
             "pip install 'geneb-ci[records]'",
         ) from error
 
 
-_LIBRARY = "py_arkworks_bls12381"
+_CURVE_LIBRARY_NAME = "py_arkworks_bls12381"
 
 
-# Time from the due time of a round until a fallback may replace it.
-OUTAGE_SECONDS = 3600  # seconds
-KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
+OUTAGE_SECONDS = 3600
+"""Number of seconds that a round has to be overdue before a fallback may replace it."""
+FALLBACK_KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 def fallback_value(
@@ -153,10 +161,11 @@ def fallback_value(
 ) -> FallbackBeacon:
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
 
-    `hex_key` has 64 hex digits; `published_digests` are the SHA-256 of the policy's fallback keys.
+    `commitment` is its digest, `hex_key` the key as 64 hex digits, `published_digests` the SHA-256
+    of the policy's fallback keys, `why` the reason for the fallback. `reveal` writes the key, too.
     Raises UsageProblem when the key is not among them, or without a reason.
     """
-    if not KEY_PATTERN.fullmatch(hex_key):
+    if not FALLBACK_KEY_PATTERN.fullmatch(hex_key):
         raise UsageProblem(
             "the fallback key is not 64 hex digits",
             "pass the file of a key of the policy, as `openssl rand -hex 32 > key` wrote it",
@@ -185,7 +194,7 @@ def fallback_value(
 
 
 def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
-    """Refuse a revealed key with another digest, or a value computed with another key.
+    """Refuse a fallback whose revealed key has another digest, or does not give its value.
 
     While the key is secret, nothing can be verified and any value is accepted.
 
@@ -194,15 +203,17 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
     if beacon.key is None:
         return
     if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
-        raise StepMismatch(SIGNATURE, "the revealed key is not the key whose digest the plan names")
+        raise StepMismatch(
+            SIGNATURE_STEP, "the revealed key is not the key whose digest the plan names"
+        )
     if not hmac.compare_digest(_hmac_of(commitment, beacon.key), beacon.value):
         raise StepMismatch(
-            SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
+            SIGNATURE_STEP, "the value is not the HMAC-SHA256 of the commitment under the key"
         )
 
 
 def require_practice(benchmark_sha256: str) -> None:
-    """Raise UsageProblem unless this is the digest of the practice benchmark."""
+    """Raise UsageProblem unless `benchmark_sha256` is the digest of the practice benchmark."""
     if not is_practice(benchmark_sha256):
         raise UsageProblem(
             "--practice draws by a value that anybody can foresee, which is only allowed for "
@@ -212,29 +223,31 @@ def require_practice(benchmark_sha256: str) -> None:
 
 
 def practice_beacon(number: int, benchmark_sha256: str) -> PracticeBeacon:
-    """Return the practice value of a round. Raises what `require_practice` raises."""
+    """Return the practice beacon of the round `number`. Raises what `require_practice` raises."""
     require_practice(benchmark_sha256)
     return PracticeBeacon(kind="practice", round=number, value=_practice_value(number))
 
 
 def verify_practice(beacon: PracticeBeacon, benchmark_sha256: str) -> None:
-    """Refuse another value than the practice value, and a benchmark that is not for practice.
+    """Refuse a practice beacon with a wrong value, or for a benchmark that is not for practice.
 
     Raises StepMismatch of the step "signature".
     """
     if not is_practice(benchmark_sha256):
         raise StepMismatch(
-            SIGNATURE, "the practice beacon is only valid for the practice benchmark"
+            SIGNATURE_STEP, "the practice beacon is only valid for the practice benchmark"
         )
     if beacon.value != _practice_value(beacon.round):
         raise StepMismatch(
-            SIGNATURE, f"the value is not the practice value of round {beacon.round}"
+            SIGNATURE_STEP, f"the value is not the practice value of round {beacon.round}"
         )
 
 
 def _practice_value(number: int) -> str:
+    """Return the value of the practice beacon for the round `number`, as hex digits."""
     return hashlib.sha256(PRACTICE_PREFIX + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
 
 
 def _hmac_of(commitment: str, hex_key: str) -> str:
+    """Return the HMAC-SHA256 of the digest of a commitment under a key, all as hex digits."""
     return hmac.digest(bytes.fromhex(hex_key), bytes.fromhex(commitment), "sha256").hex()

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from geneb_ci.audit.canonical import ROUND, SIGNATURE, moment_of, seconds_of
+from geneb_ci.audit.canonical import ROUND_STEP, SIGNATURE_STEP, moment_of, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.sampling.beacon import (
@@ -34,27 +34,33 @@ from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.base import Hex64, first_error
 from reference_harness.formats.text import Say
 
-# Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
 RELAYS = (
     "https://api.drand.sh",
     "https://api2.drand.sh",
     "https://api3.drand.sh",
     "https://drand.cloudflare.com",
 )
-ANSWER_MAX = 4096  # bytes; a round takes about 250
-ANSWER_SECONDS = 10.0  # for a complete answer, however slowly it arrives
-# A relay may get a round some seconds after it is due, so all relays are queried this often.
-ATTEMPTS = 3
-PAUSE_SECONDS = 3.0  # between attempts: one period of the chain
-_CHUNK = 1024
+"""Public servers of drand's rounds: https://docs.drand.love/developer/http-api."""
+ANSWER_BYTES_MAX = 4096
+"""Largest size of the answer of a relay, in bytes: a round takes about 250."""
+ANSWER_SECONDS_MAX = 10.0
+"""Longest time for a complete answer of a relay, however slowly it arrives."""
+ATTEMPTS_MAX = 3
+"""Number of times that all relays are queried: one may get a round some seconds after it is due."""
+PAUSE_SECONDS = 3.0
+"""Time between two attempts: one period of the chain."""
+_CHUNK_BYTES = 1024
 
 
 class BeaconUnavailable(NothingChecked):
     """No relay returned the round."""
 
 
-class _Answer(BaseModel):
-    """A round in the answer of either version of the HTTP API; other members are ignored."""
+class _RelayAnswer(BaseModel):
+    """A round as a relay returns it, by either version of drand's HTTP API.
+
+    Other members of the answer are ignored.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -64,28 +70,28 @@ class _Answer(BaseModel):
 
 
 def parse_round(raw: bytes, number: int) -> DrandBeacon:
-    """Parse and verify a round, from a relay or a file.
+    """Return the verified round in the answer of a relay, or in a file.
 
     Raises StepMismatch of the step "round" or "signature" when it is not the round `number`.
     """
     try:
-        answer = _Answer.model_validate_json(raw)
+        answer = _RelayAnswer.model_validate_json(raw)
     except ValidationError as error:
         raise StepMismatch(
-            SIGNATURE,
+            SIGNATURE_STEP,
             f"this is not a round of the beacon: {first_error(error)}",
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         ) from error
     if answer.round != number:
         raise StepMismatch(
-            ROUND,
+            ROUND_STEP,
             f"this is round {answer.round}, expected round {number} for this commitment",
             f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
         )
     verify_round(answer.round, answer.signature)
     if answer.randomness not in {None, randomness_of(answer.signature).hex()}:
         raise StepMismatch(
-            SIGNATURE, "the randomness of the round is not the SHA-256 of its signature"
+            SIGNATURE_STEP, "the randomness of the round is not the SHA-256 of its signature"
         )
     return DrandBeacon(
         kind="drand", chain=QUICKNET.hash, round=answer.round, signature=answer.signature
@@ -96,10 +102,10 @@ def fetch_round(
     number: int,
     relays: Sequence[str] = RELAYS,
     *,
-    timeout: float = ANSWER_SECONDS,
+    timeout: float = ANSWER_SECONDS_MAX,
     pause: Callable[[float], None] = time.sleep,
 ) -> DrandBeacon:
-    """Query the relays in order, up to `ATTEMPTS` times, and return the first genuine round.
+    """Query the relays in order, up to `ATTEMPTS_MAX` times, and return the first genuine round.
 
     `timeout` is in seconds for one answer. Raises BeaconUnavailable, with the answer of each relay,
     and UsageProblem for an address that is not https; http is allowed on the loopback interface.
@@ -111,13 +117,13 @@ def fetch_round(
                 f"pass an address such as {RELAYS[0]}",
             )
     failures: dict[str, str] = {}
-    for attempt in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS_MAX):
         if attempt:
             pause(PAUSE_SECONDS)
         for relay in relays:
             address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
             try:
-                return parse_round(_get(address, timeout), number)
+                return parse_round(_relay_answer(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 failures[relay] = _error_text(error)
             except StepMismatch as error:
@@ -136,7 +142,7 @@ def wait_for_round(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until a round is due, with a line of progress; return at once if it is due."""
+    """Wait until the round `number` is due, after a line of progress; return at once if it is."""
     time_due = time_of_round(number)
     seconds_left = time_due - now()
     if seconds_left > 0:
@@ -144,22 +150,24 @@ def wait_for_round(
         sleep(seconds_left)
 
 
-def _get(address: str, timeout: float) -> bytes:
+def _relay_answer(address: str, timeout: float) -> bytes:
+    """Return the bytes at an address. Raises an OSError, HTTPException or ValueError."""
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
     deadline = time.monotonic() + timeout
     with opener(AllowedServers(is_user_named=True)).open(request, timeout=timeout) as answer:
         raw = b""
         # read1 returns what has arrived, so a slow server meets the deadline.
-        while chunk := answer.read1(_CHUNK):
+        while chunk := answer.read1(_CHUNK_BYTES):
             raw += chunk
-            if len(raw) > ANSWER_MAX:
-                raise ValueError(f"the answer has more than {ANSWER_MAX} bytes")
+            if len(raw) > ANSWER_BYTES_MAX:
+                raise ValueError(f"the answer has more than {ANSWER_BYTES_MAX} bytes")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no complete answer within {timeout:g} s")
     return raw
 
 
 def _error_text(error: Exception) -> str:
+    """Return as text why a relay returned no round."""
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         return f"HTTP {error.code}"
@@ -168,16 +176,19 @@ def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-# Largest error of a maintainer's clock that is accepted.
 CLOCK_SKEW_SECONDS = 60
+"""Largest error of the clock of a maintainer's machine that is accepted."""
 
 
 class BeaconSource(NamedTuple):
     """The options that decide where the beacon's value comes from."""
 
     beacon_file: Path | None = None
+    """The file with the round; None: the round is downloaded."""
     relay: tuple[str, ...] = ()
+    """Addresses of the relays to query; empty: those in `RELAYS`."""
     fallback_key_file: Path | None = None
+    """The file of the fallback key; None: the draw is not by the fallback."""
     why: str = ""
     """The reason for the fallback."""
     reveal: bool = False
@@ -231,7 +242,9 @@ def beacon_of(
             "pass the time at which the commitment became public, in UTC",
         )
     if source.fallback_key_file is not None:
-        return _fallback(commitment, committed_seconds, source.fallback_key_file, source, policy)
+        return _fallback_beacon(
+            commitment, committed_seconds, source.fallback_key_file, source, policy
+        )
     number = round_at(committed_seconds)
     if source.practice:
         return practice_beacon(number, commitment.benchmark.sha256)
@@ -251,14 +264,14 @@ def beacon_of(
     return fetch_round(number, source.relay or RELAYS)
 
 
-def _fallback(
+def _fallback_beacon(
     commitment: Commitment,
     committed_seconds: int,
     key_file: Path,
     source: BeaconSource,
     policy: AuditPolicy,
 ) -> FallbackBeacon:
-    """Return the fallback value that the key in a file gives.
+    """Return the fallback beacon that the key in a file gives for a commitment.
 
     Raises NothingChecked if the beacon's round is not yet an hour overdue.
     """

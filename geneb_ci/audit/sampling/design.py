@@ -17,7 +17,7 @@ from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.sampling.plan import Ticket
 from geneb_ci.audit.trust.level import EvidenceRequirements, Versions
-from geneb_ci.common.config import Layout, benchmark_of, naming_setting
+from geneb_ci.common.config import Layout, benchmark_of, setting_in_errors
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
@@ -29,8 +29,9 @@ from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
 POLICY_FILE = "policy.toml"
-# The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.
 POLICY_BYTES_MAX = 20_000
+"""Largest size of policy.toml, in bytes: the shipped file has 700, and any file of this size is
+parsed quickly."""
 _RESTORE_FIX = "restore the file from the main branch, or fix it: the shipped one has every setting"
 
 
@@ -41,7 +42,9 @@ class AuditPolicy(StrictModel):
     """Number k of tasks of the guaranteed sample, at most the tasks of the benchmark; if a row has
     fewer, all of them are drawn."""
     stratified: bool
+    """Whether the sample has at least one task of each of the larger categories."""
     regimes: Annotated[list[Name], Field(min_length=1)]
+    """The regimes whose scores are audited."""
     minimum_drawn: Positive
     """Number of drawn tasks that a row needs to be `audited`."""
     minimum_rows: Positive = 1500
@@ -64,6 +67,7 @@ class AuditPolicy(StrictModel):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
+        """Refuse a sample too small to audit a row, and duplicate regimes."""
         if self.minimum_drawn > self.drawn:
             raise ValueError(
                 f"minimum_drawn = {self.minimum_drawn} is more than drawn = {self.drawn}: "
@@ -84,7 +88,7 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     policy_file = layout.policy / POLICY_FILE if layout.policy is not None else None
     if policy_file is None or not path_exists(policy_file):
         return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
-    with naming_setting(layout, "policy"):
+    with setting_in_errors(layout, "policy"):
         policy = load_policy(policy_file)
         require_drawable(policy, benchmark, str(policy_file))
     return policy
@@ -111,7 +115,10 @@ def parse_policy(raw: bytes, file: str) -> AuditPolicy:
 
 
 def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> None:
-    """Raise BadConfiguration if a benchmark lacks tasks or regimes of the policy in a file."""
+    """Raise BadConfiguration if a benchmark lacks tasks or regimes that its policy requires.
+
+    `file` is the name of the file of the policy.
+    """
     task_count = len(benchmark.tasks)
     strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
     unknown_regimes = [regime for regime in policy.regimes if regime not in benchmark.regimes]
@@ -135,8 +142,8 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, file: str) -> No
         )
 
 
-CONFIDENCE = Fraction(95, 100)
-"""Probability of detection that the comment in a policy states."""
+STATED_PROBABILITY = Fraction(95, 100)
+"""Probability of detection for which a comment in the shipped policy states the number of tasks."""
 
 
 def policy_text(benchmark: Benchmark) -> str:
@@ -165,23 +172,25 @@ def policy_text(benchmark: Benchmark) -> str:
 
 
 def _detection_text(task_count: int, drawn: int) -> str:
-    """Return as text the smallest number of raised tasks that is detected with `CONFIDENCE`."""
+    """Return as text how many raised tasks a sample detects with `STATED_PROBABILITY`."""
     if drawn == task_count:
         return "all of them, so every raised one"
-    design = Design((task_count,))
+    population = DrawPopulation((task_count,))
     raised_count = next(
-        m for m in range(1, task_count + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
+        m
+        for m in range(1, task_count + 1)
+        if detection_probability(population, m, drawn) >= STATED_PROBABILITY
     )
-    return f"includes one of {raised_count} raised tasks with {percent(float(CONFIDENCE))}"
+    return f"includes one of {raised_count} raised tasks with {percent(float(STATED_PROBABILITY))}"
 
 
-# Fewest tasks of a larger category; all others are one part. In GENEB, 8 of the 13 categories, with
-# 91 of the 100 tasks, are larger.
 STRATUM_TASKS_MIN = 5
+"""Smallest number of tasks of a larger category, a stratum of the draw; the other categories form
+one part. In GENEB, 8 of the 13 categories, with 91 of the 100 tasks, are larger."""
 
 
 def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
-    """Return the tasks of each of the larger categories, in the order of the board."""
+    """Return the strata of a draw: the tasks of each larger category, in the order of the board."""
     drawable_tasks = set(tasks)
     strata = (
         [task for task in category if task in drawable_tasks]
@@ -190,8 +199,8 @@ def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
     return [stratum for stratum in strata if len(stratum) >= STRATUM_TASKS_MIN]
 
 
-def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
-    """Return how many of `drawn` tasks come from each part.
+def part_sample_sizes(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
+    """Return how many of `drawn` tasks come from each part of the population.
 
     `sizes` has the number of tasks of each part. One task comes from each of the first `guaranteed`
     parts. Every further one comes from the part with the largest size / (2 count + 1), where count
@@ -246,19 +255,20 @@ def drawable_regimes_and_tasks(
     return regimes, tasks
 
 
-SEPARATOR = b"\x00"  # between seed and id
+TICKET_SEPARATOR = b"\x00"
+"""Byte between the seed and the id of a task in the hashed bytes of a ticket."""
 
 
 def seed_of(commitment_sha256: str, beacon_value: bytes, protocol: str = PROTOCOL) -> str:
-    """Return the SHA-256 of protocol, commitment digest and beacon value, as hex digits."""
+    """Return the seed: SHA-256 of protocol, commitment digest and beacon value, as hex digits."""
     return hashlib.sha256(
         protocol.encode() + bytes.fromhex(commitment_sha256) + beacon_value
     ).hexdigest()
 
 
 def ticket_of(seed: str, task: str) -> str:
-    """Return the SHA-256 of the bytes of the seed, 0x00 and the id of a task, as hex digits."""
-    return hashlib.sha256(bytes.fromhex(seed) + SEPARATOR + task.encode()).hexdigest()
+    """Return the ticket of a task: SHA-256 of seed, 0x00 and task id, as hex digits."""
+    return hashlib.sha256(bytes.fromhex(seed) + TICKET_SEPARATOR + task.encode()).hexdigest()
 
 
 def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
@@ -273,18 +283,18 @@ def sampled_tasks(
     """Return the drawn tasks, in order of their tickets like `ordered_tasks`.
 
     Without strata, these are the first `drawn` tasks; with strata, the first tasks of each part, in
-    the number that `allocation` returns. Raises what `allocation` raises.
+    the number that `part_sample_sizes` returns. Raises what `part_sample_sizes` raises.
     """
     if not strata:
         return list(ordered_tasks[:drawn])
     parts = task_parts(ordered_tasks, strata)
-    counts = allocation([len(part) for part in parts], len(strata), drawn)
+    counts = part_sample_sizes([len(part) for part in parts], len(strata), drawn)
     drawn_tasks = {task for part, count in zip(parts, counts, strict=True) for task in part[:count]}
     return [task for task in ordered_tasks if task in drawn_tasks]
 
 
 def task_parts(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the tasks of each stratum and, last, all others, each in the given order."""
+    """Return the tasks of each stratum and, last, the other tasks, each in the order given."""
     part_index = {task: index for index, stratum in enumerate(strata) for task in stratum}
     parts: list[list[str]] = [[] for _ in range(len(strata) + 1)]
     for task in ordered_tasks:
@@ -293,13 +303,15 @@ def task_parts(ordered_tasks: Sequence[str], strata: Sequence[Sequence[str]]) ->
 
 
 CERTAINTY = Fraction(1)
-# Rows and columns of the tables of detection, up to the number of tasks.
+"""Power of a rerun that always detects a drawn fabricated task."""
 TABLE_FABRICATED = (1, 2, 3, 5, 10, 20, 30, 50)
+"""Numbers of fabricated tasks in the columns of a table of detection."""
 TABLE_DRAWN = (3, 5, 8, 10, 13, 25)
+"""Numbers of drawn tasks in the lines of a table of detection."""
 
 
-class Design(NamedTuple):
-    """The population of a draw: one part with all tasks, or strata and the other tasks."""
+class DrawPopulation(NamedTuple):
+    """The tasks that a draw chooses from, in parts: strata and the other tasks, or all in one."""
 
     sizes: tuple[int, ...]
     """Number of tasks of each part; the last part has the smaller categories."""
@@ -307,7 +319,7 @@ class Design(NamedTuple):
     """Number of parts, from the first, with at least one task in the sample."""
 
     @property
-    def tasks(self) -> int:
+    def task_count(self) -> int:
         """Number of all tasks, N."""
         return sum(self.sizes)
 
@@ -315,9 +327,10 @@ class Design(NamedTuple):
 def miss_probability(
     tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAINTY
 ) -> Fraction:
-    """Return the probability that k drawn tasks of N detect none of m fabricated ones.
+    """Return the probability that the rerun of `drawn` of N `tasks` detects no fabricated task.
 
-    sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k), with q the `power` of one rerun.
+    With k drawn and m `fabricated` tasks it is sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k),
+    where q is `power`, the probability that the rerun of a fabricated task detects it.
     """
     terms = (
         comb(fabricated, j) * comb(tasks - fabricated, drawn - j) * (1 - power) ** j
@@ -328,17 +341,17 @@ def miss_probability(
 
 
 def detection_probability(
-    design: Design, fabricated: int, drawn: int, power: Fraction = CERTAINTY
+    population: DrawPopulation, fabricated: int, drawn: int, power: Fraction = CERTAINTY
 ) -> Fraction:
-    """Return the smallest probability to detect at least one of m fabricated tasks.
+    """Return the smallest probability that `drawn` tasks detect one of m `fabricated` tasks.
 
     It is 1 - max over all splits m = m_1 + ... + m_p of the product of miss_probability(N_i, m_i,
     k_i): the number k_i of tasks that are drawn from part i is public, so a forger can choose where
-    to fabricate. Raises what `allocation` raises.
+    to fabricate. Raises what `part_sample_sizes` raises.
     """
-    drawn_counts = allocation(design.sizes, design.guaranteed, drawn)
+    drawn_counts = part_sample_sizes(population.sizes, population.guaranteed, drawn)
     largest_miss = [CERTAINTY]  # by number of fabricated tasks so far
-    for size, drawn_count in zip(design.sizes, drawn_counts, strict=True):
+    for size, drawn_count in zip(population.sizes, drawn_counts, strict=True):
         miss_probabilities = [
             miss_probability(size, m, drawn_count, power) for m in range(min(size, fabricated) + 1)
         ]
@@ -357,21 +370,24 @@ def detection_probability(
 
 
 def needed_sample_size(
-    design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAINTY
+    population: DrawPopulation, fabricated: int, confidence: Fraction, power: Fraction = CERTAINTY
 ) -> int:
-    """Return the smallest sample that detects a fabricated task with probability `confidence`.
+    """Return the smallest sample size that detects fabrication with probability `confidence`.
+
+    That is at least one of `fabricated` tasks; `power` is as in `miss_probability`.
 
     Raises UsageProblem when there are fewer tasks than fabricated ones, or when even a sample of
     all tasks does not reach the confidence.
     """
-    if not 1 <= fabricated <= design.tasks:
+    if not 1 <= fabricated <= population.task_count:
         raise UsageProblem(
-            f"--detect {fabricated}: the commitment has {plural(design.tasks, 'task')}, so at most "
-            f"{design.tasks} can be fabricated",
-            "pass --detect 1" + (f" to {design.tasks}" if design.tasks > 1 else ""),
+            f"--detect {fabricated}: the commitment has {plural(population.task_count, 'task')}, "
+            f"so at most {population.task_count} can be fabricated",
+            "pass --detect 1"
+            + (f" to {population.task_count}" if population.task_count > 1 else ""),
         )
-    low, high = max(1, design.guaranteed), design.tasks
-    if detection_probability(design, fabricated, high, power) < confidence:
+    low, high = max(1, population.guaranteed), population.task_count
+    if detection_probability(population, fabricated, high, power) < confidence:
         raise UsageProblem(
             f"no sample detects one of {plural(fabricated, 'fabricated task')} with probability "
             f"{float(confidence):g}, if a rerun detects a drawn fabricated task with probability "
@@ -381,31 +397,33 @@ def needed_sample_size(
     # Detection never falls as the sample grows, so bisection finds the smallest sample.
     while low < high:
         middle = (low + high) // 2
-        if detection_probability(design, fabricated, middle, power) >= confidence:
+        if detection_probability(population, fabricated, middle, power) >= confidence:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-class PowerLine(NamedTuple):
-    """A line of the table of detection: how probably `drawn` tasks reveal a fabrication."""
+class DetectionLine(NamedTuple):
+    """A line of the table of detection: how probably `drawn` tasks detect fabricated ones."""
 
     drawn: int
     detection: tuple[Fraction, ...]
-    """Probability of detection for each number of fabricated tasks."""
+    """Probability of detection by number of fabricated tasks, as in the columns of the table."""
 
 
 def detection_table(
-    design: Design,
+    population: DrawPopulation,
     drawn: Sequence[int] = TABLE_DRAWN,
     fabricated: Sequence[int] = TABLE_FABRICATED,
     power: Fraction = CERTAINTY,
-) -> list[PowerLine]:
+) -> list[DetectionLine]:
     """Return the table of detection, with one line per possible sample size, ascending."""
-    sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
+    sizes = sorted(
+        {k for k in drawn if max(1, population.guaranteed) <= k <= population.task_count}
+    )
     return [
-        PowerLine(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
+        DetectionLine(k, tuple(detection_probability(population, m, k, power) for m in fabricated))
         for k in sizes
     ]
 
@@ -416,17 +434,17 @@ def probability_text(probability: Fraction) -> str:
     return ">.999" if digits == "1.000" and probability < 1 else digits.removeprefix("0")
 
 
-def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
-    """Return the population of a draw: a part for each stratum, and one for the other tasks."""
+def draw_population(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> DrawPopulation:
+    """Return the population of a draw of `tasks` with these strata, which may be none."""
     if not strata:
-        return Design((len(tasks),))
-    return Design(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))
+        return DrawPopulation((len(tasks),))
+    return DrawPopulation(tuple(len(part) for part in task_parts(tasks, strata)), len(strata))
 
 
 def sample_size_of(
     commitment: Commitment, drawn: int | None, drawn_min: int, earlier_sample_size: int
 ) -> int:
-    """Return the number of tasks to draw: the largest of the committed number and the arguments.
+    """Return the number of tasks to draw: the largest of the committed one and the arguments.
 
     `drawn` is the value of --drawn, `drawn_min` the number that --detect needs. Raises UsageProblem
     when `drawn` is less than the committed number or the size of an earlier sample.
@@ -447,7 +465,7 @@ def sample_size_of(
 
 
 def parse_probability(argument: str, option: str) -> Fraction:
-    """Return the exact value of a probability such as 0.95 or 19/20.
+    """Return the exact value of the probability that an option has, such as 0.95 or 19/20.
 
     Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
     """
@@ -464,7 +482,7 @@ def parse_probability(argument: str, option: str) -> Fraction:
 
 
 def requirements_of(policy: AuditPolicy, benchmark: Benchmark) -> EvidenceRequirements:
-    """Return the requirements of a policy for audits of a benchmark."""
+    """Return what a policy requires of audits on a benchmark, for the evidence of a row."""
     return EvidenceRequirements(
         minimum_drawn=policy.minimum_drawn,
         minimum_level=policy.minimum_level,

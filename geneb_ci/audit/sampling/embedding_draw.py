@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from geneb_ci.audit.canonical import SAMPLE
+from geneb_ci.audit.canonical import SAMPLE_STEP
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
@@ -38,18 +38,18 @@ from reference_harness.formats.submission import (
 )
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
-"""Prefix of the hashed bytes, so that the seed differs from that of a draw of tasks."""
+"""Prefix of the hashed bytes of a seed, by which it differs from that of a draw of tasks."""
 STANDARD_SIZE, FULL_SIZE = "standard", "full"
 """Values of the option --size; any other value is a number of test embeddings."""
 COMPARABLE_DTYPES = ("float32", "float64")
-"""Dtypes whose embeddings are reproducible within the tolerance of an embedding."""
+"""Dtypes in which a rerun reproduces embeddings within their tolerance."""
 
 
 def embedding_counts(size: str) -> EmbeddingCounts:
-    """Return the sample size of `--size`: standard, full, or N test embeddings of each regime.
+    """Return the numbers of embeddings to draw for `--size`: standard, full, or a number N.
 
-    The numbers of training and support embeddings are proportional to N. Raises UsageProblem for
-    any other text.
+    N is the number of test embeddings of each regime, to which the other numbers are proportional.
+    Raises UsageProblem for any other text.
     """
     if size in {STANDARD_SIZE, FULL_SIZE}:
         return STANDARD_COUNTS.model_copy(update={"whole": size == FULL_SIZE})
@@ -65,14 +65,16 @@ def embedding_counts(size: str) -> EmbeddingCounts:
 
 
 class SubmissionWithReceipt(NamedTuple):
-    """A submission whose embeddings can be drawn, and its receipt."""
+    """A submission with a receipt from whose embeddings a sample can be drawn."""
 
     submission: SubmissionV12
     receipt: EmbeddingReceipt
 
 
-def receipt_of(submission: Submission | None, benchmark: Benchmark) -> SubmissionWithReceipt:
-    """Return a submission with its receipt, whose embeddings can be drawn.
+def submission_with_receipt(
+    submission: Submission | None, benchmark: Benchmark
+) -> SubmissionWithReceipt:
+    """Return a submission with its receipt, after checking that embeddings can be drawn from it.
 
     Raises AuditRefused if there is no receipt, if its embeddings cannot be compared since they were
     computed in bfloat16, float16 or TF32, or if its root does not follow from its tasks.
@@ -129,9 +131,10 @@ def earlier_embedding_draws(
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[EarlierEmbeddings]:
-    """Return earlier draws of embeddings for this method, and the draws that they list, by time.
+    """Return the earlier draws of embeddings for the method of a commitment, in order of time.
 
-    `near_roots` has the roots of receipts that are near this one.
+    Draws that their plans list are included. `near_roots` has the Merkle roots of receipts that
+    nearly equal the one of the commitment.
     """
     seeds: dict[str, str] = {}
     digest = commitment.sha256
@@ -146,7 +149,7 @@ def earlier_embedding_draws(
 def refuse_smaller_sample(
     counts: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
 ) -> None:
-    """Raise UsageProblem if a larger sample was drawn before for this commitment.
+    """Raise UsageProblem if a plan for this commitment drew a larger sample before.
 
     A larger sample only adds embeddings, so a smaller one would leave out drawn ones.
     """
@@ -172,7 +175,7 @@ def draw_embeddings(
     counts: EmbeddingCounts,
     earlier: Sequence[EarlierEmbeddings] = (),
 ) -> EmbeddingPlan:
-    """Return the plan; its seed and the receipt decide which embeddings are drawn."""
+    """Return the plan of an audit by receipt; its seed and the receipt decide what is drawn."""
     return EmbeddingPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -207,9 +210,11 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:
-    """Refuse a plan of embeddings if a step computed again differs; no receipt is needed.
+    """Refuse a plan of embeddings if a step of its draw differs when it is computed again.
 
-    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
+    No receipt is needed.
+
+    Raises StepMismatch, whose `step` is one of `canonical.DRAW_STEPS`.
     """
     check_seed(plan, EMBEDDING_PROTOCOL)
     commitments = [draw.commitment for draw in plan.earlier]
@@ -220,7 +225,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
 
 
 def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
-    """Raise StepMismatch if a step of a draw, of tasks or of embeddings, differs when repeated."""
+    """Raise StepMismatch if a step of the draw in a plan differs when it is computed again."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)
     else:
@@ -228,4 +233,4 @@ def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise StepMismatch(SAMPLE, message)
+    raise StepMismatch(SAMPLE_STEP, message)

@@ -15,8 +15,8 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.text import plural
 
-CHANCE_MAX = 0.999
-"""Largest probability that is written, since no detection is certain."""
+WRITTEN_PROBABILITY_MAX = 0.999
+"""Largest probability that a text states, since no detection is certain."""
 
 
 def power_lines(
@@ -69,4 +69,4 @@ def power_lines(
 
 def chance_text(chance: float) -> str:
     """Return a lower bound of a probability as a percentage, never rounded up to 100 %."""
-    return f"{min(chance, CHANCE_MAX):.1%}"
+    return f"{min(chance, WRITTEN_PROBABILITY_MAX):.1%}"

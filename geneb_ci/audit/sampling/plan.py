@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.canonical import COMMITMENT
+from geneb_ci.audit.canonical import COMMITMENT_STEP
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
@@ -26,6 +26,7 @@ class DrandBeacon(StrictModel):
 
     kind: Literal["drand"]
     chain: Hex64
+    """Id of the drand chain."""
     round: Positive
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
     """BLS12-381 signature on G1, compressed, over SHA-256 of the round as 8 bytes, big-endian."""
@@ -56,13 +57,15 @@ class PracticeBeacon(StrictModel):
 
 
 Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discriminator="kind")]
+"""The value that nobody could foresee, from which the seed of a draw follows."""
 
 
 class Ticket(StrictModel):
-    """The hash that decides the position of a task in the draw."""
+    """A task with its ticket, the hash that decides the order in which tasks are drawn."""
 
     task: Name
     ticket: Hex64
+    """SHA-256 of the seed, 0x00 and the id of the task."""
 
 
 class EarlierDraw(StrictModel):
@@ -75,7 +78,7 @@ class EarlierDraw(StrictModel):
 
 
 class ChosenTask(StrictModel):
-    """A task to rerun."""
+    """A task to rerun, and why."""
 
     task: Name
     reason: Reason
@@ -141,7 +144,7 @@ class CommitmentFile(StrictModel):
 
 
 def json_text_of(content: BaseModel) -> str:
-    """Return the text of a JSON file with this content: indented, with a final newline."""
+    """Return a model as the text of a JSON file: indented, with a final newline."""
     return json.dumps(content.model_dump(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -160,7 +163,7 @@ def read_commitment(path: Path) -> Commitment:
     file = _parsed(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
-            COMMITMENT,
+            COMMITMENT_STEP,
             f"{path}: the commitment has the digest {file.commitment.sha256}, expected "
             f"{file.sha256}",
             "use the file as it was published, or make a new commitment",
@@ -181,6 +184,7 @@ def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
 
 
 def _json_value(raw: bytes) -> object:
+    """Return the parsed JSON of a file; None for any other file."""
     try:
         return pydantic_core.from_json(raw)
     except ValueError:
@@ -188,6 +192,7 @@ def _json_value(raw: bytes) -> object:
 
 
 def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
+    """Return the bytes of a file. Raises NothingChecked if the file has no usable bytes."""
     require_file(path, file_kind)
     raw = read_bytes(path)
     if isinstance(raw, Fault):
@@ -197,6 +202,7 @@ def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
 
 
 def _parsed(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
+    """Return the content of a file as a model. Raises NothingChecked for another kind of file."""
     try:
         return model_class.model_validate_json(raw)
     except ValidationError as error:

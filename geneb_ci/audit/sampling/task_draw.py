@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import NoReturn, TypeVar
 
-from geneb_ci.audit.canonical import ROUND, SAMPLE, SEED, TICKETS, seconds_of
+from geneb_ci.audit.canonical import ROUND_STEP, SAMPLE_STEP, SEED_STEP, TICKETS_STEP, seconds_of
 from geneb_ci.audit.commit import SubmissionFile, checked_submission
 from geneb_ci.audit.commitment import (
     PROTOCOL,
     Commitment,
     check_commitment,
-    identity_of,
+    method_identity,
     same_method_reason,
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
@@ -44,12 +44,12 @@ def require_one_draw(
     commitment: Commitment,
     committed_at: str,
 ) -> None:
-    """Raise AuditRefused if a plan of this class draws for this commitment at another time.
+    """Raise AuditRefused if a plan of this class dates the commitment to another time.
 
     Tasks may be drawn after embeddings, and embeddings after tasks: they confirm different facts.
     """
     digest = commitment.sha256
-    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_by_time):
+    for plan in sorted((plan for plan in plans if isinstance(plan, plan_class)), key=_time_order):
         if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment already has a draw, as of {plan.committed_at}",
@@ -69,7 +69,7 @@ def plans_of_method(
     A plan is for this method if its commitment has the same model id, weights, code or claims
     (`same_method_reason`), or if it draws from a receipt whose root is among `near_roots`.
     """
-    identity = identity_of(commitment)
+    identity = method_identity(commitment)
     return sorted(
         (
             plan
@@ -77,23 +77,25 @@ def plans_of_method(
             if isinstance(plan, plan_class)
             and (
                 (isinstance(plan, EmbeddingPlan) and plan.root in near_roots)
-                or same_method_reason(identity_of(plan.commitment), identity)
+                or same_method_reason(method_identity(plan.commitment), identity)
             )
         ),
-        key=_by_time,
+        key=_time_order,
     )
 
 
-def _by_time(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
+def _time_order(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
+    """Return the sort key that puts plans in order of time."""
     return plan.committed_at, plan.commitment_sha256
 
 
 def earlier_draws(
     plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment
 ) -> list[EarlierDraw]:
-    """Return the draws of earlier plans of tasks for this method, and those that they list.
+    """Return the earlier draws of tasks for the method of a commitment.
 
-    There is one entry per commitment, with every task ever drawn for it, in order of time.
+    Draws that earlier plans list are included. The result has one item per other commitment, with
+    every task that was drawn for it, in order of time.
     """
     by_commitment: dict[str, dict[str, None]] = {}
     digest = commitment.sha256
@@ -123,7 +125,7 @@ def draw_tasks(
     targeted: Sequence[str] = (),
     targeted_max: int | None = None,
 ) -> TaskPlan:
-    """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
+    """Return the plan of an audit: drawn tasks, then those of earlier draws, then targeted ones.
 
     `drawn` is the number of tasks to draw; None: that of the commitment. `targeted` lists tasks in
     order of preference; the first `targeted_max` of them that are not drawn are added. The plan is
@@ -182,6 +184,7 @@ def earlier_tasks(
 
 
 def _chosen_tasks(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+    """Return tasks to rerun for one reason, as a plan lists them."""
     return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
@@ -190,17 +193,19 @@ def check_task_plan(plan: TaskPlan) -> None:
 
     Not checked are the time of publication, `committed_at`, whether every earlier draw is listed,
     and a value of a fallback key that is still secret. Raises StepMismatch, whose `step`
-    is one of `canonical.STEPS`.
+    is one of `canonical.DRAW_STEPS`.
     """
     check_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
     for listed, expected in zip(plan.tickets, tickets, strict=False):
         if listed != expected:
-            _refuse(TICKETS, f"the tickets do not follow from the seed, from {listed.task!r} on")
+            _refuse(
+                TICKETS_STEP, f"the tickets do not follow from the seed, from {listed.task!r} on"
+            )
     if len(plan.tickets) != len(tickets):
         _refuse(
-            TICKETS,
+            TICKETS_STEP,
             f"the plan has {len(plan.tickets)} tickets, expected {len(tickets)}: one for each task",
         )
     # 6. Sample.
@@ -208,14 +213,14 @@ def check_task_plan(plan: TaskPlan) -> None:
 
 
 def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
-    """Refuse a plan if a step from the commitment to the seed differs, like `check_task_plan`."""
+    """Refuse a plan whose commitment, round, signature or seed differs when computed again."""
     # 1. Commitment: its digest, and that it can be drawn from.
     check_commitment(plan.commitment, plan.commitment_sha256)
     # 2. Round: the one of drand quicknet that follows from the time of the commitment.
     # 3. Signature: by the key of the beacon, or by the fallback key.
     if isinstance(plan.beacon, DrandBeacon):
         if plan.beacon.chain != beacon.QUICKNET.hash:
-            _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
+            _refuse(ROUND_STEP, f"the chain {plan.beacon.chain} is not that of drand quicknet")
         _check_round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
     elif isinstance(plan.beacon, PracticeBeacon):
@@ -228,43 +233,47 @@ def check_seed(plan: BasePlan, protocol: str = PROTOCOL) -> None:
     seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
     if plan.seed != seed:
         _refuse(
-            SEED, f"the plan has the seed {plan.seed}, expected {seed} of commitment and beacon"
+            SEED_STEP,
+            f"the plan has the seed {plan.seed}, expected {seed} of commitment and beacon",
         )
 
 
 def _check_round(round_number: int, committed_at: str) -> None:
+    """Refuse another round than the one that follows from the time of the commitment."""
     expected = _due_round(committed_at)
     if round_number != expected:
         _refuse(
-            ROUND,
+            ROUND_STEP,
             f"the plan has round {round_number}, expected {expected} for a commitment at "
             f"{committed_at}",
         )
 
 
 def _due_round(committed_at: str) -> int:
+    """Return the round that decides for a commitment at this time, or raise StepMismatch."""
     try:
         return beacon.round_at(seconds_of(committed_at))
     except UsageProblem as error:
-        _refuse(ROUND, error.message)
+        _refuse(ROUND_STEP, error.message)
 
 
 def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
+    """Refuse drawn, earlier or targeted tasks that do not follow from the order of the tickets."""
     committed_policy, drawn_tasks = plan.commitment.policy, plan.drawn
     if len(drawn_tasks) < committed_policy.drawn:
         _refuse(
-            SAMPLE,
+            SAMPLE_STEP,
             f"{len(drawn_tasks)} tasks are drawn, expected the {committed_policy.drawn} "
             "committed or more",
         )
     try:
         expected = sampled_tasks(ordered_tasks, len(drawn_tasks), committed_policy.strata)
     except UsageProblem as error:
-        _refuse(SAMPLE, error.message)
+        _refuse(SAMPLE_STEP, error.message)
     if drawn_tasks != expected:
         wrong_tasks = [task for task in drawn_tasks if task not in expected]
         _refuse(
-            SAMPLE,
+            SAMPLE_STEP,
             f"the drawn tasks are not those of the smallest tickets: {wrong_tasks[0]!r}"
             if wrong_tasks
             else "the drawn tasks are not in the order of their tickets",
@@ -272,15 +281,17 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
     expected_earlier = earlier_tasks(ordered_tasks, expected, plan.earlier)
     listed_earlier = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
     if listed_earlier != expected_earlier:
-        _refuse(SAMPLE, f"earlier draws add {expected_earlier}, the plan has {listed_earlier}")
+        _refuse(SAMPLE_STEP, f"earlier draws add {expected_earlier}, the plan has {listed_earlier}")
     tasks = [choice.task for choice in plan.chosen]
     targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
     if tasks != [*expected, *expected_earlier, *targeted]:
-        _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
+        _refuse(
+            SAMPLE_STEP, "wrong order: expected drawn tasks, then earlier ones, then targeted ones"
+        )
     if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ordered_tasks):
-        _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
+        _refuse(SAMPLE_STEP, "a task is listed twice, or is not in the commitment")
     if any(draw.commitment == plan.commitment_sha256 for draw in plan.earlier):
-        _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
+        _refuse(SAMPLE_STEP, "the plan's own draw is listed among the earlier ones")
 
 
 def _refuse(step: str, message: str) -> NoReturn:
@@ -288,10 +299,11 @@ def _refuse(step: str, message: str) -> NoReturn:
 
 
 LED_TASKS_MAX = 3
-"""Largest number of tasks that are added by default from categories that the model leads."""
+"""Largest number of tasks that an audit adds by default, one of each category that the model
+leads."""
 SUSPICIOUS_FAMILY = "plausibility"
 """Family of the rules whose findings make a task suspicious."""
-_TASK_DEPTH = 3  # parts of /results/<regime>/<task>, to which a metric may be added
+_TASK_POINTER_PARTS = 3  # of /results/<regime>/<task>, to which a metric may be added
 
 
 def targeted_tasks_of(
@@ -325,13 +337,13 @@ def led_tasks_of(commitment: Commitment, submission: SubmissionFile | None) -> l
 def suspicious_tasks(
     context: Context, findings: Iterable[Finding], candidates: Collection[str]
 ) -> list[str]:
-    """Return the suspicious candidates, the most suspicious first.
+    """Return those of the `candidates` that are suspicious, the most suspicious first.
 
     The first are tasks with findings, by the sum of the findings' scores; then a task of each
     category in which the row leads; then tasks with a higher score than other rows predict, by the
     difference. Equal tasks are in the order of the benchmark.
     """
-    scores = suspicion(findings)
+    scores = suspicion_scores(findings)
     gain_by_task = largest_gains(context.view)
     position_by_task = {task: position for position, task in enumerate(context.benchmark.task_ids)}
     ordered_candidates = [task for task in position_by_task if task in candidates]
@@ -350,7 +362,7 @@ def suspicious_tasks(
 
 
 def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
-    """Return the most surprising candidate of each category that a row leads."""
+    """Return, of each category that a row leads, the candidate with the most surprising score."""
     surprising_tasks = []
     for lead in led_categories(view):
         tasks = [view.cell(cell)[1] for cell in lead.cells]
@@ -358,14 +370,14 @@ def led_tasks(view: RowView, candidates: Collection[str]) -> list[str]:
     return surprising_tasks
 
 
-def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
+def suspicion_scores(findings: Iterable[Finding]) -> dict[str, float]:
     """Return, by task, the sum of the scores of the plausibility findings about it."""
     scores_by_task: dict[str, list[float]] = {}
     for finding in findings:
         keys = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != SUSPICIOUS_FAMILY or finding.score <= 0:
             continue
-        if len(keys) >= _TASK_DEPTH and keys[0] == "results":
+        if len(keys) >= _TASK_POINTER_PARTS and keys[0] == "results":
             scores_by_task.setdefault(keys[2], []).append(finding.score)
     return {task: math.fsum(scores) for task, scores in scores_by_task.items()}
 
@@ -385,7 +397,7 @@ def largest_gains(view: RowView) -> dict[str, float]:
 
 
 def _above_median(view: RowView) -> list[float]:
-    """Return, for each cell, its score less the median of the other rows; 0 if unknown."""
+    """Return by how much each cell's score exceeds the median of other rows; 0 if unknown."""
     rows = [row for _, row in view.other_rows]
     gains = []
     for number, score in enumerate(view.row):

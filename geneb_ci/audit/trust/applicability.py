@@ -34,7 +34,7 @@ from reference_harness.formats.text import plural, quoted
 
 
 class CurrentSubmission(NamedTuple):
-    """A submission in the repository, as it is now."""
+    """The present submission of a model, which may differ from the audited one."""
 
     path: Path
     sha256: str
@@ -44,7 +44,7 @@ class CurrentSubmission(NamedTuple):
 
 @dataclass(frozen=True)
 class TrustInputs:
-    """The public inputs of a verification."""
+    """The public data with which a record is compared when it is verified."""
 
     benchmark: Benchmark
     policy: AuditPolicy
@@ -53,7 +53,8 @@ class TrustInputs:
     plans: tuple[TaskPlan | EmbeddingPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
-    """By model id, the name of a record that cannot be read, so that its draw is unknown."""
+    """By model id, the name of a record or event that cannot be read, so that its draw is
+    unknown."""
     history: History = field(default_factory=History)
     """The signed statements of the repository, and the statements that each names."""
     receipt_notes: ReceiptNotes = field(default_factory=ReceiptNotes)
@@ -61,25 +62,28 @@ class TrustInputs:
     submission_by_model: dict[str, CurrentSubmission | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Cache of `submission`: model id to the submission, or None."""
+    """Cache of the method `submission`: the submission of each model, or None."""
 
     def submission(self, model_id: str) -> CurrentSubmission | None:
-        """Return the submission of a model, or None."""
+        """Return the present submission of a model; None if it is missing or cannot be opened."""
         if self.submissions is None:
             return None
         if model_id not in self.submission_by_model:
-            self.submission_by_model[model_id] = _submission(self.submissions / f"{model_id}.json")
+            self.submission_by_model[model_id] = _read_submission(
+                self.submissions / f"{model_id}.json"
+            )
         return self.submission_by_model[model_id]
 
     def audited_submission(self, outcome: AnyOutcome) -> Submission | None:
-        """Return the submission of a record; None if it is missing, invalid or was changed."""
+        """Return the submission that was audited; None if it is missing, invalid or changed."""
         commitment = outcome.plan.commitment
         current = self.submission(commitment.model_id)
         is_same = current is not None and current.sha256 == commitment.submission_sha256
         return current.submission if current is not None and is_same else None
 
 
-def _submission(path: Path) -> CurrentSubmission | None:
+def _read_submission(path: Path) -> CurrentSubmission | None:
+    """Return the submission in a file; None if the file is missing or cannot be opened."""
     if not path.is_file():
         return None
     try:
@@ -90,8 +94,8 @@ def _submission(path: Path) -> CurrentSubmission | None:
     return CurrentSubmission(path, document.sha256, submission)
 
 
-SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
-HARNESS, SANDBOX = "harness", "sandbox"
+SUBMISSION_STEP, BENCHMARK_STEP, POLICY_STEP = "submission", "benchmark", "policy"
+HARNESS_STEP, SANDBOX_STEP = "harness", "sandbox"
 """Names of the steps that compare a record with what may change after it was signed."""
 
 
@@ -104,7 +108,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     current = submission_of(outcome, inputs)
     if current.sha256 != commitment.submission_sha256:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{current.path.name} has sha256 {current.sha256}, the audited file had "
             f"{commitment.submission_sha256}",
             "the file was changed after the audit: audit the new file",
@@ -112,7 +116,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     submission = current.submission
     if submission is None:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{current.path.name} has errors",
             f"run `geneb-ci check {current.path}`, which shows them",
         )
@@ -122,7 +126,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     except AuditRefused as error:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"the submission has no score in {quoted(commitment.regimes)}",
             "make a new commitment, and audit again",
         ) from error
@@ -133,14 +137,14 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         if claimed_names != committed_names:
             differing_names = sorted(set(claimed_names) ^ set(committed_names)) or ["their order"]
             raise StepMismatch(
-                SUBMISSION,
+                SUBMISSION_STEP,
                 f"the {subject} that may be drawn are not those that the submission claims: "
                 f"{first_and_more([quoted(name) for name in differing_names])}",
                 "make a new commitment, and audit again",
             )
     if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             "the commitment has other claims than the submission",
             "make a new commitment, and audit again",
         )
@@ -151,6 +155,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
+    """Refuse a record of other code or weights than those of the submission's run."""
     code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
     run = submission.run
     model = run.model
@@ -175,9 +180,10 @@ def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
 
 
 def _check_same(subject: str, committed_value: object, claimed_value: object) -> None:
+    """Raise StepMismatch if commitment and submission have different values of `subject`."""
     if committed_value != claimed_value:
         raise StepMismatch(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{subject}: the commitment has {quoted(committed_value)}, the submission "
             f"{quoted(claimed_value)}",
             "make a new commitment, and audit again",
@@ -185,19 +191,19 @@ def _check_same(subject: str, committed_value: object, claimed_value: object) ->
 
 
 def declared_dtype(outcome: AnyOutcome) -> str:
-    """Return the dtype that the audited run declared."""
+    """Return the dtype of embeddings that the audited run declared."""
     if isinstance(outcome, EmbeddingOutcome):
         return outcome.receipt.compute_dtype
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
 
 def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> CurrentSubmission:
-    """Return the submission that a record is about. Raises MissingInput if it is missing."""
+    """Return the present submission of the audited model. Raises MissingInput if it is missing."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
     if current is None:
         raise MissingInput(
-            SUBMISSION,
+            SUBMISSION_STEP,
             f"{model_id}.json, with which the record is compared, is missing",
             "name the folder of submissions: --submissions DIR",
         )
@@ -216,7 +222,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     for subject, current_value, recorded_value in pairs:
         if current_value != recorded_value:
             raise StepMismatch(
-                BENCHMARK,
+                BENCHMARK_STEP,
                 f"the {subject} is now {quoted(current_value)}, and was "
                 f"{quoted(recorded_value)} in the audit",
                 "the evidence is stale: audit again",
@@ -226,7 +232,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     unknown_names += [task for task in commitment.tasks if task not in benchmark.by_id]
     if unknown_names:
         raise StepMismatch(
-            BENCHMARK,
+            BENCHMARK_STEP,
             "the commitment names regimes or tasks that the benchmark does not have: "
             f"{first_and_more([quoted(name) for name in unknown_names])}",
             "make a new commitment, and audit again",
@@ -234,7 +240,7 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if sample or limits are not what the policy requires."""
+    """Raise StepMismatch if the sample or the limits of an audit are not those of the policy."""
     if isinstance(outcome, EmbeddingOutcome):
         _check_embedding_policy(outcome, inputs)
     else:
@@ -242,59 +248,66 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_limits(outcome: AnyOutcome) -> None:
+    """Refuse an audit whose verdict was computed with limits of an earlier version."""
     if not are_current_limits(outcome.plan.commitment.policy.tolerance):
-        raise StepMismatch(POLICY, "the audit was judged by earlier limits", "audit again")
+        raise StepMismatch(POLICY_STEP, "the audit was judged by earlier limits", "audit again")
 
 
 def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
+    """Refuse an audit of tasks whose sample is too small, or not drawn as the policy requires."""
     plan, policy = outcome.plan, inputs.policy
     if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the audit drew {plural(len(plan.drawn), 'task')}, but the policy requires "
             f"{policy.minimum_drawn}",
             "audit again",
         )
     if policy.stratified and not plan.commitment.policy.stratified:
         raise StepMismatch(
-            POLICY, "the sample is not stratified, but the policy requires strata", "audit again"
+            POLICY_STEP,
+            "the sample is not stratified, but the policy requires strata",
+            "audit again",
         )
     commitment = plan.commitment
     strata = strata_of(inputs.benchmark, commitment.tasks) if commitment.policy.stratified else []
     if commitment.policy.strata != strata:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the sample has other strata than the {len(strata)} categories that have at least "
             f"{STRATUM_TASKS_MIN} of its tasks",
             "make a new commitment, and audit again",
         )
     if missing_regimes := left_out_regimes(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"the audit leaves out the regimes {', '.join(missing_regimes)}", "audit again"
+            POLICY_STEP,
+            f"the audit leaves out the regimes {', '.join(missing_regimes)}",
+            "audit again",
         )
     _check_limits(outcome)
 
 
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
+    """Refuse an audit by receipt with too few embeddings, or without cells that are required."""
     if outcome.schema_version == WITH_ROW_TOLERANCES:
-        raise StepMismatch(POLICY, SUPERSEDED_REASON, "audit again")
+        raise StepMismatch(POLICY_STEP, SUPERSEDED_REASON, "audit again")
     _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
     if counts.test < minimum:
         raise StepMismatch(
-            POLICY,
+            POLICY_STEP,
             f"the audit drew {plural(counts.test, 'test embedding')} of each regime, but the "
             f"policy requires {minimum:,}",
             "audit again",
         )
-    if missing := missing_cells(outcome, inputs):
+    if missing := missing_tasks_and_regimes(outcome, inputs):
         raise StepMismatch(
-            POLICY, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
+            POLICY_STEP, f"cells were not recomputed: {first_and_more(missing)}", "audit again"
         )
 
 
-def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
-    """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
+def missing_tasks_and_regimes(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the tasks of the benchmark that a receipt lacks, then the regimes that it lacks."""
     present_tasks = {audited.task for audited in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in present_tasks]
     drawn_parts = {part for audited in outcome.tasks for part in audited.rows}
@@ -303,7 +316,7 @@ def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
 
 
 def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
-    """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
+    """Return the regimes that the policy requires, the submission claims and the audit lacks."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     claimed_results = (
         current.submission.results if current is not None and current.submission else None
@@ -329,32 +342,32 @@ def scorer_of(submission: Submission | None) -> str:
 
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if another version of the harness, or a changed one, scored."""
+    """Raise StepMismatch if the harness that scored has another version or local changes."""
     harness, current = outcome.harness, inputs.benchmark.harness_version
     if harness.version != current:
         raise StepMismatch(
-            HARNESS,
+            HARNESS_STEP,
             f"version {quoted(harness.version)} of the harness scored, but the current version is "
             f"{quoted(current)}",
             "the evidence is stale: audit again",
         )
     if harness.dirty:
         raise StepMismatch(
-            HARNESS,
+            HARNESS_STEP,
             "the harness that scored had local changes",
             "audit again from a clean checkout",
         )
 
 
 def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Raise StepMismatch if the sandbox is below the required level or may not have confined code.
+    """Raise StepMismatch if the sandbox is below the required level, or may have been escaped.
 
-    That is so if an escape from it succeeded, or if none was attempted.
+    The latter is so if an escape succeeded, or if none was attempted.
     """
     sandbox, minimum_level = outcome.sandbox, inputs.policy.minimum_level
     if sandbox.level < minimum_level:
         raise StepMismatch(
-            SANDBOX,
+            SANDBOX_STEP,
             f"the extractor ran at sandbox level {sandbox.level}, but the policy requires level "
             f"{minimum_level} or above",
             "audit again on a machine with bubblewrap",
@@ -366,4 +379,4 @@ def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             if successful_escapes
             else "no escape was attempted"
         )
-        raise StepMismatch(SANDBOX, objection, "fix the sandbox, then audit again")
+        raise StepMismatch(SANDBOX_STEP, objection, "fix the sandbox, then audit again")

@@ -1,7 +1,7 @@
 """For each field of the board, who confirms it: an audit that compared it, or only its author.
 
-FIELD_GROUPS lists all published fields of a row and the checks of an audit that compare them;
-`attestation_of` returns what attests the fields of one row. docs/maintainer/trust.md has the list
+FIELD_GROUPS lists all published fields of a row and how an audit confirms them; `attestation_of`
+returns what attests the fields of one row. docs/maintainer/trust.md has the list
 as a table.
 """
 
@@ -16,17 +16,18 @@ from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
 
-class Check(enum.StrEnum):
-    """The ways in which an audit compares a claim of a submission with its own result."""
+class Confirmation(enum.StrEnum):
+    """How an audit confirms a claim of a submission: with which result it compares the claim."""
 
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
+    """By any scorer."""
     RECORD = "recomputation from published embeddings by the scorer of record, exactly"
     METHOD = "audits rerun this code with these weights"
 
 
 class Author(enum.StrEnum):
-    """The origin of a field, whatever its evidence."""
+    """Who states the value of a field, whether or not an audit confirms it."""
 
     SUBMITTER = "as submitted"
     REGISTRY = "model registry"
@@ -38,7 +39,7 @@ class Author(enum.StrEnum):
 
 
 class ScoreEvidence(enum.StrEnum):
-    """The evidence of audits for the scores of one task in one regime."""
+    """What audits show about the scores of one task in one regime; see SCORE_EVIDENCE_MEANING."""
 
     RERUN = "rerun"
     SAMPLED = "sampled"
@@ -49,6 +50,7 @@ class ScoreEvidence(enum.StrEnum):
 
 
 SUBMITTERS_WORD = "the submitter's word"
+"""What attests a value that no audit compared."""
 SCORE_EVIDENCE_MEANING = {
     ScoreEvidence.RERUN: "rerun, equal within the tolerance",
     ScoreEvidence.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
@@ -59,10 +61,11 @@ SCORE_EVIDENCE_MEANING = {
         "in dispute: an audit of the row differs, or its last runs were aborted"
     ),
 }
+"""What attests a score, as text, by its evidence."""
 
 
 class EvidenceByRerun(NamedTuple):
-    """The evidence for the scores of a row, by whether their task was rerun."""
+    """The evidence for the scores of a row, by whether their task was rerun or sampled."""
 
     rerun: ScoreEvidence
     """Evidence for a task that was rerun."""
@@ -72,14 +75,16 @@ class EvidenceByRerun(NamedTuple):
     """Evidence for every other task."""
 
 
-_WITHOUT_AUDIT = EvidenceByRerun(
+_EVIDENCE_WITHOUT_AUDIT = EvidenceByRerun(
     ScoreEvidence.RERUN, ScoreEvidence.SUBMITTED, ScoreEvidence.SUBMITTED
 )
-_WITH_AUDIT = EvidenceByRerun(ScoreEvidence.RERUN, ScoreEvidence.SAMPLED, ScoreEvidence.SUBMITTED)
+_EVIDENCE_WITH_AUDIT = EvidenceByRerun(
+    ScoreEvidence.RERUN, ScoreEvidence.SAMPLED, ScoreEvidence.SUBMITTED
+)
 SCORE_EVIDENCE: Mapping[Evidence, EvidenceByRerun] = {
-    Evidence.CHECKED: _WITHOUT_AUDIT,
-    Evidence.AUDITED: _WITH_AUDIT,
-    Evidence.REPRODUCED: _WITH_AUDIT,
+    Evidence.CHECKED: _EVIDENCE_WITHOUT_AUDIT,
+    Evidence.AUDITED: _EVIDENCE_WITH_AUDIT,
+    Evidence.REPRODUCED: _EVIDENCE_WITH_AUDIT,
     Evidence.STALE: EvidenceByRerun(
         ScoreEvidence.STALE, ScoreEvidence.STALE, ScoreEvidence.SUBMITTED
     ),
@@ -87,50 +92,50 @@ SCORE_EVIDENCE: Mapping[Evidence, EvidenceByRerun] = {
         ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED, ScoreEvidence.DISPUTED
     ),
 }
-"""Evidence of a row, mapped to the evidence for the scores of its tasks."""
+"""By the evidence of a row, the evidence for the scores of its tasks."""
 
 
 class FieldGroup(NamedTuple):
-    """Fields of the board with the same author and the same checks."""
+    """Fields of the board with the same author, which audits confirm in the same ways."""
 
     name: str
     author: Author
     fields: tuple[str, ...]
     """Paths of the fields; `*` is any name or index, `**` at the end any path below."""
-    checks: tuple[Check, ...] = ()
-    """The checks that compare the fields; empty if no audit does."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """The ways in which audits confirm the fields, the best first; empty if no audit does."""
     basis: tuple[str, ...] = ()
     """Names of the groups from which the fields are computed."""
 
     @property
     def statement(self) -> str:
-        """The text that attests the fields if no audit compares them."""
+        """What attests the fields, as text, if no audit compares them."""
         if self.author is Author.SUBMITTER:
             return SUBMITTERS_WORD
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
 
 
-def paths(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
-    """Return the template with its `{}` replaced by each name in turn, by default each metric."""
+def paths_of(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
+    """Return the paths that a template with `{}` gives for these names, by default the metrics."""
     return tuple(template.format(name) for name in names)
 
 
 _ROW_PATHS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
 _MODEL_PATHS = (*_ROW_PATHS, "page/models/*", "models.csv", "diagnostics.json/models/*")
-_ANALYSIS_FILES = ("diagnostics.json",)
-_RANK_FACTS = (
+"""Paths of one model in each published list of models."""
+_RANK_FIELDS = (
     *("score", "error", "freedom", "low", "high"),
     *("rank", "rank_low", "rank_high", "could_be_best"),
 )
 
 
-def _fact_paths(*facts: str) -> tuple[str, ...]:
-    """Return the paths of facts of a model in rows, in the page's data and in tables of models."""
-    return tuple(f"{list_path}/{fact}" for list_path in _MODEL_PATHS for fact in facts)
+def _model_paths(*field_names: str) -> tuple[str, ...]:
+    """Return the paths of fields of a model in every published list of models."""
+    return tuple(f"{list_path}/{name}" for list_path in _MODEL_PATHS for name in field_names)
 
 
-_CELL = "submission/evidence/*/*"
-_RUN = "submission/run"
+_CELL_PATH = "submission/evidence/*/*"
+_RUN_PATH = "submission/run"
 SCORES, SEEDS, CANONICAL = "scores of tasks", "scores by seed", "canonical scores"
 SIZE, IDENTITY = "name and size", "id of the model"
 # fmt: off
@@ -138,81 +143,82 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         SCORES, Author.SUBMITTER,
         (
-            *paths("leaderboard_tasks.json/data/*/*/task_{}/*"), *paths("scores.csv/{}"),
+            *paths_of("leaderboard_tasks.json/data/*/*/task_{}/*"), *paths_of("scores.csv/{}"),
             "values.csv/value",
-            *paths("submission/results/*/*/{}"), "page/tasks/scores/**",
+            *paths_of("submission/results/*/*/{}"), "page/tasks/scores/**",
         ),
-        checks=(Check.RERUN, Check.RECORD),
+        confirmations=(Confirmation.RERUN, Confirmation.RECORD),
     ),
     FieldGroup(
         "means", Author.BOARD,
         (
             *(path for row_path in _ROW_PATHS for mean in ("micro", "macro")
-              for path in paths(f"{row_path}/{mean}_{{}}")),
-            *paths(f"{_ROW_PATHS[0]}/cat_{{}}/*"), "page/scores/scores/**",
+              for path in paths_of(f"{row_path}/{mean}_{{}}")),
+            *paths_of(f"{_ROW_PATHS[0]}/cat_{{}}/*"), "page/scores/scores/**",
         ),
         basis=(SCORES,),
     ),
     FieldGroup(
         SEEDS, Author.SUBMITTER,
-        (*paths("scores.csv/{}_per_seed"), *paths(f"{_CELL}/per_seed/{{}}/*")),
-        checks=(Check.RECORD,),
+        (*paths_of("scores.csv/{}_per_seed"), *paths_of(f"{_CELL_PATH}/per_seed/{{}}/*")),
+        confirmations=(Confirmation.RECORD,),
     ),
     FieldGroup(
         "confusion matrices and digests of predictions", Author.SUBMITTER,
-        (f"{_CELL}/confusion/**", f"{_CELL}/classes/*", f"{_CELL}/predictions_sha256"),
-        checks=(Check.RECORD,),
+        paths_of(f"{_CELL_PATH}/{{}}", ("confusion/**", "classes/*", "predictions_sha256")),
+        confirmations=(Confirmation.RECORD,),
     ),
     FieldGroup(
-        CANONICAL, Author.SUBMITTER, paths(f"{_CELL}/canonical/{{}}"),
-        checks=(Check.RECEIPT,),
+        CANONICAL, Author.SUBMITTER, paths_of(f"{_CELL_PATH}/canonical/{{}}"),
+        confirmations=(Confirmation.RECEIPT,),
     ),
     FieldGroup(
         "confusion matrices and digests of canonical predictions", Author.SUBMITTER,
-        (f"{_CELL}/canonical/confusion/**", f"{_CELL}/canonical/predictions_sha256"),
-        checks=(Check.RECEIPT,),
+        (f"{_CELL_PATH}/canonical/confusion/**", f"{_CELL_PATH}/canonical/predictions_sha256"),
+        confirmations=(Confirmation.RECEIPT,),
     ),
     FieldGroup(
         "code, weights and number format of the run", Author.SUBMITTER,
         (
-            *paths(f"{_RUN}/extractor/{{}}", ("sha256", "class_name")),
-            *paths(f"{_RUN}/model/{{}}", ("kind", "location", "revision")),
-            f"{_RUN}/model/weights/*", f"{_RUN}/embedding/dtype",
+            *paths_of(f"{_RUN_PATH}/extractor/{{}}", ("sha256", "class_name")),
+            *paths_of(f"{_RUN_PATH}/model/{{}}", ("kind", "location", "revision")),
+            f"{_RUN_PATH}/model/weights/*", f"{_RUN_PATH}/embedding/dtype",
         ),
-        checks=(Check.METHOD,),
+        confirmations=(Confirmation.METHOD,),
     ),
     FieldGroup(
         "other facts of the run", Author.SUBMITTER,
         (
-            *_fact_paths("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
-            f"{_RUN}/**",
+            *_model_paths("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+            f"{_RUN_PATH}/**",
         ),
     ),
     FieldGroup(
         "letters read, embeddings, scores at unit scale and properties", Author.SUBMITTER,
         (
-            *_fact_paths("letters_read", "properties"),
+            *_model_paths("letters_read", "properties"),
             "submission/measured/**", "submission/properties/**",
         ),
     ),
     FieldGroup(
-        IDENTITY, Author.SUBMITTER, (*_fact_paths("model"), "scores.csv/model", "values.csv/model"),
+        IDENTITY, Author.SUBMITTER,
+        (*_model_paths("model"), "scores.csv/model", "values.csv/model"),
     ),
     FieldGroup(
         SIZE, Author.SUBMITTER,
-        _fact_paths("disp", "display", "params"),
+        _model_paths("disp", "display", "params"),
     ),
     FieldGroup(
         "training data, zero-shot, link and submitter", Author.SUBMITTER,
         (
-            *_fact_paths("zero_shot", "url", "training_data", "submitted_by"),
+            *_model_paths("zero_shot", "url", "training_data", "submitted_by"),
             "diagnostics.json/models/*/regimes/*",
-            *paths("models.csv/{}", ("provenance", "format", "harness_version")),
+            *paths_of("models.csv/{}", ("provenance", "format", "harness_version")),
         ),
     ),
     FieldGroup(
         "facts of the model registry", Author.REGISTRY,
-        _fact_paths(
+        _model_paths(
             "architecture", "tokenization", "pretraining", "runs_on", "licence", "max_letters",
             "max_tokens", "embedding_dim", "params_in_paper", "params_trained",
         ),
@@ -220,39 +226,40 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "authorship, evidence, trust level and audits", Author.RECORDS,
         (
-            *_fact_paths(
+            *_model_paths(
                 "official", "authorship", "evidence", "submitted", "recomputed",
-                *paths("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
-                *paths("disputes/*/{}", ("record", "signer", "date", "why/*", "scores")),
-                *paths(
+                *paths_of(
+                    "audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows"),
+                ),
+                *paths_of("disputes/*/{}", ("record", "signer", "date", "why/*", "scores")),
+                *paths_of(
                     "disputes/*/scores/*/{}",
                     ("task", "regime", "metric", "claimed", "rerun", "tolerance"),
                 ),
-                "audit/unaudited/*", *paths("attested/*/{}", ("fields", "by")),
+                "audit/unaudited/*", *paths_of("attested/*/{}", ("fields", "by")),
             ),
-            *paths("models.csv/{}", ("level", "audit", "attested", "disputes", "records")),
-            "scores.csv/attested", *paths("values.csv/{}", ("attested", "evidence", "level")),
+            *paths_of("models.csv/{}", ("level", "audit", "attested", "disputes", "records")),
+            "scores.csv/attested", *paths_of("values.csv/{}", ("attested", "evidence", "level")),
         ),
     ),
     FieldGroup(
         "warnings, and that test sets have the benchmark's sizes", Author.CHECKS,
-        (*_fact_paths("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
+        (*_model_paths("warnings/*"), "models.csv/warnings", f"{_CELL_PATH}/n_test"),
     ),
     FieldGroup(
         "known defects, and whether the receipt's files can be fetched", Author.MAINTAINERS,
         (
-            *_fact_paths(*paths("defects/*/{}", ("id", "what", "explained")), "receipt"),
+            *_model_paths(*paths_of("defects/*/{}", ("id", "what", "explained")), "receipt"),
             "models.csv/defects",
         ),
     ),
     FieldGroup(
         "tasks, categories and sizes of test sets", Author.BENCHMARK,
         (
-            *paths("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
-            *paths("scores.csv/{}", ("regime", "task", "category", "n_test")),
-            *paths("values.csv/{}", ("regime", "task", "category", "metric")),
-            *paths("{}/benchmark/name", _ANALYSIS_FILES),
-            *paths("{}/benchmark/sha256", _ANALYSIS_FILES),
+            *paths_of("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
+            *paths_of("scores.csv/{}", ("regime", "task", "category", "n_test")),
+            *paths_of("values.csv/{}", ("regime", "task", "category", "metric")),
+            *paths_of("diagnostics.json/benchmark/{}", ("name", "sha256")),
             "page/benchmark/**",
         ),
     ),
@@ -262,7 +269,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "species, assay and source of tasks", Author.MAINTAINERS,
         (
-            *paths(
+            *paths_of(
                 "leaderboard_tasks.json/tasks/*/{}",
                 ("kingdom", "species", "assay", "length", "classes", "source"),
             ),
@@ -277,14 +284,16 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "intervals, ranks and comparisons", Author.BOARD,
         (
-            *paths("diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method")),
-            *paths(
+            *paths_of(
+                "diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method"),
+            ),
+            *paths_of(
                 "diagnostics.json/ranks/*/{}",
                 ("models", "rounded", "critical", "is_drawn", "draw_variance"),
             ),
-            *paths("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
+            *paths_of("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
             *(path for scope in ("macro/*", "micro/*", "categories/*/*")
-              for path in paths(f"diagnostics.json/ranks/*/{scope}/{{}}", _RANK_FACTS)),
+              for path in paths_of(f"diagnostics.json/ranks/*/{scope}/{{}}", _RANK_FIELDS)),
             "diagnostics.json/ranks/*/tasks/*/*/*",
             "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
             "page/tasks/errors/**", "page/tasks/spreads/**", "page/facts/**", "page/ranked/**",
@@ -313,7 +322,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
 
 
 def column_author(column: str) -> Author:
-    """Return who states a column of the board. Raise KeyError if it is in no group of fields."""
+    """Return who states the values of a column. Raise KeyError if it is in no group of fields."""
     path = f"page/models/*/{column}"
     for group in FIELD_GROUPS:
         if any(template == path or template.startswith(f"{path}/") for template in group.fields):
@@ -322,7 +331,7 @@ def column_author(column: str) -> Author:
 
 
 class FieldAttestation(NamedTuple):
-    """Some fields of a row, and what attests them."""
+    """A statement of what attests some fields of a row."""
 
     fields: str
     """Name of the group of fields."""
@@ -336,7 +345,7 @@ class RowAttestation:
 
     evidence: Evidence = Evidence.CHECKED
     rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By regime, the tasks that the audits of the evidence reran."""
+    """By regime, the tasks that these audits reran."""
     sampled: tuple[str, ...] = ()
     """Regimes in which one audit has a large enough sample by itself."""
     unaudited: tuple[str, ...] = ()
@@ -346,11 +355,13 @@ class RowAttestation:
     benchmark_tasks: int = 0
     """Number of tasks of the benchmark."""
     signers: tuple[str, ...] = ()
+    """The people who signed the audits."""
     recomputed: Recomputation | None = None
+    """The result of an audit by receipt; None if there is none that counts."""
 
     @property
     def of_record(self) -> Recomputation | None:
-        """The audit by receipt that compared each score on the board, or None."""
+        """The audit by receipt, if it compared every score on the board; else None."""
         facts = self.recomputed.facts if self.recomputed is not None else None
         return self.recomputed if facts is not None and facts.compares_board_scores else None
 
@@ -365,37 +376,39 @@ class RowAttestation:
 
     @property
     def unconfirmed_regimes(self) -> tuple[str, ...]:
-        """Regimes of a confirmed row in which nothing was confirmed."""
-        return self.unaudited if SCORE_EVIDENCE[self.evidence] is _WITH_AUDIT else ()
+        """Regimes of an audited row in which no audit confirms the scores."""
+        return self.unaudited if SCORE_EVIDENCE[self.evidence] is _EVIDENCE_WITH_AUDIT else ()
 
     def evidence_in_regime(self, regime: str) -> str:
-        """Return the evidence for the scores of one regime, as text."""
+        """Return as text the evidence of the row for its scores in one regime."""
         if regime in self.unconfirmed_regimes:
             return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
         return str(self.evidence)
 
     @property
     def statements(self) -> tuple[FieldAttestation, ...]:
-        """The statements about the scores; empty if only the submitter's word attests them."""
+        """What attests the scores; empty if only the submitter's word does."""
         return (*self._score_statements(), *self._canonical_statements())
 
     @property
     def every_statement(self) -> tuple[FieldAttestation, ...]:
-        """One or more statements about each group of fields, in the order of FIELD_GROUPS."""
+        """What attests each group of fields, in the order of FIELD_GROUPS; some have several."""
         scores = tuple(self._score_statements()) or (FieldAttestation(SCORES, SUBMITTERS_WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(
             statement
             for group in FIELD_GROUPS
             for statement in statements.get(group.name)
-            or (FieldAttestation(group.name, self._text_of(group)),)
+            or (FieldAttestation(group.name, self._attesting_text(group)),)
         )
 
-    def _text_of(self, group: FieldGroup) -> str:
-        """Return the text that attests a group of fields as a whole, whatever the task."""
+    def _attesting_text(self, group: FieldGroup) -> str:
+        """Return as text what attests a group of fields as a whole, whatever the task."""
         if SCORE_EVIDENCE[self.evidence].others is ScoreEvidence.DISPUTED:
             return (
-                SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED] if group.checks else group.statement
+                SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED]
+                if group.confirmations
+                else group.statement
             )
         receipt, record, method = "", "", ""
         if self.recomputed is not None:
@@ -404,18 +417,23 @@ class RowAttestation:
             count = self.recomputed.facts.embedded
             method = f"used to compute {count:,} embeddings of the receipt again"
         rerun = self._rerun_text(tuple(self.rerun)) if self.tasks else ""
-        text_by_check = {
-            Check.RERUN: rerun,
-            Check.RECEIPT: receipt,
-            Check.RECORD: record,
-            Check.METHOD: self._rerun_text(()) if rerun else method,
+        text_by_confirmation = {
+            Confirmation.RERUN: rerun,
+            Confirmation.RECEIPT: receipt,
+            Confirmation.RECORD: record,
+            Confirmation.METHOD: self._rerun_text(()) if rerun else method,
         }
         return next(
-            (text_by_check[check] for check in group.checks if text_by_check[check]),
+            (
+                text_by_confirmation[confirmation]
+                for confirmation in group.confirmations
+                if text_by_confirmation[confirmation]
+            ),
             group.statement,
         )
 
     def _score_statements(self) -> Iterator[FieldAttestation]:
+        """Yield what attests the scores of rerun tasks, of other tasks and of other regimes."""
         evidence_by_rerun = SCORE_EVIDENCE[self.evidence]
         if evidence_by_rerun.others is ScoreEvidence.DISPUTED:
             yield FieldAttestation(SCORES, SCORE_EVIDENCE_MEANING[ScoreEvidence.DISPUTED])
@@ -440,10 +458,12 @@ class RowAttestation:
             yield FieldAttestation(f"{subject} in {', '.join(self.unaudited)}", SUBMITTERS_WORD)
 
     def _canonical_statements(self) -> Iterator[FieldAttestation]:
+        """Yield what attests the canonical scores, if an audit by receipt does."""
         if self.recomputed is not None:
             yield FieldAttestation(CANONICAL, _recomputed_text(self.recomputed))
 
     def _rerun_text(self, regimes: Sequence[str]) -> str:
+        """Return as text who reran how many tasks, in these regimes."""
         by_signers = f" by {', '.join(self.signers)}" if self.signers else ""
         in_regimes = f"; {', '.join(regimes)}" if regimes else ""
         extent = f"{self.tasks} of {plural(self.benchmark_tasks, 'task')}{in_regimes}"
@@ -455,11 +475,13 @@ class RowAttestation:
 
 
 def _recomputed_text(recomputation: Recomputation) -> str:
+    """Return as text how many cells were recomputed from the receipt with equal scores."""
     cells = f"{recomputation.facts.equal} of {recomputation.facts.cells} cells"
     return f"recomputed from published embeddings ({cells})"
 
 
 NO_AUDIT = RowAttestation()
+"""The attestation of a row without an audit."""
 
 
 def attestation_of(decision: Decision) -> RowAttestation:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
+from geneb_ci.audit.commitment import MethodIdentity, method_identity, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     SUPERSEDED_REASON,
     WITH_ROW_TOLERANCES,
@@ -34,12 +34,12 @@ from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,
     left_out_regimes,
-    missing_cells,
+    missing_tasks_and_regimes,
     names_scorer,
     scorer_of,
 )
 from geneb_ci.audit.trust.level import (
-    NO_SANDBOX,
+    NO_SANDBOX_LEVEL,
     RECOMPUTED_TEXT,
     Audit,
     Decision,
@@ -64,24 +64,25 @@ from reference_harness.formats.text import plural
 
 
 class BrokenRecordError(GenebError):
-    """Records of the repository are broken; a level computed from the others could be wrong."""
+    """Records of the repository are forged or damaged, so that a trust level could be wrong."""
 
     exit_code = Exit.ERRORS
 
 
 @dataclass(frozen=True)
 class RepositoryEvidence:
-    """All facts that decide the levels of a repository's rows."""
+    """Everything that decides the evidence and the trust levels of the rows of a repository."""
 
     audits: tuple[Audit, ...]
+    """The valid audits, of every version of each submission."""
     broken: tuple[Verification, ...]
-    """Verifications of records that are forged or damaged, or whose withdrawal is."""
+    """Verifications of records that are forged or damaged, or that have such a withdrawal."""
     official: Mapping[str, str]
-    """Digest of the authors' file, by model id."""
+    """By model id, the digest of the file that the benchmark's authors wrote."""
     requirements: EvidenceRequirements
     aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By digest of a submission, the ids of the last runs of its method, if too many in a row were
-    aborted."""
+    """By digest of a submission, the ids of the last runs of its method, if so many consecutive
+    runs were aborted that they dispute the row."""
 
     def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
         """Return the decision about a submission that passed every check; see `level.decide`."""
@@ -90,13 +91,13 @@ class RepositoryEvidence:
             sha256, self.audits, self.official, self.requirements, aborted, origin, scorer
         )
 
-    def of_model(self, model_id: str) -> list[Audit]:
-        """Return the audits of every version of a model's submission, by date."""
+    def audits_of_model(self, model_id: str) -> list[Audit]:
+        """Return the audits of every version of a model's submission, in order of date."""
         model_audits = (audit for audit in self.audits if audit.model_id == model_id)
         return sorted(model_audits, key=lambda audit: (audit.date, audit.audit_id))
 
     def require_sound(self) -> None:
-        """Raise BrokenRecordError if a record is broken: without it a dispute could be hidden.
+        """Raise BrokenRecordError if a record is broken, which could hide a dispute.
 
         The error names each broken record and its first broken step.
         """
@@ -176,25 +177,26 @@ class _EndedRun(NamedTuple):
     """A run that ended with a record or an abort."""
 
     order: tuple[int, int, str]
-    """Sort key: number of earlier statements, entry in an old log (0 without one), time of the
-    end."""
+    """Sort key: number of earlier statements, index of the entry in an old log or 0, and time of
+    the end."""
     audit_id: str
     is_abort: bool
     is_by_receipt: bool
-    identity: Identity
+    identity: MethodIdentity
+    """What the method of the run is compared by."""
     submission: str
     """SHA-256 of the submission."""
 
 
 def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
-    """Return, by digest of a submission, the ids of its method's last runs.
+    """Return, by digest of a submission, the ids of the last runs of its method, all aborted.
 
-    It contains only methods of which too many runs in a row were aborted. A record ends the
-    sequence of aborted runs, but a record of an audit by receipt, which reruns no task, only that
-    of other runs by receipt. Statements of revoked keys, and those that `History.is_counted`
-    rejects, are ignored.
+    Only methods with at least as many consecutive aborted runs as the policy states are included. A
+    record ends the sequence of aborted runs, but a record of an audit by receipt, which reruns no
+    task, only that of other runs by receipt. Statements of revoked keys, and those that
+    `History.is_counted` rejects, are ignored.
     """
-    runs = sorted(_runs(repository), key=lambda run: (run.order, run.audit_id))
+    runs = sorted(_ended_runs(repository), key=lambda run: (run.order, run.audit_id))
     limit = repository.inputs.policy.aborts
     by_submission: dict[str, tuple[str, ...]] = {}
     for abort in {run.submission: run for run in runs if run.is_abort}.values():
@@ -212,7 +214,8 @@ def consecutive_aborts(repository: AuditRepository) -> dict[str, tuple[str, ...]
     return by_submission
 
 
-def _runs(repository: AuditRepository) -> Iterator[_EndedRun]:
+def _ended_runs(repository: AuditRepository) -> Iterator[_EndedRun]:
+    """Yield every run with a counted record or abort, except withdrawn records."""
     for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.abort is not None:
             yield from _counted_run(repository, path, event, event.abort)
@@ -230,15 +233,15 @@ def _counted_run(
     statement: AuditEvent | Record,
     predicate: AuditAbort | AnyOutcome,
 ) -> Iterator[_EndedRun]:
-    """Yield the run whose end a signed file states, if the file counts."""
+    """Yield the run whose end a signed file states, or nothing if the file does not count."""
     is_abort = isinstance(predicate, AuditAbort)
     kind = StatementKind.ABORT if is_abort else StatementKind.RESULT
     statement_name, history = f"{path.parent.name}/{path.name}", repository.history
     if not history.is_counted(statement_name, kind):
         return
-    log_index, is_covered = history.revocation_arguments(statement_name, kind)
+    log_index, precedes_compromise = history.revocation_arguments(statement_name, kind)
     try:
-        check_revoked(statement.signer, log_index, is_covered=is_covered)
+        check_revoked(statement.signer, log_index, precedes_compromise=precedes_compromise)
     except RevokedKey:
         return
     plan = predicate.plan
@@ -247,16 +250,16 @@ def _counted_run(
         audit_id=statement.sha256[:ID_DIGITS],
         is_abort=is_abort,
         is_by_receipt=isinstance(plan, EmbeddingPlan),
-        identity=identity_of(plan.commitment),
+        identity=method_identity(plan.commitment),
         submission=plan.commitment.submission_sha256,
     )
 
 
 def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
-    """Return the facts of a record that was verified; None for an invalid record."""
+    """Return the audit that a verified record describes; None for an invalid record."""
     if verification.record is None or not verification.is_sound:
         return None
-    outcome, audit = verification.record.outcome, _common_facts(verification, verification.record)
+    outcome, audit = verification.record.outcome, _common_audit(verification, verification.record)
     if isinstance(outcome, EmbeddingOutcome):
         return _embedding_audit(audit, outcome, inputs)
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
@@ -295,8 +298,8 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
     )
 
 
-def _common_facts(verification: Verification, record: Record) -> Audit:
-    """Return the facts that an audit of tasks and one by receipt have in common."""
+def _common_audit(verification: Verification, record: Record) -> Audit:
+    """Return an audit with the members that audits of tasks and by receipt have in common."""
     outcome, withdrawn = record.outcome, verification.withdrawn
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     return Audit(
@@ -324,6 +327,7 @@ def _common_facts(verification: Verification, record: Record) -> Audit:
 
 
 def _differing_scores(outcome: AuditOutcome) -> Iterator[DifferingScore]:
+    """Yield each claimed score outside its tolerance."""
     for task in outcome.tasks:
         for regime, cell in task.regimes.items():
             for prefix, comparison in (("", cell), ("canonical ", cell.canonical)):
@@ -354,7 +358,7 @@ def _tasks_with_scorer(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, 
 
 
 def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInputs) -> Audit:
-    """Return `audit` with the facts that only an audit of receipt embeddings has."""
+    """Return `audit` with the members that only an audit by receipt has."""
     facts = outcome.receipt
     return replace(
         audit,
@@ -366,7 +370,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             cells=outcome.cells.of,
             cells_of_record=outcome.cells.of_record or 0,
             varied=outcome.schema_version not in WITHOUT_FEW_SHOT,
-            missing=tuple(missing_cells(outcome, inputs)),
+            missing=tuple(missing_tasks_and_regimes(outcome, inputs)),
             rule_gap=SUPERSEDED_REASON if outcome.schema_version == WITH_ROW_TOLERANCES else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             receipt_gone_since=missing_since_day(
@@ -377,7 +381,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
 
 
 def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) -> str:
-    """Return as text whether an audit counts for the submission with a digest, or why not."""
+    """Return as text whether an audit counts for the submission with this SHA-256, or why not."""
     other_versions = [
         name
         for name in ("harness", "benchmark", "dataset")
@@ -386,7 +390,7 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
     objections = {
         f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
         "the file was changed after the audit": audit.submission_sha256 != sha256,
-        "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
+        "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX_LEVEL,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
     unconfirmed_reason = audit.by_receipt.unconfirmed_reason if audit.by_receipt is not None else ""
@@ -409,16 +413,17 @@ def audit_status(audit: Audit, sha256: str, requirements: EvidenceRequirements) 
 
 
 OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
+"""The reason why a row is official."""
 
 
-def reasons(model_id: str, document: Document, evidence: RepositoryEvidence) -> list[str]:
-    """Return the reasons for the evidence of a row, one line per audit or other fact."""
+def evidence_reasons(model_id: str, document: Document, evidence: RepositoryEvidence) -> list[str]:
+    """Return the reasons for the evidence of a row: the decision, and a line for each audit."""
     sha256 = document.sha256
     decision = evidence.decide(sha256, document.origin, document.scorer)
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
         lines.append(OFFICIAL_REASON)
-    for audit in evidence.of_model(model_id):
+    for audit in evidence.audits_of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"
         extent = (
             audit.by_receipt.text
@@ -443,14 +448,14 @@ def reasons(model_id: str, document: Document, evidence: RepositoryEvidence) -> 
 
 
 def audits_text(decision: Decision) -> str:
-    """Return the text of the board about a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    """Return a row's audits as the board shows them: "audited 13/100, sandbox level 2, ..."."""
     audit, recomputed = decision.audit, decision.recomputed
     tasks_text = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (tasks_text, recomputed.text if recomputed else "")))
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
-    """Return the reasons for the evidence of a row; None if it has no submission here.
+    """Return the reasons for the evidence of a model's row; None if it has no submission here.
 
     Raises BrokenRecordError when a record of the model is broken.
     """
@@ -465,4 +470,4 @@ def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
         return [f"not on the board: {plural(error_count, 'error')}; `geneb-ci check` shows them"]
     evidence = gather_evidence(layout, model_id)
     evidence.require_sound()
-    return reasons(model_id, checked_row.document, evidence)
+    return evidence_reasons(model_id, checked_row.document, evidence)

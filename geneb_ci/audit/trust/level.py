@@ -21,25 +21,26 @@ from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
 from geneb_ci.submission.names import skeleton
 from reference_harness.formats.text import plural
 
-SIGNERS = 2
-"""Number of people whose audits a reproduced row needs, so that nobody can invent it alone."""
-NO_SANDBOX = 0
+SIGNERS_MIN = 2
+"""Smallest number of people whose audits a reproduced row needs, so that nobody can invent it
+alone."""
+NO_SANDBOX_LEVEL = 0
 """Sandbox level without confinement: such an audit never counts, for or against a row."""
 DIGEST_DIGITS = 16
-"""Number of hex digits of a digest in a sentence."""
+"""Number of hex digits of a digest that a reason states."""
 RECOMPUTED_TEXT = "cells recomputed from published embeddings"
 COMPARED_TEXT = "the scores shown are among them"
 UNCOMPARED_TEXT = "the scores shown were not compared"
-"""Sentences about a row whose audit by receipt agrees. Such an audit raises the level only if the
-scores on the board are among its cells, and training and few-shot sequences were varied."""
 UNVARIED_TEXT = "training sequences, or those of few-shot probes, were not varied"
+"""Parts of sentences about a row whose audit by receipt agrees. Such an audit raises the level only
+if the scores on the board are among its cells, and training and few-shot sequences were varied."""
 MEMORY_NOT_EXCLUDED = "memory is not excluded, since no audit had a fresh set"
-"""The sentence about an audit without a fresh set."""
+"""Part of the reason for the evidence of a row that no audit tested with a fresh set."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """The versions of harness, benchmark and data."""
+    """The versions of harness, benchmark and data that an audit is for."""
 
     harness: str
     benchmark: str
@@ -50,14 +51,14 @@ class Versions:
 
 @dataclass(frozen=True)
 class EmbeddingAuditFacts:
-    """The facts that only an audit by receipt has."""
+    """Numbers and weaknesses of an audit by receipt, which an audit of tasks does not have."""
 
     test: int
     """Number of test embeddings drawn in each regime."""
     embedded: int
     """Number of distinct embeddings that were computed again."""
     equal: int
-    """Number of cells whose claims equal the recomputed ones."""
+    """Number of cells whose claimed scores equal the recomputed ones."""
     cells: int
     """Number of cells that were recomputed."""
     cells_of_record: int = 0
@@ -67,7 +68,7 @@ class EmbeddingAuditFacts:
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and for which the receipt has no cells."""
     rule_gap: str = ""
-    """The alterations that the rule of an earlier version does not detect, or ""."""
+    """What the comparison of an earlier version does not detect; "" for an audit by a later one."""
     weakness: str = ""
     """The reason why embeddings of the receipt cannot be compared within useful tolerances, or
     ""."""
@@ -88,7 +89,7 @@ class EmbeddingAuditFacts:
 
     @property
     def text(self) -> str:
-        """The size of an audit: `300/300 cells, 10,300 embeddings`."""
+        """The size of the audit as text: `300/300 cells, 10,300 embeddings`."""
         return f"{self.equal}/{self.cells} cells, {self.embedded:,} embeddings"
 
 
@@ -106,21 +107,23 @@ class DifferingScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """The facts of one audit, from a record that was verified."""
+    """One audit, as its verified record describes it."""
 
     audit_id: str
     model_id: str
     submission_sha256: str
     agrees: bool
+    """Whether the verdict is "agrees"."""
     drawn: int
     """Number of tasks of the guaranteed sample."""
     stratified: bool
+    """Whether the sample has at least one task of each of the larger categories."""
     uncompared_regimes: tuple[str, ...]
     """Regimes that the policy requires, the file claims, and the audit did not compare."""
     rerun: Mapping[str, frozenset[str]]
     """By regime, the tasks that were rerun in it: drawn, earlier and targeted ones."""
     sandbox: int
-    """Sandbox level."""
+    """Level of the sandbox that the extractor ran in."""
     all_refused: bool
     """Whether escapes from the sandbox were attempted and all refused."""
     harness_unchanged: bool
@@ -149,7 +152,7 @@ class Audit:
     signer: str = ""
     """Owner of the key that signed the record."""
     by_receipt: EmbeddingAuditFacts | None = None
-    """The facts of an audit by receipt; None for an audit of tasks."""
+    """What only an audit by receipt has; None for an audit of tasks."""
     fresh_tasks: int = 0
     """Number of tasks with fresh sequences."""
     is_practice: bool = False
@@ -167,11 +170,14 @@ class Audit:
 
 @dataclass(frozen=True)
 class EvidenceRequirements:
-    """The requirements of the policy for audits, with the current benchmark."""
+    """What the policy requires of audits, and what the current benchmark contains."""
 
     minimum_drawn: int
+    """Number of drawn tasks that a row needs to be `audited`."""
     minimum_level: int
+    """Lowest sandbox level at which an agreeing audit counts."""
     stratified: bool
+    """Whether the sample has to have a task of each of the larger categories."""
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
@@ -188,13 +194,13 @@ class EvidenceRequirements:
 
     @property
     def hidden_raise_max(self) -> float:
-        """The largest mean raise that an audit may miss in a regime that it helps to reproduce."""
+        """The largest mean raise of MCC in a regime that may be hidden from a reproducing audit."""
         return largest_hidden_raise(len(self.tasks))
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The summary of a row's audits on the board and in `trust --format json`."""
+class AuditSummary:
+    """A row's audits, summarised for the board and `trust --format json`."""
 
     tasks: int
     """Number of distinct tasks that were rerun."""
@@ -203,16 +209,18 @@ class Summary:
     date: str
     """Day on which the latest audit ended."""
     sandbox: int
-    """Lowest sandbox level among them."""
+    """Lowest sandbox level of the audits."""
     agrees: bool
+    """Whether no audit differs."""
     cells: str = ""
-    """Number of cells of the receipt as claimed, `299/300`; "" without an audit by receipt."""
+    """Number of cells of the receipt whose scores are as claimed, of all its cells, as `299/300`;
+    "" without an audit by receipt."""
     rows: int = 0
     """Largest number of embeddings that one audit by receipt computed again."""
 
     @property
     def text(self) -> str:
-        """The size of the audits: `audited 13/100`, `300/300 cells, 10,300 embeddings`, or both."""
+        """The size of the audits as text: `audited 13/100`, `300/300 cells, 10,300 embeddings`."""
         tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
         rows = f"{self.cells} cells, {self.rows:,} embeddings" if self.rows else ""
         return ", ".join(part for part in (tasks, rows) if part)
@@ -225,7 +233,7 @@ class Recomputation:
     audit_id: str
     facts: EmbeddingAuditFacts
     date: str
-    """Day on which it ended, as 2026-11-20."""
+    """Day on which the audit ended, such as 2026-11-20."""
 
     @property
     def text(self) -> str:
@@ -238,19 +246,21 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class Decision:
-    """The evidence and level of a row, and the audits that decide them."""
+    """The evidence and the trust level of a row, with the reason and the deciding audits."""
 
     level: TrustLevel
     reason: str
+    """Why the row has this evidence, as a sentence."""
     evidence: Evidence = Evidence.CHECKED
     """What others did to confirm the scores."""
     is_official: bool = False
     """Whether the benchmark's authors wrote the file."""
-    audit: Summary | None = None
+    audit: AuditSummary | None = None
+    """Summary of the audits of `basis`; None if there are none."""
     basis: tuple[Audit, ...] = ()
-    """The audits that the evidence rests on."""
+    """The audits that decide the evidence."""
     recomputed: Recomputation | None = None
-    """The audit by receipt that confirms most; None if none counts or the row is disputed."""
+    """The audit by receipt that confirms most scores; None if no such audit counts."""
     sampled: tuple[str, ...] = ()
     """Regimes in which a single audit of `basis` confirms the row."""
     unaudited: tuple[str, ...] = ()
@@ -258,7 +268,7 @@ class Decision:
 
     @property
     def signers(self) -> tuple[str, ...]:
-        """The people who signed the audits that the evidence rests on, each once."""
+        """The people who signed the audits of `basis`, each once."""
         people = {
             comparable_owner(audit.signer): audit.signer for audit in self.basis if audit.signer
         }
@@ -266,12 +276,12 @@ class Decision:
 
     @property
     def authorship(self) -> Authorship:
-        """The authorship of the row: official or contributed."""
+        """Who wrote the file: `official` for the benchmark's authors, else `contributed`."""
         return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
 
 
 class RatedSubmission(NamedTuple):
-    """The evidence of a submission, and the least evidence that the caller accepts."""
+    """A submission with its evidence, and the weakest evidence that the caller accepts."""
 
     model_id: str
     sha256: str
@@ -280,7 +290,7 @@ class RatedSubmission(NamedTuple):
 
     @property
     def suffices(self) -> bool:
-        """Whether the evidence is at least the accepted one."""
+        """Whether the evidence is as strong as required, or stronger."""
         return has_evidence(self.decision.evidence, self.required_evidence)
 
 
@@ -297,11 +307,12 @@ def decide(
 
     `sha256` is the digest of its bytes, `origin` the digest of the file that it was upgraded from,
     if any. `official` maps model ids to digests of the authors' files, whose level is `official`
-    unless they are disputed. `aborted` are the ids of the last runs of its method, if too many in a
-    row were aborted. `scorer` is the digest of the scorer that its run names, or "": a row that was
-    not rescored by the current scorer is stale, whether audited or not. Other statements of the
-    submission are ignored. The first evidence that fits decides: disputed, stale, reproduced,
-    audited, checked; so a dispute outranks any other evidence.
+    unless they are disputed. `aborted` are the ids of the last runs of its method, if so many
+    consecutive runs were aborted that they dispute the row. `scorer` is the digest of the scorer
+    that its run names, or "": a row that was not rescored by the current scorer is stale, whether
+    audited or not. Other statements of the submission are ignored. The first evidence that fits
+    decides: disputed, stale, reproduced, audited, checked; so a dispute outranks any other
+    evidence.
 
     An audit by receipt that differs disputes the row. One that agrees is returned as `recomputed`;
     it verifies the row if the scores on the board are among its cells and training sequences were
@@ -313,7 +324,7 @@ def decide(
         for audit in audits
         if audit.submission_sha256 == sha256
         and not audit.withdrawn
-        and audit.sandbox > NO_SANDBOX
+        and audit.sandbox > NO_SANDBOX_LEVEL
         and audit.harness_unchanged
     ]
     is_official = (origin or sha256) in official.values()
@@ -356,7 +367,7 @@ def decide(
     elif regimes := _reproduced_text(current_audits, requirements):
         evidence, basis = Evidence.REPRODUCED, current_audits
         reason = (
-            f"audits by {SIGNERS} signers or more cover each of the "
+            f"audits by {SIGNERS_MIN} signers or more cover each of the "
             f"{len(requirements.tasks)} tasks of the {regimes}; {_fresh_set_text(current_audits)}"
         )
     elif verifying_audits := _verifying_audits(current_audits, requirements):
@@ -380,7 +391,7 @@ def decide(
     else:
         evidence, basis = Evidence.CHECKED, current_audits
         reason = _unconfirmed_reason(current_audits or current_by_receipt, recomputed, requirements)
-    level = _LEVELS[evidence]
+    level = _LEVEL_BY_EVIDENCE[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
     sampled = () if differing_audits or aborted else _sampled_regimes(basis, requirements)
@@ -389,7 +400,7 @@ def decide(
         reason,
         evidence,
         is_official,
-        _summary(basis, requirements, agrees=not differing_audits),
+        _audit_summary(basis, requirements, agrees=not differing_audits),
         tuple(basis),
         recomputed,
         sampled,
@@ -397,7 +408,7 @@ def decide(
     )
 
 
-_LEVELS = {
+_LEVEL_BY_EVIDENCE = {
     Evidence.DISPUTED: TrustLevel.DISPUTED,
     Evidence.REPRODUCED: TrustLevel.REPRODUCED,
     Evidence.AUDITED: TrustLevel.VERIFIED,
@@ -407,14 +418,14 @@ _LEVELS = {
 
 
 def _verifying_audits(audits: Iterable[Audit], requirements: EvidenceRequirements) -> list[Audit]:
-    """Return the audits that verify a row, each by itself: their samples are not added up."""
+    """Return the audits each of which verifies a row alone: their samples are not added up."""
     return [audit for audit in audits if not shortcoming(audit, requirements)]
 
 
 def _confirming_receipt_audits(
     receipt_audits: Iterable[Audit], requirements: EvidenceRequirements
 ) -> list[Audit]:
-    """Return the audits by receipt that verify a row, each by itself."""
+    """Return the audits by receipt each of which verifies a row alone."""
     return [
         audit
         for audit in receipt_audits
@@ -434,7 +445,7 @@ def _outdated_audits(
 
 
 def _sampled_regimes(basis: Iterable[Audit], requirements: EvidenceRequirements) -> tuple[str, ...]:
-    """Return the regimes in which an audit verifies a row by itself, in the benchmark's order.
+    """Return the regimes in which one audit alone verifies a row, in the benchmark's order.
 
     An audit by receipt verifies all regimes that the policy requires: without them it has a
     shortcoming.
@@ -476,10 +487,11 @@ def _largest_recomputation(
     )
 
 
-_NO_VARIANTS = "no variants of the sequences were embedded"
+_NO_VARIANTS_TEXT = "no variants of the sequences were embedded"
 
 
 def _embedding_shortcoming(facts: EmbeddingAuditFacts, requirements: EvidenceRequirements) -> str:
+    """Return why an agreeing audit by receipt does not suffice, or ""."""
     shortcomings = {
         facts.rule_gap: bool(facts.rule_gap),
         f"the receipt is weak: {facts.weakness}": bool(facts.weakness),
@@ -496,10 +508,10 @@ def _embedding_shortcoming(facts: EmbeddingAuditFacts, requirements: EvidenceReq
 
 
 def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
-    """Return why an agreeing audit of the current file and versions does not suffice, or ""."""
+    """Return why an agreeing audit of the current submission does not suffice, or ""."""
     if audit.by_receipt is not None:
         return _embedding_shortcoming(audit.by_receipt, requirements) or (
-            _NO_VARIANTS if not audit.has_variants else ""
+            _NO_VARIANTS_TEXT if not audit.has_variants else ""
         )
     drawn_text = (
         f"the audit drew {plural(audit.drawn, 'task')}, but the policy requires "
@@ -521,13 +533,13 @@ def shortcoming(audit: Audit, requirements: EvidenceRequirements) -> str:
         "the run names no scorer of record, so that no definition determines the drawn cells: "
         f"{first_and_more(list(audit.cells_without_scorer))}": requirements.requires_scorer
         and bool(audit.cells_without_scorer),
-        _NO_VARIANTS: not audit.has_variants,
+        _NO_VARIANTS_TEXT: not audit.has_variants,
     }
     return next((reason for reason, is_true in shortcomings.items() if is_true), "")
 
 
 def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements) -> str:
-    """Return the regimes in which audits of one version cover every task, as text, or "".
+    """Return as text the regimes in which audits of one version reproduce every task, or "".
 
     All regimes that the policy requires have to be covered. A cell without a claim is not covered,
     nor is a cell of an audit that could miss too large a raise. In each regime, two signers or more
@@ -554,7 +566,7 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
                 signers.setdefault(version_and_regime, set()).add(comparable_owner(audit.signer))
     covered_regimes: dict[Versions, set[str]] = {}
     for (versions, regime), tasks in covered_tasks.items():
-        if tasks >= requirements.tasks and len(signers.get((versions, regime), ())) >= SIGNERS:
+        if tasks >= requirements.tasks and len(signers.get((versions, regime), ())) >= SIGNERS_MIN:
             covered_regimes.setdefault(versions, set()).add(regime)
     sufficient_regimes = [
         regimes for regimes in covered_regimes.values() if regimes >= requirements.regimes
@@ -569,14 +581,14 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
 
 
 def comparable_owner(owner: str) -> str:
-    """Return an owner's name without differences in letter case, spaces and look-alikes."""
+    """Return a name that is equal for spellings which differ in case, spaces or look-alikes."""
     return skeleton(skeleton(owner).casefold())
 
 
 def _unconfirmed_reason(
     audits: list[Audit], recomputation: Recomputation | None, requirements: EvidenceRequirements
 ) -> str:
-    """Return why these audits confirm no score that the board shows."""
+    """Return the reason why these audits confirm no score that the board shows."""
     if not audits:
         return "no audit counts"
     largest_audit = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
@@ -597,13 +609,15 @@ def _fresh_set_text(audits: Iterable[Audit]) -> str:
 
 
 def _audits_text(audits: list[Audit]) -> str:
+    """Return audits as the subject of a sentence: `audit ID` or `3 audits`."""
     audit_ids = sorted(audit.audit_id for audit in audits)
     return f"audit {audit_ids[0]}" if len(audit_ids) == 1 else f"{len(audit_ids)} audits"
 
 
-def _summary(
+def _audit_summary(
     basis: list[Audit], requirements: EvidenceRequirements, *, agrees: bool
-) -> Summary | None:
+) -> AuditSummary | None:
+    """Return the summary of the audits that decide a row's evidence; None if there are none."""
     if not basis:
         return None
     largest_facts = max(
@@ -611,7 +625,7 @@ def _summary(
         key=lambda facts: facts.embedded,
         default=None,
     )
-    return Summary(
+    return AuditSummary(
         tasks=len(frozenset().union(*(audit.tasks for audit in basis))),
         of=len(requirements.tasks),
         date=max(audit.date for audit in basis),

@@ -3,28 +3,28 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from geneb_ci.check.claims import ScoreClaim, two_classes
+from geneb_ci.check.claims import ScoreClaim, two_class_sizes
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import (
     Classes,
-    acc_limits,
-    fitting_runs,
-    has_table,
+    binary_metrics,
+    correct_count_limits,
+    fitting_rho_ranges,
+    has_fitting_table,
     nearest_table,
-    scores,
 )
 from geneb_ci.statistics.mean_triples import ImpossibleMetric, hull_of, impossible_metric
-from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
+from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_texts
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import quoted
 
 
 def accuracy_off_grid(context: Context) -> Iterator[Fault]:
-    """Report each accuracy that is no multiple of 1 / (n_test * fit_count) within its precision."""
+    """Report each accuracy that no whole number of correct predictions gives."""
     for claim in context.claims:
-        if claim.path in context.off_grid_paths:
+        if claim.path in context.impossible_accuracy_paths:
             prediction_count = (claim.task.n_test or 0) * claim.fit_count
             acc = claim.reported.value.acc
             correct_below = int(acc * prediction_count)
@@ -60,9 +60,10 @@ ACCURACY_OFF_GRID = Rule(
 )
 
 
-# A half-width above the range of any metric, so that the metric does not count.
-ANY_METRIC = 3.0
+_IGNORED_HALF_WIDTH = 3.0
+"""Half-width above the range of every metric: a metric with this half-width is ignored."""
 METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
+"""Metrics that may be the wrong one of a cell: name in files, by field of a `Triple`."""
 
 
 def impossible_scores(context: Context) -> Iterator[Fault]:
@@ -71,14 +72,16 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
             continue
-        if not has_table(classes, _widened(context, claim)):
+        if not has_fitting_table(classes, _widened(context, claim)):
             subject = f'{quoted(claim.task.id)} in "{claim.regime}": '
             contradiction = wrong_metric(classes, claim.reported)
             if contradiction is None:
-                message, actual, expected = nearest_text(classes, claim.reported)
+                message, actual, expected = _nearest_matrix_texts(classes, claim.reported)
                 fix = ""
             else:
-                message, actual, expected = _misfit_text(classes, claim.reported, contradiction)
+                message, actual, expected = _wrong_metric_texts(
+                    classes, claim.reported, contradiction
+                )
                 fix = f"Compute {contradiction.name} again from the same predictions."
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
@@ -91,31 +94,32 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-ROUNDED_ACC = 0.01
-"""Half-width of each metric in a cell whose accuracy is impossible. That error may come from
-rounding, to two decimals at worst; only scores wrong by more than this are reported again."""
+_ROUNDED_HALF_WIDTH = 0.01
+"""Rounding error assumed for each metric of a cell whose accuracy is impossible, perhaps because it
+has two decimals; only scores that are wrong by more are reported a second time."""
 
 
 def _widened(context: Context, claim: ScoreClaim) -> ReportedTriple:
-    """Return the scores of a claim, taken as rounded if its accuracy is impossible."""
-    if claim.path not in context.off_grid_paths:
+    """Return the scores of a claim; if its accuracy is impossible, as rounded to two decimals."""
+    if claim.path not in context.impossible_accuracy_paths:
         return claim.reported
     scores, half_widths = claim.reported
-    widened = Triple._make(max(half_width, ROUNDED_ACC) for half_width in half_widths)
+    widened = Triple._make(max(half_width, _ROUNDED_HALF_WIDTH) for half_width in half_widths)
     return ReportedTriple(scores, widened)
 
 
-def nearest_text(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
-    """Return the message, found and expected text for a triple that no confusion matrix gives."""
-    return _no_matrix_text(
+def _nearest_matrix_texts(classes: Classes, reported: ReportedTriple) -> tuple[str, str, str]:
+    """Return the texts of `_no_matrix_texts`, with the matrix that gives the nearest scores."""
+    return _no_matrix_texts(
         classes, reported, nearest_table(classes, reported.value).scores, "the nearest matrix"
     )
 
 
-def _no_matrix_text(
+def _no_matrix_texts(
     classes: Classes, reported: ReportedTriple, possible_scores: Triple, other_matrix: str
 ) -> tuple[str, str, str]:
-    actual, expected = distinct_text(reported.value, possible_scores)
+    """Return the message, found and expected text for a triple that no confusion matrix gives."""
+    actual, expected = distinct_texts(reported.value, possible_scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
     message = f"no confusion matrix on {sizes} gives {actual}; {other_matrix} gives {expected}"
     return message, actual, expected
@@ -131,11 +135,11 @@ class WrongMetric(NamedTuple):
     """The scores of the only matrix that the two other metrics fit."""
 
 
-def _misfit_text(
+def _wrong_metric_texts(
     classes: Classes, reported: ReportedTriple, contradiction: WrongMetric
 ) -> tuple[str, str, str]:
-    """Return the same as `nearest_text`, with the matrix that the two other metrics fit."""
-    return _no_matrix_text(
+    """Return the texts of `_no_matrix_texts`, with the matrix that the two other metrics fit."""
+    return _no_matrix_texts(
         classes,
         reported,
         contradiction.scores,
@@ -147,11 +151,11 @@ def wrong_metric(classes: Classes, reported: ReportedTriple) -> WrongMetric | No
     """Return the single metric that is wrong, if the other two fit exactly one matrix."""
     for metric, label in METRIC_NAMES.items():
         without_metric = ReportedTriple(
-            reported.value, reported.width._replace(**{metric: ANY_METRIC})
+            reported.value, reported.width._replace(**{metric: _IGNORED_HALF_WIDTH})
         )
-        first_run = next(fitting_runs(classes, without_metric), None)
+        first_run = next(fitting_rho_ranges(classes, without_metric), None)
         if first_run is not None and len(first_run) == 1:
-            expected_scores = scores(classes, first_run.correct, first_run.first_rho)
+            expected_scores = binary_metrics(classes, first_run.correct, first_run.first_rho)
             other_metrics = " and ".join(
                 ["accuracy", *(other for other in METRIC_NAMES.values() if other != label)]
             )
@@ -188,12 +192,13 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
 
 
 def _mean_fault(claim: ScoreClaim, classes: Classes, impossible: ImpossibleMetric) -> Fault:
+    """Return the fault of a cell whose mean MCC or F1 is impossible."""
     value = claim.reported.value
     if impossible.metric == "mcc":
         actual, condition, metric = value.mcc, "this mean accuracy and F1", "MCC"
     else:
         actual, condition, metric = value.f1, "this mean accuracy", "F1"
-    expected = interval(impossible.low, impossible.high)
+    expected = interval_text(impossible.low, impossible.high)
     return Fault(
         IMPOSSIBLE_MEAN.id,
         (*claim.path, metric),
@@ -205,16 +210,16 @@ def _mean_fault(claim: ScoreClaim, classes: Classes, impossible: ImpossibleMetri
     )
 
 
-def interval(low: float, high: float) -> str:
+def interval_text(low: float, high: float) -> str:
     """Return an interval as text, with at least three decimals and enough that its ends differ."""
-    for decimals in range(3, DECIMALS_MAX):
+    for decimals in range(3, _INTERVAL_DECIMALS_MAX):
         ends = f"{low:.{decimals}f}", f"{high:.{decimals}f}"
         if ends[0] != ends[1]:
             return f"about {ends[0]} to {ends[1]}"
-    return f"about {low:.{DECIMALS_MAX}f}"
+    return f"about {low:.{_INTERVAL_DECIMALS_MAX}f}"
 
 
-DECIMALS_MAX = 8
+_INTERVAL_DECIMALS_MAX = 8
 """An interval whose ends agree in this many decimals is written as one value."""
 
 
@@ -254,16 +259,16 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
 
 
 def metrics_out_of_bounds(
-    n: int, reported: ReportedTriple, fit_count: int
+    n_test: int, reported: ReportedTriple, fit_count: int
 ) -> Iterator[tuple[str, float, float, float]]:
     """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
     value, width = reported
     # The bounds are monotone in accuracy, so the two ends of its interval suffice.
     bounds_at_ends = [
-        metrics.one_matrix_bounds(n, correct)
+        metrics.one_matrix_bounds(n_test, correct)
         if fit_count == 1
-        else metrics.mean_bounds(n, correct, fit_count)
-        for correct in acc_limits(n, reported, fit_count)
+        else metrics.mean_bounds(n_test, correct, fit_count)
+        for correct in correct_count_limits(n_test, reported, fit_count)
     ]
     for metric, actual, slack, low, high in (
         (
@@ -335,19 +340,20 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
 
 def matrix_may_exist(task: Task, reported: ReportedTriple) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
-    classes = two_classes(task)
+    classes = two_class_sizes(task)
     if classes is not None:
-        return has_table(classes, reported)
+        return has_fitting_table(classes, reported)
     if task.n_test is None:
         return True
-    low, high = acc_limits(task.n_test, reported)
+    low, high = correct_count_limits(task.n_test, reported)
     return low <= high and not any(metrics_out_of_bounds(task.n_test, reported, 1))
 
 
 def _why_no_matrix(task: Task, reported: ReportedTriple) -> str:
-    classes = two_classes(task)
+    """Return a clause that no confusion matrix gives these scores."""
+    classes = two_class_sizes(task)
     if classes is not None:
-        return nearest_text(classes, reported)[0]
+        return _nearest_matrix_texts(classes, reported)[0]
     return (
         f"no confusion matrix on {task.n_test} sequences, with any class sizes, gives "
         f"{reported.value}"

@@ -4,22 +4,20 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from geneb_ci.check.claims import MatrixClaims, ScoreClaim, fit_count_of
+from geneb_ci.check.claims import METRIC_BY_FIELD, MatrixClaims, ScoreClaim, fit_count_of
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity
-from geneb_ci.statistics.binary import table_count
+from geneb_ci.statistics.binary import fitting_table_count
 from geneb_ci.statistics.metrics import (
-    EXACT,
-    SINGLE,
+    SINGLE_HALF_WIDTH,
+    UNROUNDED_HALF_WIDTH,
     ReportedTriple,
     Triple,
-    distinct_text,
+    distinct_texts,
     scores_of_matrix,
     true_class_sizes,
 )
 from reference_harness.formats.text import quoted
-
-SEED_METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 
 
 def wrong_seed_mean(context: Context) -> Iterator[Fault]:
@@ -29,7 +27,7 @@ def wrong_seed_mean(context: Context) -> Iterator[Fault]:
         reported = reported_by_path.get(("results", claim.regime, claim.task.id))
         if reported is None:
             continue
-        for name, metric in SEED_METRICS.items():
+        for name, metric in METRIC_BY_FIELD.items():
             seeds = [getattr(seed.value, name) for seed in claim.seed_triples]
             width = max(getattr(seed.width, name) for seed in claim.seed_triples)
             mean, claimed = math.fsum(seeds) / len(seeds), getattr(reported.value, name)
@@ -65,7 +63,7 @@ def seeds_differ_in_full(context: Context) -> Iterator[Fault]:
         columns = zip(*(reported.value for reported in claim.seed_triples), strict=True)
         metric_names = ("MCC", "accuracy", "F1")
         for name, column in zip(metric_names, columns, strict=True):
-            if max(column) - min(column) <= EXACT:
+            if max(column) - min(column) <= UNROUNDED_HALF_WIDTH:
                 continue
             yield Fault(
                 SEEDS_DIFFER_IN_FULL.id,
@@ -153,7 +151,7 @@ def _size_contradiction(
             sizes = sorted({len(matrix) for matrix in claim.matrices})
             size = f"{sizes[0]} x {sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
             return (
-                f"are {size}, for {_classes(len(labels))}",
+                f"are {size}, for {_class_count_text(len(labels))}",
                 size,
                 (f"{len(labels)} x {len(labels)}"),
             )
@@ -180,7 +178,7 @@ def _size_contradiction(
     return None
 
 
-def _classes(number: int) -> str:
+def _class_count_text(number: int) -> str:
     return "1 class" if number == 1 else f"{number} classes"
 
 
@@ -201,9 +199,9 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
     """Report each cell with a seed's scores, or a canonical mean, that its matrices contradict."""
     for claim in context.matrix_claims:
         for number, reported, expected in _seed_comparisons(claim):
-            if reported.agrees_with(expected, EXACT):
+            if reported.agrees_with(expected, UNROUNDED_HALF_WIDTH):
                 continue
-            claimed, computed = distinct_text(reported.value, expected)
+            claimed, computed = distinct_texts(reported.value, expected)
             source = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
             yield Fault(
                 WRONG_MATRIX_SCORES.id,
@@ -297,8 +295,8 @@ REPEATED_DIGEST = Rule(
 )
 
 
-# Largest number of matrices that a message states exactly.
-MATRICES_MAX = 1000
+STATED_MATRICES_MAX = 1000
+"""Maximum number of matrices fitting a cell that a message states exactly."""
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
@@ -317,8 +315,8 @@ def rounded_scores(context: Context) -> Iterator[Fault]:
         if ambiguous_counts:
             worst_task = max(ambiguous_counts, key=lambda task: ambiguous_counts[task])
             count_text = (
-                f"more than {MATRICES_MAX}"
-                if ambiguous_counts[worst_task] > MATRICES_MAX
+                f"more than {STATED_MATRICES_MAX}"
+                if ambiguous_counts[worst_task] > STATED_MATRICES_MAX
                 else str(ambiguous_counts[worst_task])
             )
             yield Fault(
@@ -338,9 +336,13 @@ def _matrix_count(claim: ScoreClaim) -> int:
 
     Return 0 if the cell was not rounded, is a mean over seeds, or has more than two classes.
     """
-    if claim.classes is None or claim.fit_count > 1 or max(claim.reported.width) <= SINGLE:
+    if (
+        claim.classes is None
+        or claim.fit_count > 1
+        or max(claim.reported.width) <= SINGLE_HALF_WIDTH
+    ):
         return 0
-    return table_count(claim.classes, claim.reported, MATRICES_MAX)
+    return fitting_table_count(claim.classes, claim.reported, STATED_MATRICES_MAX)
 
 
 ROUNDED_SCORES = Rule(

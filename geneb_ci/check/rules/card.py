@@ -9,7 +9,7 @@ from geneb_ci.submission.names import Card, CardField, skeletons
 from geneb_ci.submission.other_cards import (
     CardFacts,
     RowFacts,
-    facts_of,
+    card_facts,
     row_facts,
     title_line,
     training_of,
@@ -54,7 +54,6 @@ MISSING_CARD = Rule(
 )
 
 
-# By required field: the words by which it is recognised in a card.
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "Architecture": ("architecture",),
     "Weights": ("weights", "checkpoint"),
@@ -65,7 +64,9 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "Zero-shot": ("zero-shot", "zero shot"),
     "Known overlap": ("overlap", "contamination"),
 }
+"""By required field of a card: the words of a heading by which the field is recognised."""
 _LAYER_WORDS = ("layer", "hidden state", "last hidden")
+"""Words by which the text about the pooling states the layer, too."""
 
 
 def incomplete_card(context: Context) -> Iterator[Fault]:
@@ -159,12 +160,14 @@ PLACEHOLDER_IN_CARD = Rule(
 )
 
 
-_NUMBER = re.compile(
+_PARAMETER_COUNT = re.compile(
     r"[0-9][0-9,_ ]*(?:\.[0-9]+)?\s*(?:[KMBT]\b|thousand|million|billion|trillion)?", re.IGNORECASE
 )
-_UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-# Largest relative difference of a card's count, which may be rounded: "86M" is 81 to 91 million.
+_FACTOR_BY_UNIT = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+"""Factor of the first letter of a unit in a parameter count."""
 PARAMS_TOLERANCE = 0.06
+"""Maximum relative difference of the parameter count in a card, which may be rounded, from that of
+the submission: "86M" is 81 to 91 million."""
 
 
 def card_disagrees(context: Context) -> Iterator[Fault]:
@@ -184,12 +187,13 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
             yield _card_fault(member, quoted(field.value), quoted(claimed), field)
     claim = card.field_named("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
-    is_claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
+    is_claimed = claim and _TRUTH_BY_WORD.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
     if claim and is_claimed is not None and isinstance(zero_shot, bool) and is_claimed != zero_shot:
         yield _card_fault("zero_shot", quoted(claim.value), str(zero_shot).lower(), claim)
 
 
 def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
+    """Report the parameter count in the card if it differs from the submission's."""
     params = context.member("meta", "params")
     card_field = card.field_named("parameters")
     if card_field is None or type(params) is not int:
@@ -201,17 +205,17 @@ def _parameter_faults(context: Context, card: Card) -> Iterator[Fault]:
 
 def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
     """Report repository, commit and digests of the weights if they differ from the submission's."""
-    weights_field, facts, row = weights_of(card), facts_of(card), row_facts(context.root)
+    weights_field, facts, row = weights_of(card), card_facts(card), row_facts(context.root)
     if weights_field is None:
         return
     model = context.table("run", "model")
     digests = model.get("weights")
     values_by_name = {
         "the repository of the weights": (facts.repositories, row.repositories),
-        "the commit of the weights": (facts.commits, _strings([model.get("revision")])),
+        "the commit of the weights": (facts.commits, _texts_among([model.get("revision")])),
         "the sha256 of the weights": (
             facts.digests,
-            _strings(digests.values() if isinstance(digests, dict) else ()),
+            _texts_among(digests.values() if isinstance(digests, dict) else ()),
         ),
     }
     for fact, (in_card, in_row) in values_by_name.items():
@@ -219,25 +223,28 @@ def _weights_faults(context: Context, card: Card) -> Iterator[Fault]:
             yield _card_fault(fact, quoted(min(in_card)), quoted(min(in_row)), weights_field)
 
 
-def _strings(members: Iterable[object]) -> frozenset[str]:
+def _texts_among(members: Iterable[object]) -> frozenset[str]:
+    """Return those of the values that are texts."""
     return frozenset(member for member in members if isinstance(member, str))
 
 
-_YES_NO = {"yes": True, "true": True, "no": False, "false": False, "not": False}
+_TRUTH_BY_WORD = {"yes": True, "true": True, "no": False, "false": False, "not": False}
+"""Truth of a statement in a card by its first word."""
 
 
 def parameter_count(field_text: str) -> float | None:
-    """Return the first number of a text times its unit, as in "19,710,474 in all" or "86M"."""
-    match = _NUMBER.search(field_text)
+    """Return the count in a text such as "19,710,474 in all" or "86M"; None without one."""
+    match = _PARAMETER_COUNT.search(field_text)
     if match is None:
         return None
     token = match.group().strip().casefold()
     digits = re.sub(r"[^0-9.]", "", token)
     unit = re.search(r"[kmbt]", token)
-    return float(digits) * (_UNITS[unit.group()] if unit else 1)
+    return float(digits) * (_FACTOR_BY_UNIT[unit.group()] if unit else 1)
 
 
 def _is_same_value(card_value: str, row_value: str) -> bool:
+    """Whether two values are equal, except for markup and letter case."""
     return card_value.strip("` *_").casefold() == row_value.strip().casefold()
 
 
@@ -262,7 +269,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
     card = context.card
     if card is None or card.fault is not None or not context.model_id or context.is_official:
         return
-    facts, row = facts_of(card), row_facts(context.root)
+    facts, row = card_facts(card), row_facts(context.root)
     title = _row_with_title(context, facts.title)
     if title:
         message = f"the title {quoted(facts.title)} is the name of the model in {quoted(title)}"
@@ -282,7 +289,7 @@ def copied_card(context: Context) -> Iterator[Fault]:
             return
 
 
-WEIGHTS, TRAINING = "the weights", "the training data"
+WEIGHTS, TRAINING = "the weights", "the training data"  # topics of a card, as messages name them
 
 
 def _row_with_title(context: Context, title: str) -> str:
@@ -343,7 +350,8 @@ COPIED_CARD = Rule(
 )
 
 
-_DENIALS = ("none", "no ", "no.", "not ", "unknown", "n/a")
+_NO_OVERLAP_BEGINNINGS = ("none", "no ", "no.", "not ", "unknown", "n/a")
+"""Beginnings of a text that states no overlap with benchmark data."""
 
 
 def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
@@ -351,7 +359,11 @@ def overlap_despite_zero_shot(context: Context) -> Iterator[Fault]:
     if context.card is None or context.member("meta", "zero_shot") is not True:
         return
     field = context.card.field_named("overlap", "contamination")
-    if field and field.value and not f"{field.value.casefold()} ".startswith(_DENIALS):
+    if (
+        field
+        and field.value
+        and not f"{field.value.casefold()} ".startswith(_NO_OVERLAP_BEGINNINGS)
+    ):
         yield Fault(
             OVERLAP_DESPITE_ZERO_SHOT.id,
             (),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import (
-    HINTS_MAX,
+    NAME_SEARCHES_MAX,
     Fault,
     Severity,
     first_and_more,
@@ -102,7 +102,7 @@ def missing_task(context: Context) -> Iterator[Fault]:
                 ("results", regimes[0]),
                 f"{len(missing_tasks)} {noun} no scores in {regime_names}"
                 f"{', but evidence' if has_evidence else ''}: "
-                f"{first_and_more(list(missing_tasks), LISTED)}",
+                f"{first_and_more(list(missing_tasks), LISTED_TASKS_MAX)}",
                 f"{len(task_ids) - len(missing_tasks)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
@@ -119,8 +119,8 @@ def _renamed_tasks(context: Context, regime: str, missing_tasks: Sequence[str]) 
     return renaming_fix(unknown_names, missing_tasks, MISSING_TASK.fix)
 
 
-LISTED = 3
-"""Number of missing tasks that a message names; names have up to 80 characters."""
+LISTED_TASKS_MAX = 3
+"""Maximum number of missing tasks that a message names."""
 _RESTORE_FIX = (
     'Restore the scores: each is the mean of the values under "per_seed" of its evidence. If a '
     'task is left out on purpose, delete its evidence and write the reason under "gaps".'
@@ -152,7 +152,11 @@ def unknown_task(context: Context) -> Iterator[Fault]:
                 if name in tasks_by_id:
                     continue
                 hint_count += 1
-                hint = member_hint(name, tasks_by_id, task_names) if hint_count <= HINTS_MAX else ""
+                hint = (
+                    member_hint(name, tasks_by_id, task_names)
+                    if hint_count <= NAME_SEARCHES_MAX
+                    else ""
+                )
                 yield Fault(
                     UNKNOWN_TASK.id,
                     (table, regime, name),
@@ -224,21 +228,21 @@ NEEDLESS_GAP = Rule(
 )
 
 
-# Fewest characters of a reason; shorter ones ("n/a", "oom", "-") explain nothing.
-REASON_MIN = 10
+REASON_LENGTH_MIN = 10
+"""Minimum length of the reason for a missing cell: "n/a", "oom" or "-" explains nothing."""
 
 
 def gap_without_reason(context: Context) -> Iterator[Fault]:
-    """Report each declared missing cell whose reason is shorter than `REASON_MIN` characters."""
+    """Report each declared missing cell whose reason is shorter than `REASON_LENGTH_MIN`."""
     for regime in context.benchmark.regimes:
         for task, reason in context.gaps(regime).items():
-            if isinstance(reason, str) and len(reason.strip()) < REASON_MIN:
+            if isinstance(reason, str) and len(reason.strip()) < REASON_LENGTH_MIN:
                 yield Fault(
                     GAP_WITHOUT_REASON.id,
                     ("gaps", regime, task),
                     f"{quoted(task)} is declared missing with the reason {quoted(reason)}",
                     quoted(reason),
-                    f"a sentence of at least {REASON_MIN} characters",
+                    f"a sentence of at least {REASON_LENGTH_MIN} characters",
                 )
 
 

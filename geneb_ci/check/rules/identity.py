@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more
-from geneb_ci.submission.names import MARKS_MAX, has_stacked_marks, scripts, skeletons
-from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.names import MARKS_PER_LETTER_MAX, has_stacked_marks, scripts_of, skeletons
+from geneb_ci.submission.peers import normal_model_id
 from geneb_ci.submission.structure import wrong_form, wrong_length
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
-_DEVICES = {
+_WINDOWS_DEVICES = {
     "con",
     "prn",
     "aux",
     "nul",
     *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
 }
-_ENDINGS = (".json", ".md", ".lock", ".git", ".")
+"""Names of devices, which Windows allows for no file."""
+_RESERVED_ENDINGS = (".json", ".md", ".lock", ".git", ".")
+"""Endings of an id that would look like another kind of file, or that a file system removes."""
 
 
 def reserved_model_id(context: Context) -> Iterator[Fault]:
@@ -29,8 +31,13 @@ def reserved_model_id(context: Context) -> Iterator[Fault]:
 
 
 def _reserved_fault(model_id: str) -> Fault | None:
+    """Return the fault of a reserved model id; None for any other id."""
     lower = model_id.casefold()
-    if lower.split(".")[0] not in _DEVICES and not lower.endswith(_ENDINGS) and ".." not in lower:
+    if (
+        lower.split(".")[0] not in _WINDOWS_DEVICES
+        and not lower.endswith(_RESERVED_ENDINGS)
+        and ".." not in lower
+    ):
         return None
     return Fault(
         RESERVED_MODEL_ID.id,
@@ -58,7 +65,7 @@ def model_id_collision(context: Context) -> Iterator[Fault]:
     """Report each other file whose id differs only in letter case and separators."""
     if not context.model_id:
         return
-    for other_path in context.peers.ids.get(normal_form(context.model_id), ()):
+    for other_path in context.peers.paths_by_normal_id.get(normal_model_id(context.model_id), ()):
         if other_path != context.document.path:
             yield Fault(
                 MODEL_ID_COLLISION.id,
@@ -163,8 +170,10 @@ def display_name_form(context: Context) -> Iterator[Fault]:
             display, "has a line end, a tab, or a blank at its start or end", "one line of text"
         )
     if has_stacked_marks(display):
-        objection = f"has more than {MARKS_MAX} combining marks in a row"
-        yield _form_fault(display, objection, f"at most {MARKS_MAX} combining marks on a letter")
+        objection = f"has more than {MARKS_PER_LETTER_MAX} combining marks in a row"
+        yield _form_fault(
+            display, objection, f"at most {MARKS_PER_LETTER_MAX} combining marks on a letter"
+        )
 
 
 def _form_fault(display: str, objection: str, expected: str) -> Fault:
@@ -188,7 +197,7 @@ def confusable_name(context: Context) -> Iterator[Fault]:
         ("meta", "display"): context.text("meta", "display") or "",
         ("model_id",): context.model_id or "",
     }
-    own_form = normal_form(context.model_id or "")
+    own_form = normal_model_id(context.model_id or "")
     for path, name in names_by_path.items():
         similar_names = {
             (other_path, other_name)
@@ -196,7 +205,7 @@ def confusable_name(context: Context) -> Iterator[Fault]:
             for other_path, other_name in context.peers.names_by_skeleton.get(form, ())
             # Ids that differ only in case and separators are reported by model-id-collision.
             if other_path != context.document.path
-            and (path[0] == "meta" or normal_form(other_name) != own_form)
+            and (path[0] == "meta" or normal_model_id(other_name) != own_form)
         }
         if similar_names:
             similar_texts = [
@@ -229,7 +238,7 @@ CONFUSABLE_NAME = Rule(
 def mixed_scripts(context: Context) -> Iterator[Fault]:
     """Report a display name with more than one script."""
     display = context.text("meta", "display") or ""
-    script_names = sorted(script.capitalize() for script in scripts(display))
+    script_names = sorted(script.capitalize() for script in scripts_of(display))
     if len(script_names) > 1:
         yield Fault(
             MIXED_SCRIPTS.id,

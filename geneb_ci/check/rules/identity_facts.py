@@ -10,8 +10,9 @@ from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from reference_harness.formats.submission_terms import UNNAMED
 from reference_harness.formats.text import quoted
 
-# Only host names: 10.0.0.1, 0x7f.1 and [::1] may be machines in the reader's own network.
-_HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
+_HOST_NAME = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
+"""A host name. Numbers are refused: 10.0.0.1, 0x7f.1 and [::1] may be machines in the reader's own
+network."""
 
 
 def bad_url(context: Context) -> Iterator[Fault]:
@@ -44,7 +45,7 @@ def bad_url(context: Context) -> Iterator[Fault]:
 
 
 _ADDRESS_KEYS = ((("receipt", "location"), "address"), (("run", "model"), "location"))
-"""Paths of the members that say where files are, each with the key whose value is the address."""
+"""Members that say where files are: the path of each, and the key of the address in that member."""
 
 
 def _url_objection(url: str) -> str:
@@ -64,7 +65,7 @@ def _url_objection(url: str) -> str:
         "has a host in punycode, which can look like another": any(
             label.startswith("xn--") for label in host.split(".")
         ),
-        "has no host name": _HOST.fullmatch(host) is None,
+        "has no host name": _HOST_NAME.fullmatch(host) is None,
     }
     return next((reason for reason, is_true in objections.items() if is_true), "")
 
@@ -147,7 +148,7 @@ def identical_results(context: Context) -> Iterator[Fault]:
     digest = context.digest
     if digest is None:
         return
-    for path in context.peers.by_digest.get(digest, ()):
+    for path in context.peers.paths_by_digest.get(digest, ()):
         if path != context.document.path:
             yield Fault(
                 IDENTICAL_RESULTS.id,

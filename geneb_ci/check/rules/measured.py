@@ -8,15 +8,17 @@ from geneb_ci.common.finding import Fault, Severity, percent
 from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural, quoted
 
-# Largest mean difference of scores at unit scale; two layers of one model differ by 0.03 to 0.04.
-SCORE_DIFFERENCE_MAX = 0.02
-# Smallest median distance of embeddings from their mean, relative to their length: the type in
-# which they are scored, float16, has relative steps of 0.001.
-SPREAD_MIN = 0.002
-# Smallest share of distinct embeddings of distinct sequences.
-DISTINCT_MIN = 0.9
-# Largest distance of two embeddings of one sequence, relative to their length, as by bfloat16.
-DRIFT_MAX = 0.04
+SCALE_EFFECT_MAX = 0.02
+"""Maximum change of the mean score if all embeddings are brought to unit scale; two layers of one
+model differ by 0.03 to 0.04."""
+RELATIVE_SPREAD_MIN = 0.002
+"""Minimum median distance of embeddings from their mean, relative to their length. The number
+format in which they are scored, float16, has relative steps of 0.001."""
+DISTINCT_SHARE_MIN = 0.9
+"""Minimum share of distinct embeddings among those of distinct sequences."""
+RELATIVE_DRIFT_MAX = 0.04
+"""Maximum distance of two embeddings of one sequence, relative to their length; bfloat16 causes as
+much."""
 
 
 class _PartOfNumber(NamedTuple):
@@ -30,13 +32,14 @@ class _PartOfNumber(NamedTuple):
     """Key of the larger number, such as the letters that were given."""
 
 
-_PARTS = (
+_PARTS_OF_NUMBERS = (
     _PartOfNumber("letters", "read", "given"),
     _PartOfNumber("letters", "cut", "sequences"),
     _PartOfNumber("letters", "unknown", "tokens"),
     _PartOfNumber("embeddings", "distinct", "count"),
     _PartOfNumber("embeddings", "most_repeated", "count"),
 )
+"""All measured numbers that are part of another."""
 
 
 def _measured_tasks(context: Context) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -54,7 +57,7 @@ def impossible_measurement(context: Context) -> Iterator[Fault]:
             yield Fault(
                 IMPOSSIBLE_MEASUREMENT.id, ("measured", task), message, task, "a task with scores"
             )
-        for table, part, whole in _PARTS:
+        for table, part, whole in _PARTS_OF_NUMBERS:
             numbers = measured[table] or {}
             if numbers.get(part, 0) > numbers.get(whole, 0):
                 yield Fault(
@@ -139,14 +142,14 @@ def scale_moves_scores(context: Context) -> Iterator[Fault]:
     if not pairs:
         return
     recorded_mean, unit_mean = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    if abs(recorded_mean - unit_mean) > SCORE_DIFFERENCE_MAX:
+    if abs(recorded_mean - unit_mean) > SCALE_EFFECT_MAX:
         yield Fault(
             SCALE_MOVES_SCORES.id,
             ("run", "embedding"),
             f"the mean {metric} of {plural(len(pairs), 'task')} is {recorded_mean:.3f}, but "
             f"{unit_mean:.3f} with each embedding at unit scale",
             f"{recorded_mean:.3f}",
-            f"{unit_mean:.3f}, within {SCORE_DIFFERENCE_MAX}",
+            f"{unit_mean:.3f}, within {SCALE_EFFECT_MAX}",
             on_key=True,
         )
 
@@ -176,14 +179,14 @@ def constant_embeddings(context: Context) -> Iterator[Fault]:
         if count == 1:
             continue
         share = distinct / count
-        if spread < SPREAD_MIN or share < DISTINCT_MIN:
+        if spread < RELATIVE_SPREAD_MIN or share < DISTINCT_SHARE_MIN:
             yield Fault(
                 CONSTANT_EMBEDDINGS.id,
                 ("measured", task, "embeddings"),
                 f"only {distinct:,} of {count:,} sequences of {task} have different embeddings; "
                 f"they deviate from their mean by {spread:.2g} of their length",
                 f"{percent(share)}, {spread:.2g}",
-                f"at least {percent(DISTINCT_MIN)}, and {SPREAD_MIN}",
+                f"at least {percent(DISTINCT_SHARE_MIN)}, and {RELATIVE_SPREAD_MIN}",
             )
 
 
@@ -203,13 +206,13 @@ CONSTANT_EMBEDDINGS = Rule(
 )
 
 
-DECLARED = ("layer-and-pooling", "computed-dtype", "strands")
+DECLARED_PROPERTIES = ("layer-and-pooling", "computed-dtype", "strands")
 """Declared properties of the extractor; other rules check the properties of tasks."""
 
 
 def contradicted_property(context: Context) -> Iterator[Fault]:
     """Report each declared property that the run's own measurements contradict."""
-    for property_ in DECLARED:
+    for property_ in DECLARED_PROPERTIES:
         if context.text("properties", property_, "outcome") == "contradicted":
             sentence = context.text("properties", property_, "sentence")
             yield Fault(
@@ -235,7 +238,7 @@ def drifting_embeddings(context: Context) -> Iterator[Fault]:
     """Report each task whose first sequences got other embeddings at the end of the run."""
     for task, measured in _measured_tasks(context):
         drift = measured.get("drift")
-        if drift is not None and drift["difference"] > DRIFT_MAX:
+        if drift is not None and drift["difference"] > RELATIVE_DRIFT_MAX:
             yield Fault(
                 DRIFTING_EMBEDDINGS.id,
                 ("measured", task, "drift"),
@@ -244,7 +247,7 @@ def drifting_embeddings(context: Context) -> Iterator[Fault]:
                 "differ by up "
                 f"to {drift['difference']:.2g} of their length",
                 f"{drift['difference']:.2g}",
-                f"at most {DRIFT_MAX}",
+                f"at most {RELATIVE_DRIFT_MAX}",
             )
 
 

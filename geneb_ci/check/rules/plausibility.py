@@ -5,17 +5,17 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_VALUES_MIN, decimals
+from geneb_ci.check.rounding import ROUNDED_DECIMALS_MAX, SHORT_SCORES_MIN, decimals
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
 from geneb_ci.statistics.neighbours import relations_of, usual_difference_of
 from geneb_ci.statistics.reference import ScoreTable
-from geneb_ci.statistics.view import score_of, shots_of
+from geneb_ci.statistics.view import finding_score, shots_of
 from reference_harness.formats.text import plural
 
-# In standard deviations of the difference in the other rows. The largest value of the 41 public
-# rows, over all task relations, is 5.4 (JanusDNA without attention, H4).
-NESTED_LIMIT = 7.0
+NESTED_DEVIATIONS_MAX = 7.0
+"""Maximum deviation of a difference between tasks, in standard deviations of this difference in the
+other rows. The largest of the 41 public rows is 5.4 (JanusDNA without attention, H4)."""
 
 
 def nested_tasks(context: Context) -> Iterator[Fault]:
@@ -36,11 +36,11 @@ def nested_tasks(context: Context) -> Iterator[Fault]:
             if (
                 usual_difference is None
                 or not abs(difference - usual_difference.median)
-                > NESTED_LIMIT * usual_difference.scale
+                > NESTED_DEVIATIONS_MAX * usual_difference.scale
             ):
                 continue
             deviations = abs(difference - usual_difference.median) / usual_difference.scale
-            score = score_of(deviations, NESTED_LIMIT)
+            score = finding_score(deviations, NESTED_DEVIATIONS_MAX)
             parts = " and ".join(f'"{tasks[k].id}"' for k, _ in relation.parts)
             verb = "has" if len(relation.parts) == 1 else "have"
             yield Fault(
@@ -69,16 +69,16 @@ NESTED_TASKS = Rule(
 )
 
 
-# In standard deviations of the difference, estimated from the other rows, with the sampling error
-# of the test split as a lower bound. The largest value of the 41 public rows is 2.1 (BioFM-265M and
-# caduceus-ph, on tasks where the probe on all data is no better than chance).
-FEW_SHOT_LIMIT = 3.5
+FEW_SHOT_DEVIATIONS_MAX = 3.5
+"""Maximum excess of a few-shot score, in standard deviations of this difference: estimated from the
+other rows, and at least the sampling error of the test split. The largest excess of the 41 public
+rows is 2.1 (BioFM-265M and caduceus-ph, where the probe on all data is no better than chance)."""
 
 
 def few_shot_above_full(context: Context) -> Iterator[Fault]:
     """Report each few-shot score that is significantly above that with all training sequences.
 
-    It is more than `FEW_SHOT_LIMIT` standard deviations above.
+    It is more than `FEW_SHOT_DEVIATIONS_MAX` standard deviations above.
     """
     view, reference = context.view, context.view.reference
     if reference is None or view.prediction is None or float("inf") not in view.shots:
@@ -98,9 +98,9 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
                 scales[few_shot_index * size + number],
             )
             noise = (max(noise_full**2, sampling_variance) + noise_few**2) ** 0.5
-            if excess <= FEW_SHOT_LIMIT * noise:
+            if excess <= FEW_SHOT_DEVIATIONS_MAX * noise:
                 continue
-            score = score_of(excess / noise, FEW_SHOT_LIMIT)
+            score = finding_score(excess / noise, FEW_SHOT_DEVIATIONS_MAX)
             regimes = context.benchmark.regimes
             yield Fault(
                 FEW_SHOT_ABOVE_FULL.id,
@@ -108,7 +108,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
                 f'{metric} is {excess:.3f} above that of "{regimes[full_index]}", which is '
                 f"{excess / noise:.1f} standard deviations",
                 f"{excess:+.4f}",
-                f"at most {FEW_SHOT_LIMIT * noise:+.3f}",
+                f"at most {FEW_SHOT_DEVIATIONS_MAX * noise:+.3f}",
                 score=score,
             )
 
@@ -124,14 +124,17 @@ FEW_SHOT_ABOVE_FULL = Rule(
 )
 
 
-# Share of tasks in which the regime with less data is better. Maxima of the 41 public rows: 0.06
-# against the full regime, 0.25 between the two few-shot regimes.
-SHARE_FULL = 0.2
-SHARE_FEW_SHOT = 0.5
-# If two regimes of any of the 41 public rows were swapped, the share would be at least 0.75.
-SHARE_SWAPPED = 0.7
-# With fewer tasks the share is too noisy.
-TASKS_MIN = 20
+BETTER_THAN_FULL_SHARE_MAX = 0.2
+"""Maximum share of tasks in which a few-shot regime is better than the full one; the 41 public rows
+have at most 0.06."""
+BETTER_FEW_SHOT_SHARE_MAX = 0.5
+"""Maximum share of tasks in which a few-shot regime is better than one with more sequences; the 41
+public rows have at most 0.25."""
+SWAPPED_SHARE_MIN = 0.7
+"""Minimum share of tasks from which the fix says that two regimes were swapped. Swapped regimes of
+the 41 public rows would have at least 0.75."""
+COMPARED_TASKS_MIN = 20
+"""Minimum number of tasks in two regimes; with fewer, the share of tasks is too noisy."""
 
 
 def regimes_out_of_order(context: Context) -> Iterator[Fault]:
@@ -143,13 +146,17 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
             continue
         columns = (row[k * size : (k + 1) * size] for k in (smaller_regime, larger_regime))
         pairs = [(a, b) for a, b in zip(*columns, strict=True) if not math.isnan(a + b)]
-        if len(pairs) < TASKS_MIN:
+        if len(pairs) < COMPARED_TASKS_MIN:
             continue
         share = sum(a > b for a, b in pairs) / len(pairs)
-        limit = SHARE_FULL if shots[larger_regime] == math.inf else SHARE_FEW_SHOT
+        limit = (
+            BETTER_THAN_FULL_SHARE_MAX
+            if shots[larger_regime] == math.inf
+            else BETTER_FEW_SHOT_SHARE_MAX
+        )
         if share <= limit:
             continue
-        score = score_of(share, limit)
+        score = finding_score(share, limit)
         regimes = context.benchmark.regimes
         yield Fault(
             REGIMES_OUT_OF_ORDER.id,
@@ -161,7 +168,7 @@ def regimes_out_of_order(context: Context) -> Iterator[Fault]:
             f"at most {percent(limit)}",
             on_key=True,
             fix=_SWAPPED_FIX.format(regimes[smaller_regime], regimes[larger_regime])
-            if share >= SHARE_SWAPPED
+            if share >= SWAPPED_SHARE_MIN
             else "",
             score=score,
         )
@@ -183,15 +190,16 @@ REGIMES_OUT_OF_ORDER = Rule(
 )
 
 
-# MCC is 0 by definition when one class is predicted; a computed 0 may have a rounding error.
-CONSTANT_MCC = 1e-12
-# Tolerance between accuracy and the share of that class, which may be rounded to 3 decimals.
-CONSTANT_ROUNDING = 5e-4
-# Other rows with so large a share of constant predictions are ignored, so that a row of zeros
-# suppresses no finding. The largest share in the 41 public rows is 0.01.
-CONSTANT_SHARE = 0.05
-# Fewest constant cells of such a row.
+ZERO_MCC_MAX = 1e-12
+"""Maximum MCC that counts as 0, that of constant predictions: a computed 0 has rounding errors."""
+CLASS_SHARE_TOLERANCE = 5e-4
+"""Maximum difference of the accuracy of constant predictions from the share of the predicted class;
+both may be rounded to 3 decimals."""
+CONSTANT_CELLS_SHARE = 0.05
+"""Share of cells with constant predictions from which another row is ignored, so that a row of
+zeros suppresses no finding. The largest share in the 41 public rows is 0.01."""
 CONSTANT_CELLS_MIN = 5
+"""Minimum number of cells with constant predictions in a row that is ignored."""
 
 
 def constant_predictions(context: Context) -> Iterator[Fault]:
@@ -199,17 +207,17 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
     view, size = context.view, len(context.benchmark.tasks)
     if view.others_count < ROWS_MIN or (context.rounding and context.rounding.is_coarse):
         return  # with two decimals, an MCC of 0 may be any below 0.005
-    constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
+    constant_cells_max = max(CONSTANT_CELLS_MIN, CONSTANT_CELLS_SHARE * len(view.row))
     constant_rows_by_cell = _constant_rows(view.table, constant_cells_max)
     for number, mcc in enumerate(view.row):
-        if abs(mcc) > CONSTANT_MCC or math.isnan(mcc):
+        if abs(mcc) > ZERO_MCC_MAX or math.isnan(mcc):
             continue
         regime, task = view.cell(number)
         counts = context.benchmark.tasks[number % size].test_class_counts
         accuracy = context.member("results", regime, task, "Acc")
         if counts and type(accuracy) in {int, float}:
             shares = [count / sum(counts) for count in counts]
-            if all(abs(accuracy - share) > CONSTANT_ROUNDING for share in shares):
+            if all(abs(accuracy - share) > CLASS_SHARE_TOLERANCE for share in shares):
                 continue
         if constant_rows_by_cell[number] - {view.own_index}:
             continue
@@ -233,7 +241,7 @@ def _constant_rows(table: ScoreTable, cells_limit: float) -> list[frozenset[int 
     """
     rows_by_cell: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
     for index, row in enumerate(table.vectors):
-        zeros = [number for number, mcc in enumerate(row) if abs(mcc) <= CONSTANT_MCC]
+        zeros = [number for number, mcc in enumerate(row) if abs(mcc) <= ZERO_MCC_MAX]
         for number in zeros if len(zeros) < cells_limit else ():
             rows_by_cell[number].add(index)
     return [frozenset(rows) for rows in rows_by_cell]
@@ -250,11 +258,11 @@ CONSTANT_PREDICTIONS = Rule(
 )
 
 
-# In a file of full precision, values of at most so many decimals are rare.
-SHORT_DECIMALS = 4
-# In a rounded file, one last digit in five is 0 or 5. The limit, in standard deviations, is
-# exceeded by one honest file of 600 values in a hundred million.
-DEVIATIONS = 6.0
+SHORT_SCORE_DECIMALS_MAX = 4
+"""Maximum decimals of a score that counts as round in a file of full precision."""
+ROUND_DIGITS_DEVIATIONS_MAX = 6.0
+"""Maximum excess of last digits 0 and 5 in a rounded file, in standard deviations: one digit in
+five is expected. One honest file of 600 values in a hundred million exceeds this limit."""
 
 
 def round_numbers(context: Context) -> Iterator[Fault]:
@@ -271,14 +279,14 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             "4 decimals or more",
             1.0,
         )
-    elif usual_decimals > FULL_DECIMALS:
-        round_count = sum(n <= SHORT_DECIMALS for n in decimal_counts)
-        if round_count >= SHORT_VALUES_MIN:
+    elif usual_decimals > ROUNDED_DECIMALS_MAX:
+        round_count = sum(n <= SHORT_SCORE_DECIMALS_MAX for n in decimal_counts)
+        if round_count >= SHORT_SCORES_MIN:
             message = (
-                f"{round_count} values of MCC and F1 have at most {SHORT_DECIMALS} decimals; "
-                f"most have {usual_decimals}"
+                f"{round_count} values of MCC and F1 have at most {SHORT_SCORE_DECIMALS_MAX} "
+                f"decimals; most have {usual_decimals}"
             )
-            score = score_of(round_count, SHORT_VALUES_MIN)
+            score = finding_score(round_count, SHORT_SCORES_MIN)
             yield _decimals_fault(
                 message, f"{round_count} round values", "digits as computed", score
             )
@@ -290,18 +298,19 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             if (n := decimals(v))
         )
         excess = (round_ends - 0.2 * len(decimal_counts)) / (0.16 * len(decimal_counts)) ** 0.5
-        if excess > DEVIATIONS:
+        if excess > ROUND_DIGITS_DEVIATIONS_MAX:
             message = (
                 f"{round_ends} of {len(decimal_counts)} values of MCC and F1 end in 0 or 5 at "
                 f"decimal {usual_decimals}"
             )
-            score = score_of(excess, DEVIATIONS)
+            score = finding_score(excess, ROUND_DIGITS_DEVIATIONS_MAX)
             yield _decimals_fault(
                 message, f"{round_ends} of {len(decimal_counts)}", "about one in five", score
             )
 
 
 def _decimals_fault(message: str, actual: str, expected: str, score: float) -> Fault:
+    """Return a fault of the rule `round-numbers`, about all scores of the row."""
     return Fault(
         ROUND_NUMBERS.id, ("results",), message, actual, expected, on_key=True, score=score
     )
@@ -317,12 +326,12 @@ ROUND_NUMBERS = Rule(
 )
 
 
-# Parameters / width^2. A transformer layer has 12 (4 attention, 8 feed-forward; Vaswani et al.
-# 2017); the 40 published models have 27 to 910. Less than 2, a sixth of a layer, means a count in
-# the wrong unit or the width of another model.
-PARAMETERS_LEAST = 2.0
-# As of more than 800 layers.
-PARAMETERS_MOST = 10_000.0
+PARAMETER_RATIO_MIN = 2.0
+"""Minimum number of parameters divided by the square of the embedding width. A transformer layer
+has 12 (4 attention, 8 feed-forward; Vaswani et al. 2017); the 40 published models have 27 to 910.
+Less than 2, a sixth of a layer, means a count in the wrong unit or the width of another model."""
+PARAMETER_RATIO_MAX = 10_000.0
+"""Maximum of the same ratio, that of more than 800 layers."""
 
 
 def size_against_width(context: Context) -> Iterator[Fault]:
@@ -340,10 +349,11 @@ def size_against_width(context: Context) -> Iterator[Fault]:
     ratio = params / (width * width)
     if _is_usual(ratio):
         return
-    score = score_of(
-        ratio / PARAMETERS_MOST if ratio > PARAMETERS_MOST else PARAMETERS_LEAST / ratio, 1.0
+    score = finding_score(
+        ratio / PARAMETER_RATIO_MAX if ratio > PARAMETER_RATIO_MAX else PARAMETER_RATIO_MIN / ratio,
+        1.0,
     )
-    unit = next((u for u, n in _UNITS.items() if _is_usual(n * ratio) and params < n), "")
+    unit = next((u for u, n in _FACTOR_BY_UNIT.items() if _is_usual(n * ratio) and params < n), "")
     suggestion = f"; did you mean {params:,} {unit}?" if unit else ""
     yield Fault(
         SIZE_AGAINST_WIDTH.id,
@@ -351,17 +361,18 @@ def size_against_width(context: Context) -> Iterator[Fault]:
         f"{params:,} parameters is {ratio:.3g} times the square of the embedding width {width:,}"
         f"{suggestion}",
         f"{ratio:.3g}",
-        f"{PARAMETERS_LEAST:g} to {PARAMETERS_MOST:g}; published models have 27 to 910",
+        f"{PARAMETER_RATIO_MIN:g} to {PARAMETER_RATIO_MAX:g}; published models have 27 to 910",
         score=score,
     )
 
 
 def _is_usual(ratio: float) -> bool:
-    return PARAMETERS_LEAST <= ratio <= PARAMETERS_MOST
+    """Whether parameters divided by the square of the width are those of some model."""
+    return PARAMETER_RATIO_MIN <= ratio <= PARAMETER_RATIO_MAX
 
 
-_UNITS = {"million": 10**6, "thousand": 10**3, "billion": 10**9}
-"""Units in which a count may have been written by mistake, the most frequent first."""
+_FACTOR_BY_UNIT = {"million": 10**6, "thousand": 10**3, "billion": 10**9}
+"""Factor of each unit in which a count may have been written, the most frequent mistake first."""
 
 
 SIZE_AGAINST_WIDTH = Rule(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent
 from geneb_ci.statistics.neighbours import (
-    NEAR,
-    NEAR_SHARE,
+    COPY_SHARE_MIN,
+    NEAR_DISTANCE,
     AffineFit,
     affine_copy,
     is_coarse,
@@ -15,20 +15,21 @@ from geneb_ci.statistics.neighbours import (
     lead_share,
     near_copies,
 )
-from geneb_ci.statistics.view import RowView, led_categories, score_of
+from geneb_ci.statistics.view import RowView, finding_score, led_categories
 from reference_harness.formats.text import quoted
 
-# In standard deviations above the prediction, for the full regime, with or without the nearest
-# other row. Leave-one-out on the 39 public rows without this warning: the maximum of 3,900 cells is
-# 4.3; row maxima have median 2.8 and mean excess 0.7, so about one honest row in 80 exceeds 5.
-ABOVE = 5.0
-# The limit for few-shot regimes: the maximum of 7,800 cells is 5.3; row maxima have median 3.1 and
-# mean excess 0.8, so that about one honest row in 150 exceeds 6.5.
-ABOVE_FEW_SHOT = 6.5
-# Below the prediction the tails are heavier, because a model can fail where others do well: the
-# largest deviation of the 11,700 cells is 6.7; row minima have median 2.3 and mean excess 1.3. This
-# limit is meant for broken extractors, not forgery; about one honest row in 150 exceeds it.
-BELOW = 8.0
+ABOVE_DEVIATIONS_MAX = 5.0
+"""Maximum standard deviations of a score above its prediction in the full regime. Of the 3,900
+cells of the 39 public rows without this warning, each row predicted from the others, the maximum is
+4.3; row maxima have median 2.8 and mean excess 0.7, so about one honest row in 80 exceeds 5."""
+ABOVE_FEW_SHOT_DEVIATIONS_MAX = 6.5
+"""The same limit in few-shot regimes. The maximum of 7,800 cells is 5.3; row maxima have median 3.1
+and mean excess 0.8, so that about one honest row in 150 exceeds 6.5."""
+BELOW_DEVIATIONS_MAX = 8.0
+"""Maximum standard deviations of a score below its prediction. Scores below are farther away, as a
+model can fail where others do well: the largest deviation of the 11,700 cells is 6.7; row minima
+have median 2.3 and mean excess 1.3. This limit is meant for broken extractors, not forgery; about
+one honest row in 150 exceeds it."""
 
 
 def implausible_cell(context: Context) -> Iterator[Fault]:
@@ -36,17 +37,23 @@ def implausible_cell(context: Context) -> Iterator[Fault]:
     view, prediction = context.view, context.view.prediction
     if prediction is None:
         return
-    smallest_limit = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
+    smallest_limit = min(BELOW_DEVIATIONS_MAX, ABOVE_FEW_SHOT_DEVIATIONS_MAX, ABOVE_DEVIATIONS_MAX)
     for number, distance in enumerate(view.distances):
         if abs(distance) <= smallest_limit:
             continue
         regime, task = view.cell(number)
         is_few_shot = regime in context.benchmark.protocol.few_shot_k
-        limit = BELOW if distance < 0 else ABOVE_FEW_SHOT if is_few_shot else ABOVE
+        limit = (
+            BELOW_DEVIATIONS_MAX
+            if distance < 0
+            else ABOVE_FEW_SHOT_DEVIATIONS_MAX
+            if is_few_shot
+            else ABOVE_DEVIATIONS_MAX
+        )
         if abs(distance) <= limit:
             continue
         metric = context.benchmark.primary_metric
-        score = score_of(abs(distance), limit)
+        score = finding_score(abs(distance), limit)
         side = "above" if distance > 0 else "below"
         predicted = prediction.predicted[number]
         yield Fault(
@@ -71,44 +78,49 @@ IMPLAUSIBLE_CELL = Rule(
 )
 
 
-# Root mean square of the residuals of the linear fit. All 1,640 ordered pairs of public rows have
-# at least 0.020 in every regime; a copy with added noise of 0.005 has 0.005.
-GAIN_RESIDUAL = 0.01
-# Share of a regime's cells in which a row is better than all other rows, or than all but one row,
-# which is the same in all cells. The best public row has 0.23. In 100 random subsets of 20 public
-# rows, the best row had at most 0.68, and at most 0.58 in 95.
-GAIN_LEAD = 0.7
-# With fewer rows an honest row may lead in most tasks.
-GAIN_LEAD_ROWS_MIN = 20
-GAIN_CELLS_MIN = 30
+LINEAR_RESIDUAL_MAX = 0.01
+"""Maximum residual (root mean square) of a row that counts as a linear function of another. All
+1,640 ordered pairs of public rows have at least 0.020 in every regime; a copy with added noise of
+0.005 has 0.005."""
+LEAD_SHARE_MAX = 0.7
+"""Maximum share of a regime's cells in which a row is better than all other rows, or than all but
+one row, which is the same in all cells. The best public row has 0.23. In 100 random subsets of 20
+public rows, the best row had at most 0.68, and at most 0.58 in 95."""
+LEAD_ROWS_MIN = 20
+"""Minimum number of other rows; among fewer, an honest row may lead in most tasks."""
+REGIME_CELLS_MIN = 30
+"""Minimum number of cells of a regime that is compared; in fewer, both may happen by chance."""
 
 
 def uniform_gain(context: Context) -> Iterator[Fault]:
     """Report each regime that is a linear function of another row, or leads in almost all tasks."""
     view = context.view
     for regime, columns in zip(context.benchmark.regimes, view.table.regimes, strict=True):
-        if columns.stop - columns.start < GAIN_CELLS_MIN:
+        if columns.stop - columns.start < REGIME_CELLS_MIN:
             continue
-        fit = affine_copy(view, columns, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
+        fit = affine_copy(
+            view, columns, LINEAR_RESIDUAL_MAX, NEAR_DISTANCE
+        )  # near-copy reports plain copies
         if fit is not None:
             yield _linear_fault(regime, fit, view)
-        share = lead_share(view, columns) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
-        if share > GAIN_LEAD:
-            score = score_of(share, GAIN_LEAD)
+        share = lead_share(view, columns) if view.others_count >= LEAD_ROWS_MIN else 0.0
+        if share > LEAD_SHARE_MAX:
+            score = finding_score(share, LEAD_SHARE_MAX)
             yield Fault(
                 UNIFORM_GAIN.id,
                 ("results", regime),
                 f"the row is better than all {view.others_count} other rows, or all but one, in "
                 f"{percent(share)} of the tasks",
                 percent(share),
-                f"at most {percent(GAIN_LEAD)}, as in every published row",
+                f"at most {percent(LEAD_SHARE_MAX)}, as in every published row",
                 on_key=True,
                 score=score,
             )
 
 
 def _linear_fault(regime: str, fit: AffineFit, view: RowView) -> Fault:
-    score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
+    """Return the fault of a regime that is a linear function of another row."""
+    score = finding_score(LINEAR_RESIDUAL_MAX, max(fit.residual, 1e-9))
     model = quoted(view.table.models[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
@@ -133,8 +145,8 @@ UNIFORM_GAIN = Rule(
 )
 
 
-# Only the most similar rows are named, as in a folder of copies each resembles all others.
-COPIES_NAMED_MAX = 3
+NAMED_COPIES_MAX = 3
+"""Maximum number of similar rows that are reported: in a folder of copies, each resembles all."""
 
 
 def near_copy(context: Context) -> Iterator[Fault]:
@@ -145,20 +157,20 @@ def near_copy(context: Context) -> Iterator[Fault]:
     similar = near_copies(view)
     if not similar:
         return
-    identical_paths = context.peers.by_digest.get(context.digest or "", [])
+    identical_paths = context.peers.paths_by_digest.get(context.digest or "", [])
     identical_indices = {view.table.index.get(path) for path in identical_paths}
-    for similar_row in similar[:COPIES_NAMED_MAX]:
+    for similar_row in similar[:NAMED_COPIES_MAX]:
         if similar_row.number in identical_indices:  # reported by identical-results
             continue
-        score = score_of(similar_row.near_cells / similar_row.cells, NEAR_SHARE)
+        score = finding_score(similar_row.near_cells / similar_row.cells, COPY_SHARE_MIN)
         yield Fault(
             NEAR_COPY.id,
             ("results",),
-            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR} of those of "
-            f"{quoted(view.table.models[similar_row.number])} "
+            f"{similar_row.near_cells} of {similar_row.cells} scores are within {NEAR_DISTANCE} "
+            f"of those of {quoted(view.table.models[similar_row.number])} "
             f"({similar_row.equal_cells} are equal)",
-            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR}",
-            f"below {percent(NEAR_SHARE)}, as of any two different models",
+            f"{percent(similar_row.near_cells / similar_row.cells)} within {NEAR_DISTANCE}",
+            f"below {percent(COPY_SHARE_MIN)}, as of any two different models",
             on_key=True,
             score=score,
         )
@@ -175,11 +187,12 @@ NEAR_COPY = Rule(
 )
 
 
-# Residual spread, averaged over regimes, relative to that of real rows (about 1). The lowest of the
-# 41 public rows is 0.55 (Omni-DNA-300M); 98 % of the means of two public rows are below 0.35.
-BLEND_LIMIT = 0.42
-# Rows with a smaller weight are not named in the message.
-BLEND_WEIGHT = 0.15
+RESIDUAL_SPREAD_MIN = 0.42
+"""Minimum spread of the residuals of a row, averaged over regimes, relative to that of real rows
+(about 1). The lowest of the 41 public rows is 0.55 (Omni-DNA-300M); 98 % of the means of two public
+rows are below 0.35."""
+NAMED_WEIGHT_MIN = 0.15
+"""Minimum weight, in the weighted mean, of another row that the message names."""
 
 
 def blended_rows(context: Context) -> Iterator[Fault]:
@@ -188,10 +201,10 @@ def blended_rows(context: Context) -> Iterator[Fault]:
     if prediction is None:
         return
     spread = math.fsum(prediction.spread) / len(prediction.spread)
-    heaviest_rows = sorted((-w, i) for i, w in prediction.weights.items() if w > BLEND_WEIGHT)
-    if spread >= BLEND_LIMIT or any(is_near_copy(view, i) for _, i in heaviest_rows):
+    heaviest_rows = sorted((-w, i) for i, w in prediction.weights.items() if w > NAMED_WEIGHT_MIN)
+    if spread >= RESIDUAL_SPREAD_MIN or any(is_near_copy(view, i) for _, i in heaviest_rows):
         return
-    score = score_of(BLEND_LIMIT, max(spread, 1e-9))
+    score = finding_score(RESIDUAL_SPREAD_MIN, max(spread, 1e-9))
     mixture_text = first_and_more(
         [f"{-w:.2f} x {quoted(view.table.models[i])}" for w, i in heaviest_rows]
     )
@@ -201,7 +214,7 @@ def blended_rows(context: Context) -> Iterator[Fault]:
         f"the residuals from a weighted mean of other rows are {spread:.2f} of the usual size: "
         f"this row is about {mixture_text or 'an equal mix of many rows'}",
         f"{spread:.2f}",
-        f"at least {BLEND_LIMIT}",
+        f"at least {RESIDUAL_SPREAD_MIN}",
         on_key=True,
         score=score,
     )
@@ -218,20 +231,20 @@ BLENDED_ROWS = Rule(
 )
 
 
-# In standard deviations of the other rows' category means around their predictions. Seven public
-# rows are first, or second to one row, in a category by more than 1.5; the largest is 2.9
-# (LucaOne, lncRNA), the next 2.4.
-CROWN_LIMIT = 2.7
+CATEGORY_DEVIATIONS_MAX = 2.7
+"""Maximum lead of a row in a category, in standard deviations of the other rows' category means
+around their predictions. Seven public rows lead, alone or together with one row, by more than 1.5;
+the largest lead is 2.9 (LucaOne, lncRNA), the next 2.4."""
 
 
 def category_crown(context: Context) -> Iterator[Fault]:
     """Report each category in which the row is first or second, and far above its prediction.
 
-    It is more than `CROWN_LIMIT` standard deviations above.
+    It is more than `CATEGORY_DEVIATIONS_MAX` standard deviations above.
     """
     view = context.view
     for lead in led_categories(view):
-        if lead.size <= CROWN_LIMIT:
+        if lead.size <= CATEGORY_DEVIATIONS_MAX:
             continue
         regime, task = view.cell(lead.cells[0])
         metric = context.benchmark.primary_metric
@@ -243,7 +256,7 @@ def category_crown(context: Context) -> Iterator[Fault]:
             f"{lead.size:.1f} standard deviations less",
             f"{lead.mean:.3f}",
             f"about {lead.expected:.3f}",
-            score=score_of(lead.size, CROWN_LIMIT),
+            score=finding_score(lead.size, CATEGORY_DEVIATIONS_MAX),
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from geneb_ci.check.interface import SIGNATURE, interface_fault
+from geneb_ci.check.interface import EMBED_SIGNATURE, interface_fault
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
@@ -31,8 +31,7 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
 
 
 def _task_faults(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
-    # Files without a receipt never get here, so the typed models are not imported for them.
-
+    """Report tasks with scores alone or a receipt alone, and wrong sizes of a task in a receipt."""
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
         if (task in scored) != (task in receipt.tasks):
@@ -70,7 +69,8 @@ def _task_faults(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Faul
 
 
 def _number_faults(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
-    from reference_harness.formats.submission import receipt_root  # see _task_faults
+    """Report a total number, a width or a root of a receipt that does not follow from its tasks."""
+    from reference_harness.formats.submission import receipt_root  # only for files with a receipt
 
     rows = sum(receipt_task.train + receipt_task.test for receipt_task in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
@@ -330,7 +330,7 @@ def uncallable_extractor(context: Context) -> Iterator[Fault]:
     fault = interface_fault(extractor.raw, context.text("run", "extractor", "class_name"))
     if fault is not None and fault.is_certain:
         yield Fault(
-            UNCALLABLE_EXTRACTOR.id, (), fault.message, "", SIGNATURE,
+            UNCALLABLE_EXTRACTOR.id, (), fault.message, "", EMBED_SIGNATURE,
             at=fault.line, file=extractor.name,
         )  # fmt: skip
 
@@ -341,7 +341,7 @@ UNCALLABLE_EXTRACTOR = Rule(
     what="The harness cannot call the extractor.",
     why="An audit calls it as the harness does: where that fails, no score can be confirmed.",
     fix=(
-        f"Define `{SIGNATURE}` in the class that `run` names, test it with `geneb-harness "
+        f"Define `{EMBED_SIGNATURE}` in the class that `run` names, test it with `geneb-harness "
         "extractors "
         "check FILE.py:CLASS`, then run again with that file."
     ),

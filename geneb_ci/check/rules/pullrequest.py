@@ -35,13 +35,13 @@ TRUNCATED_TREE = ChangeRule(
 )
 
 
-# A submission has at most four files. Above this limit the files are not listed one by one.
-FILES_MAX = 50
+CHANGED_FILES_MAX = 50
+"""Maximum number of changed files that rules report one by one; a submission has at most four."""
 
 
 def too_many_files(change: Change) -> Iterator[ChangeFault]:
-    """Report a pull request that changes more than FILES_MAX files."""
-    if len(change.files) > FILES_MAX:
+    """Report a pull request that changes more than CHANGED_FILES_MAX files."""
+    if len(change.files) > CHANGED_FILES_MAX:
         message = f"the pull request changes {len(change.files):,} files"
         actual = plural(len(change.files), "file")
         yield ChangeFault(
@@ -68,11 +68,12 @@ TOO_MANY_FILES = ChangeRule(
 )
 
 
-# `make generate` writes these. The files of the board are not in the repository.
 _GENERATED_FILES = frozenset({"RULES.md"})
+"""Files that `make generate` writes."""
 _GENERATED_FOLDERS = ("schemas/",)
-
-_WRITTEN_BY_HAND = ("leaderboard/policy/", "leaderboard/audits/")
+"""Folders of files that `make generate` writes."""
+_HAND_WRITTEN_FOLDERS = ("leaderboard/policy/", "leaderboard/audits/")
+"""Folders in leaderboard/ whose JSON files are not part of a built board."""
 
 
 def is_generated(path: str) -> bool:
@@ -81,7 +82,7 @@ def is_generated(path: str) -> bool:
     return (
         path in _GENERATED_FILES
         or path.startswith(_GENERATED_FOLDERS)
-        or (is_board_file and not path.startswith(_WRITTEN_BY_HAND))
+        or (is_board_file and not path.startswith(_HAND_WRITTEN_FOLDERS))
     )
 
 
@@ -142,14 +143,14 @@ FOREIGN_FILE = ChangeRule(
 )
 
 
-# Folders in which people put rows, cards and extractors by mistake, including the root.
 _WRONG_FOLDERS = re.compile(
     r"(submissions?|results?|rows|models?|model_cards|cards|harness|extractors)(/.*)?|",
     re.IGNORECASE,
 )
-_HIDDEN = re.compile(r"(^|/)\.")
-"""A hidden folder, or a path that leads upwards."""
-_RESERVED_NAMES = re.compile(
+"""Folders in which people put rows, cards and extractors by mistake; "" is the root."""
+_HIDDEN_FOLDER = re.compile(r"(^|/)\.")
+"""A path with a hidden folder, or that leads upwards."""
+_NAMES_OF_OTHER_FILES = re.compile(
     r"[A-Z_]+\.md|(package(-lock)?|tsconfig|renovate|composer|\..*)\.json|"
     r"(setup|conftest|sitecustomize|noxfile|tasks|__init__)\.py"
 )
@@ -163,8 +164,8 @@ def right_place(file: FileChange, change: Change) -> str:
     """
     folder, _, file_name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
-    is_likely_mistake = _WRONG_FOLDERS.fullmatch(folder) and not _HIDDEN.search(folder)
-    if not is_new or not is_likely_mistake or _RESERVED_NAMES.fullmatch(file_name):
+    is_likely_mistake = _WRONG_FOLDERS.fullmatch(folder) and not _HIDDEN_FOLDER.search(folder)
+    if not is_new or not is_likely_mistake or _NAMES_OF_OTHER_FILES.fullmatch(file_name):
         return ""
     folders, stem = change.folders, file_name.rpartition(".")[0]
     target = ""
@@ -179,10 +180,12 @@ def right_place(file: FileChange, change: Change) -> str:
 
 
 def _added_models(change: Change) -> set[str]:
-    return {path.rpartition("/")[2].rpartition(".")[0] for path in _added(change, ".json")}
+    """Return the ids of the models whose rows are added, in any folder."""
+    return {path.rpartition("/")[2].rpartition(".")[0] for path in _added_paths(change, ".json")}
 
 
-def _added(change: Change, suffix: str) -> list[str]:
+def _added_paths(change: Change, suffix: str) -> list[str]:
+    """Return the paths of added files with this suffix."""
     return [f.path for f in change.files if f.before is None and f.path.endswith(suffix)]
 
 
@@ -286,13 +289,14 @@ GIT_SUBMODULE = ChangeRule(
 )
 
 
-# Links and submodules have rules of their own. Git itself writes only 100644 and 100755 for files,
-# but a tree object can hold any mode.
-_KNOWN_MODES = frozenset({REGULAR, SYMLINK, SUBMODULE})
+_MODES_WITHOUT_OBJECTION = frozenset({REGULAR, SYMLINK, SUBMODULE})
+"""Git modes that the rule `executable-file` accepts: links and submodules have rules of their own.
+Git itself writes only 100644 and 100755 for files, but a git tree can hold any mode."""
 
 
 def _mode_objection(mode: str) -> str | None:
-    if mode in _KNOWN_MODES:
+    """Return what a file of this mode is, for a message; None if the mode is accepted."""
+    if mode in _MODES_WITHOUT_OBJECTION:
         return None
     return "marked as executable" if mode == EXECUTABLE else "not a regular file"
 

@@ -91,14 +91,16 @@ INVALID_AUDIT_RECORD = ChangeRule(
 )
 
 
-_CLAIMS = {RivalKind.FILE: "changes the same file", RivalKind.NAME: "uses the same name"}
+_COLLISION_TEXTS = {RivalKind.FILE: "changes the same file", RivalKind.NAME: "uses the same name"}
+"""What another pull request does, by kind of collision."""
 
 
 def open_collision(change: Change) -> Iterator[ChangeFault]:
     """Report each passing open pull request that changes the same file or uses the same name."""
     for rival in change.rivals:
-        if rival.kind in _CLAIMS:
-            message = f"pull request {rival.number} {_CLAIMS[rival.kind]}: {quoted(rival.subject)}"
+        if rival.kind in _COLLISION_TEXTS:
+            collision = f"{_COLLISION_TEXTS[rival.kind]}: {quoted(rival.subject)}"
+            message = f"pull request {rival.number} {collision}"
             row_path = change.row.path if change.row is not None else ""
             yield ChangeFault(
                 OPEN_COLLISION.id,

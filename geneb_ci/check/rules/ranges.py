@@ -5,14 +5,15 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more
-from geneb_ci.statistics.metrics import WHOLE
+from geneb_ci.statistics.metrics import WHOLE_SCORES
 from geneb_ci.submission.structure import PERCENT_MAX
 from reference_harness.formats.text import quoted
 
-# Scores of one metric and regime count as percentages if at least half of them, and at least three,
-# are above 1. Otherwise each score above 1 is reported on its own.
-SHARE_MIN = 0.5
-OVER_MIN = 3
+PERCENT_SHARE_MIN = 0.5
+"""Minimum share of scores above 1 among those of a metric and regime that count as percentages;
+otherwise each score above 1 is reported on its own."""
+PERCENT_SCORES_MIN = 3
+"""Minimum number of scores above 1 among such scores."""
 
 
 def _percent_metrics(context: Context) -> dict[str, list[str]]:
@@ -33,7 +34,10 @@ def _percent_metrics(context: Context) -> dict[str, list[str]]:
 def _is_percent(scores: list[float]) -> bool:
     """Whether the scores of one metric and regime, without their signs, are percentages."""
     above_one = sum(score > 1 for score in scores)
-    return above_one >= max(OVER_MIN, SHARE_MIN * len(scores)) and max(scores) <= PERCENT_MAX
+    return (
+        above_one >= max(PERCENT_SCORES_MIN, PERCENT_SHARE_MIN * len(scores))
+        and max(scores) <= PERCENT_MAX
+    )
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:
@@ -100,8 +104,8 @@ SCORE_OUT_OF_RANGE = Rule(
 )
 
 
-# Two tasks can have equal scores by chance; a whole regime cannot.
-TASKS_MIN = 3
+EQUAL_TASKS_MIN = 3
+"""Minimum number of tasks whose equal scores are reported: two may be equal by chance."""
 
 
 def all_scores_equal(context: Context) -> Iterator[Fault]:
@@ -110,7 +114,7 @@ def all_scores_equal(context: Context) -> Iterator[Fault]:
         cells = [cell for cell in context.cells if cell.regime == regime]
         for metric in context.benchmark.metrics:
             scores = [cell.scores[metric] for cell in cells if metric in cell.scores]
-            if len(scores) >= TASKS_MIN and len(set(scores)) == 1:
+            if len(scores) >= EQUAL_TASKS_MIN and len(set(scores)) == 1:
                 yield Fault(
                     ALL_SCORES_EQUAL.id,
                     ("results", regime),
@@ -131,10 +135,11 @@ ALL_SCORES_EQUAL = Rule(
 )
 
 
-# Two regimes count as equal if all three metrics agree in this share of the tasks; with fewer than
-# `EQUAL_TASKS` tasks, in all. In the 41 public rows only constant predictions agree like that.
-EQUAL_SHARE = 0.9
-EQUAL_TASKS = 10
+REPEATED_SHARE_MIN = 0.9
+"""Minimum share of tasks with equal scores in two regimes that count as equal. In the 41 public
+rows only constant predictions are equal in two regimes."""
+REPEATED_SHARE_TASKS_MIN = 10
+"""Minimum number of tasks for this share; in fewer tasks, all scores have to be equal."""
 
 
 def repeated_regime(context: Context) -> Iterator[Fault]:
@@ -145,8 +150,12 @@ def repeated_regime(context: Context) -> Iterator[Fault]:
         equal_cells = [
             cell_scores for cell_scores, earlier_scores in pairs if cell_scores == earlier_scores
         ]
-        least_equal = EQUAL_SHARE * len(pairs) if len(pairs) >= EQUAL_TASKS else len(pairs)
-        is_varied = len({tuple(cell.values()) for cell in equal_cells}) >= TASKS_MIN
+        least_equal = (
+            REPEATED_SHARE_MIN * len(pairs)
+            if len(pairs) >= REPEATED_SHARE_TASKS_MIN
+            else len(pairs)
+        )
+        is_varied = len({tuple(cell.values()) for cell in equal_cells}) >= EQUAL_TASKS_MIN
         if regime in repeated_regimes or not is_varied or len(equal_cells) < least_equal:
             continue
         repeated_regimes.add(regime)
@@ -179,7 +188,7 @@ def _comparable_pairs(
         for cell in context.cells
         if cell.regime == regime
         and cell.task in other_scores
-        and cell.scores.get(metric) not in WHOLE
+        and cell.scores.get(metric) not in WHOLE_SCORES
     ]
 
 

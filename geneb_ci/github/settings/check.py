@@ -7,7 +7,7 @@ from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
-from geneb_ci.publish.session import space_in
+from geneb_ci.publish.session import space_name_in
 
 Check = Callable[[SettingsClient, Setting], str | None]
 """A function that returns what is wrong with a setting; None if it is as required.
@@ -249,7 +249,7 @@ def named_space(client: SettingsClient) -> str | None:
     if client.space:
         return client.space
     settings = [setting for setting in SETTINGS if setting.check == "variable"]
-    spaces = (space_in(client.value(setting.read_path)) for setting in reversed(settings))
+    spaces = (space_name_in(client.value(setting.read_path)) for setting in reversed(settings))
     return next((space for space in spaces if space), None)
 
 
@@ -259,7 +259,7 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
     if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
-    if space_in(value) is None or space_in(value) != expected:
+    if space_name_in(value) is None or space_name_in(value) != expected:
         return f"{name} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.check.change import SUFFIXES
+from geneb_ci.check.change import MODEL_FILE_SUFFIXES
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
@@ -24,11 +24,11 @@ from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.publish.git import (
     HEAD,
-    MAIN_NAMES,
+    MAIN_BRANCH_NAMES,
     GitRepository,
     NoBranch,
     NoClone,
-    known_base,
+    main_branch_of,
     top_folder,
 )
 from reference_harness.formats.text import Say, silent
@@ -87,7 +87,7 @@ def judge_branch(
     if clone is None:
         clone = Clone(GitRepository(top_folder(folder)))
     repository, root = clone.repository, clone.repository.root
-    branch = base or known_base(repository)
+    branch = base or main_branch_of(repository)
     base_commit, head = clone.commit(branch), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, clone.tree(base_commit.tree).files)
     if base is None and layout.submissions is None:
@@ -96,7 +96,7 @@ def judge_branch(
     own_folders = sorted({folders.submissions, folders.cards, folders.extractors})
     uncommitted = tuple(_uncommitted(repository, own_folders))
     if base is None and clone.merge_base(base_commit.sha, head).sha == head:
-        error_class = NoClone if branch in MAIN_NAMES and not uncommitted else NoBranch
+        error_class = NoClone if branch in MAIN_BRANCH_NAMES and not uncommitted else NoBranch
         raise error_class(
             f"HEAD has no commit that {branch} lacks, so there is no branch to check"
             f"{_uncommitted_text(uncommitted)}",
@@ -157,7 +157,7 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
     pathspecs = [f":(top,literal){folder}" for folder in folders]
     reasons = _reason_by_path(repository, "--untracked-files=all", "--ignored", "--", *pathspecs)
     for path, reason in (reasons | _reason_by_path(repository, "--untracked-files=no")).items():
-        if reason != _IGNORED or path.endswith(SUFFIXES):
+        if reason != _IGNORED or path.endswith(MODEL_FILE_SUFFIXES):
             yield UncommittedFile(path, reason)
 
 

@@ -10,9 +10,9 @@ from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN_SUFFIX
-from geneb_ci.audit.record.verify import StepState, Verification, message_of
+from geneb_ci.audit.record.verify import StepState, Verification, message_without_step
 from geneb_ci.audit.sampling.plan import BasePlan
-from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
+from geneb_ci.audit.trust.applicability import HARNESS_STEP, SUBMISSION_STEP
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
 from geneb_ci.check.row_facts import (
@@ -44,7 +44,7 @@ from reference_harness.formats.files import blob_id
 from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
-STEPS_KNOWN_LATER = frozenset({SUBMISSION, HARNESS})
+STEPS_KNOWN_LATER = frozenset({SUBMISSION_STEP, HARNESS_STEP})
 """Steps of a verification that need the audited row on main; they may be unknown before a merge.
 
 If the audit differs, its record is merged without the row, and then only its draw counts.
@@ -96,7 +96,7 @@ def _record_errors(
         yield from _step_errors(repository.verification(path))
     event = repository.events.get(path)
     if isinstance(event, StepMismatch):
-        yield message_of(event)
+        yield message_without_step(event)
     statement = f"{path.parent.name}/{path.name}"
     file = repository.history.files.get(statement)
     if file is not None and file.signer is not None:
@@ -106,7 +106,7 @@ def _record_errors(
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN_SUFFIX}"
         if is_own and isinstance(withdrawn, StepMismatch):
-            yield message_of(withdrawn)
+            yield message_without_step(withdrawn)
 
 
 def _board_mismatch(

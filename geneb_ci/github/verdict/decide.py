@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from geneb_ci.audit.sampling.design import (
     AuditPolicy,
-    design_of,
     detection_probability,
+    draw_population,
     strata_of,
 )
 from geneb_ci.board.means import mean, ranked_regimes, weighted_sums
@@ -35,7 +35,7 @@ from geneb_ci.github.verdict.model import (
     outcome_of,
 )
 from geneb_ci.github.verdict.verdict_line import require_consistent
-from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
+from geneb_ci.statistics.neighbours import copy_cells_min, resemblances
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import quoted
@@ -160,7 +160,7 @@ def neighbour(context: Context) -> Neighbour | None:
         model=model,
         near=nearest.near_cells,
         cells=nearest.cells,
-        limit=math.ceil(near_cells_of_copy(nearest.cells)),
+        limit=math.ceil(copy_cells_min(nearest.cells)),
     )
 
 
@@ -168,14 +168,14 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     """Return the cost and detection probability of an audit under the policy."""
     tasks = list(benchmark.task_ids)
     fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))
-    design = design_of(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
+    population = draw_population(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
     test_sizes = [task.n_test for task in benchmark.tasks if task.n_test is not None]
     return AuditEstimate(
         drawn=policy.drawn,
         tasks=len(tasks),
         sequences=round(policy.drawn * mean(test_sizes)) if test_sizes else 0,
         fabricated=fabricated,
-        detection=float(detection_probability(design, fabricated, policy.drawn)),
+        detection=float(detection_probability(population, fabricated, policy.drawn)),
     )
 
 

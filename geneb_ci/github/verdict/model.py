@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, Strict
 
-from geneb_ci.check.change import OWN_FILES_MAX
+from geneb_ci.check.change import MODEL_FILES_MAX
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
@@ -306,7 +306,7 @@ class Fingerprint(StrictModel):
 
     model: Model
     display: Short
-    paths: Annotated[list[Short], Field(max_length=OWN_FILES_MAX)]
+    paths: Annotated[list[Short], Field(max_length=MODEL_FILES_MAX)]
     """Paths of the row, card and extractor, as far as the pull request changes them."""
     cells: Annotated[str, Field(max_length=CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
     """Scores of the primary metric, regime by regime: base64 of unsigned 16-bit integers."""

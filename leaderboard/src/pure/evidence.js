@@ -20,4 +20,4 @@ export const AUTHORSHIP = [
 ];
 
 /** What is shown of a trust level, where it is another word. */
-export const LEVEL_WORDS = {"self-reported": "checked", "verified": "audited"};
+export const WORD_BY_LEVEL = {"self-reported": "checked", "verified": "audited"};

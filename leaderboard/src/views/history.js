@@ -2,7 +2,7 @@
 
 import { partOf } from "../data/board.js";
 import { h } from "../page/dom.js";
-import { LEVEL_WORDS } from "../pure/evidence.js";
+import { WORD_BY_LEVEL } from "../pure/evidence.js";
 
 const COMMIT_SHOWN = 10;
 
@@ -15,7 +15,7 @@ export function historySection(id) {
 
 function historyItem({ when, kind, level, former_level: former, why, who, commit }) {
   const pair = former && former !== level ? [former, level] : [level];
-  const levels = pair.map((level) => LEVEL_WORDS[level] ?? level).join(" to ");
+  const levels = pair.map((level) => WORD_BY_LEVEL[level] ?? level).join(" to ");
   return h(
     "li",
     {},

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes
-from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple, half_width
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple, half_width
 
 SIZE_MAX = 70_000
 
@@ -38,7 +38,9 @@ def tables(draw: st.DrawFn) -> Drawn:
 def read(triple: Triple, decimals: int | None) -> ReportedTriple:
     """Return a triple as it reads after rounding, or unrounded."""
     if decimals is None:
-        return ReportedTriple(triple, Triple(EXACT, EXACT, EXACT))
+        return ReportedTriple(
+            triple, Triple(UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH)
+        )
     width = half_width(decimals)
     rounded = Triple(*(round(value, decimals) for value in triple))
     return ReportedTriple(rounded, Triple(width, width, width))

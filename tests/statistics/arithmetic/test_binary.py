@@ -13,23 +13,23 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 from geneb_ci.statistics import binary
 from geneb_ci.statistics.binary import (
-    ROUNDING,
+    METRIC_ERROR_MAX,
     BinaryTable,
     Classes,
     RhoRange,
-    counts_of,
-    fitting_runs,
-    has_table,
+    binary_metrics,
+    binary_table,
+    fitting_rho_ranges,
+    fitting_table_count,
+    has_fitting_table,
+    metrics_of_table,
+    recovered_counts,
     rho_limits,
-    scores,
-    scores_of,
-    table,
-    table_count,
 )
 from geneb_ci.statistics.metrics import (
-    EXACT,
-    NOISE,
+    MEAN_ROUNDING_ERROR,
     UNROUNDED_DECIMALS,
+    UNROUNDED_HALF_WIDTH,
     ReportedTriple,
     Triple,
     half_width,
@@ -52,8 +52,8 @@ def correct_and_rho(binary_table: BinaryTable) -> tuple[int, int]:
 
 def tables_in_runs(classes: Classes, reading: ReportedTriple) -> set[BinaryTable]:
     return {
-        table(classes, run.correct, rho)
-        for run in fitting_runs(classes, reading)
+        binary_table(classes, run.correct, rho)
+        for run in fitting_rho_ranges(classes, reading)
         for rho in range(run.first_rho, run.last_rho + 1, 2)
     }
 
@@ -94,7 +94,7 @@ def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, val
     expected = {
         all_table
         for all_table in all_tables(classes)
-        if reading.agrees_with(scores_of(all_table), 1e-14)
+        if reading.agrees_with(metrics_of_table(all_table), 1e-14)
     }
     assert expected
     assert tables_in_runs(classes, reading) == expected
@@ -119,7 +119,7 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
     weights = weights[present]
     mcc = matthews_corrcoef(truth, predicted, sample_weight=weights)
     f1 = f1_score(truth, predicted, average="macro", sample_weight=weights, zero_division=0.0)
-    triple = scores_of(binary_table)
+    triple = metrics_of_table(binary_table)
     assert triple.mcc == pytest.approx(mcc, abs=1e-9)
     assert triple.f1 == pytest.approx(f1, abs=1e-12)
     assert (
@@ -134,22 +134,30 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
 @settings(max_examples=examples(150))
 def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
     classes, binary_table = drawn
-    assert is_held(drawn, fitting_runs(classes, read(scores_of(binary_table), decimals)))
+    assert is_held(
+        drawn, fitting_rho_ranges(classes, read(metrics_of_table(binary_table), decimals))
+    )
 
 
-@given(drawn=tables(), counts=st.integers(8, 60), f1_width=st.sampled_from([EXACT, 1e-4, 0.01]))
+@given(
+    drawn=tables(),
+    counts=st.integers(8, 60),
+    f1_width=st.sampled_from([UNROUNDED_HALF_WIDTH, 1e-4, 0.01]),
+)
 @settings(max_examples=examples(150))
 def test_no_range_of_accuracies_is_left_out_that_has_a_table(drawn: Drawn, counts, f1_width):
     """Whole ranges of correct predictions are excluded by bounds, which have to be certain."""
     classes, binary_table = drawn
-    widths = Triple(EXACT, counts / classes.total, f1_width)
-    assert is_held(drawn, fitting_runs(classes, ReportedTriple(scores_of(binary_table), widths)))
+    widths = Triple(UNROUNDED_HALF_WIDTH, counts / classes.total, f1_width)
+    assert is_held(
+        drawn, fitting_rho_ranges(classes, ReportedTriple(metrics_of_table(binary_table), widths))
+    )
 
 
 @each("classes", [Classes(1, 1), Classes(1, 9), Classes(6, 6), Classes(5, 12)])
 @each("decimals", PRECISIONS)
 def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decimals):
-    everything = {all_table: scores_of(all_table) for all_table in all_tables(classes)}
+    everything = {all_table: metrics_of_table(all_table) for all_table in all_tables(classes)}
     for name, triple in everything.items():
         reading = read(triple, decimals)
         expected = {
@@ -168,7 +176,7 @@ def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1
     expected = {
         all_table
         for all_table in all_tables(classes)
-        if reading.agrees_with(scores_of(all_table), 1e-14)
+        if reading.agrees_with(metrics_of_table(all_table), 1e-14)
     }
     if not more:
         expected = {
@@ -184,45 +192,45 @@ def test_accuracy_and_f1_of_a_place_bound_rho():
     for right in range(classes.total + 1):
         least, most = rho_limits(classes, right)
         for rho in range(least, most + 1, 2):
-            assert min(table(classes, right, rho)) >= 0
+            assert min(binary_table(classes, right, rho)) >= 0
         for rho in (least - 2, most + 2):
-            assert min(table(classes, right, rho)) < 0
+            assert min(binary_table(classes, right, rho)) < 0
 
 
 def test_all_digits_leave_one_table_of_the_largest_task():
     classes = Classes(33_578, 33_579)
     for small, large in itertools.product([20_000, 33_578], [19_999, 20_000, 25_001]):
         binary_table = BinaryTable(small, 33_578 - small, large, 33_579 - large)
-        assert tables_in_runs(classes, read(scores_of(binary_table), None)) == {binary_table}
+        assert tables_in_runs(classes, read(metrics_of_table(binary_table), None)) == {binary_table}
 
 
 def test_counting_stops_above_the_limit():
     classes = Classes(33_578, 33_579)
-    reading = read(scores_of(BinaryTable(20_000, 13_578, 20_000, 13_579)), 2)
-    assert table_count(classes, reading, 1000) > 1000
+    reading = read(metrics_of_table(BinaryTable(20_000, 13_578, 20_000, 13_579)), 2)
+    assert fitting_table_count(classes, reading, 1000) > 1000
 
 
 def test_scores_that_no_table_has_have_no_counts():
     exact = Triple(0.0, 0.0, 0.0)
     impossible = ReportedTriple(Triple(0.9, 0.5, 0.5), exact)
-    assert counts_of(Classes(30, 50), impossible) == [0, 0, 0]
+    assert recovered_counts(Classes(30, 50), impossible) == [0, 0, 0]
     table = BinaryTable(20, 10, 45, 5)
-    reported = ReportedTriple(scores_of(table), Triple(1e-9, 1e-9, 1e-9))
-    assert counts_of(Classes(30, 50), reported) == [1, 20, 45]
+    reported = ReportedTriple(metrics_of_table(table), Triple(1e-9, 1e-9, 1e-9))
+    assert recovered_counts(Classes(30, 50), reported) == [1, 20, 45]
 
 
 def test_mcc_is_zero_where_one_class_is_never_predicted():
-    assert scores(Classes(3, 5), 5, 5) == Triple(0.0, 5 / 8, 5 / 13)
-    assert math.isclose(scores_of(BinaryTable(3, 0, 0, 5)).f1, 3 / 11)
+    assert binary_metrics(Classes(3, 5), 5, 5) == Triple(0.0, 5 / 8, 5 / 13)
+    assert math.isclose(metrics_of_table(BinaryTable(3, 0, 0, 5)).f1, 3 / 11)
 
 
 def test_an_f1_of_one_or_more_asks_for_no_imbalance():
     """Exactly 1 as well: 1 - F1 is then no divisor."""
     half = Triple(1.0, 0.5, 0.5)
-    for width in (0.5 - ROUNDING, 0.5, 0.6):
+    for width in (0.5 - METRIC_ERROR_MAX, 0.5, 0.6):
         reading = ReportedTriple(half._replace(f1=0.5), half._replace(f1=width))
-        assert table_count(Classes(3, 5), reading, 1000) > 0
-    assert 0.5 + (0.5 - ROUNDING) + ROUNDING == 1.0
+        assert fitting_table_count(Classes(3, 5), reading, 1000) > 0
+    assert 0.5 + (0.5 - METRIC_ERROR_MAX) + METRIC_ERROR_MAX == 1.0
 
 
 def test_what_the_harness_computes_needs_no_width():
@@ -238,7 +246,7 @@ def test_what_the_harness_computes_needs_no_width():
         )
         matrix = np.array([binary_table[:2], binary_table[3:] + binary_table[2:3]])
         value = Triple(*metrics.scores(matrix))
-        differ += value != scores_of(binary_table)
+        differ += value != metrics_of_table(binary_table)
         mirrored = BinaryTable(
             binary_table.large_correct,
             binary_table.large_wrong,
@@ -260,17 +268,19 @@ def test_what_the_harness_computes_needs_no_width():
 def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large, places, edit):
     classes = Classes(*sizes)
     counts = round(small * classes.small), round(large * classes.large)
-    value = scores(classes, sum(counts), counts[1] - counts[0])
+    value = binary_metrics(classes, sum(counts), counts[1] - counts[0])
     given_ = [x if places is None else round(x, places) for x in (value.mcc + edit, *value[1:])]
-    width = EXACT if places is None else half_width(places)
+    width = UNROUNDED_HALF_WIDTH if places is None else half_width(places)
     reading = ReportedTriple(Triple(*given_), Triple(width, width, width))
-    assert has_table(classes, reading) == (next(fitting_runs(classes, reading), None) is not None)
+    assert has_fitting_table(classes, reading) == (
+        next(fitting_rho_ranges(classes, reading), None) is not None
+    )
 
 
 @given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
 def test_a_long_score_has_all_decimals(value):
     if is_unrounded(value):
-        assert abs(value - round(value, UNROUNDED_DECIMALS - 1)) > NOISE
+        assert abs(value - round(value, UNROUNDED_DECIMALS - 1)) > MEAN_ROUNDING_ERROR
 
 
 @pytest.mark.parametrize("decimals", [1, 2])
@@ -280,14 +290,16 @@ def test_of_scores_of_few_decimals_every_table_is_found_the_nearest_accuracies_f
     for _ in range(25):
         small = draw.randint(1, 30)
         classes = Classes(small, small + draw.randint(1, 60))
-        value = scores_of(draw.choice(all_tables(classes)))
+        value = metrics_of_table(draw.choice(all_tables(classes)))
         reading = ReportedTriple(Triple(*(round(score, decimals) for score in value)), width)
         expected = {
-            each for each in all_tables(classes) if reading.agrees_with(scores_of(each), 1e-14)
+            each
+            for each in all_tables(classes)
+            if reading.agrees_with(metrics_of_table(each), 1e-14)
         }
         assert tables_in_runs(classes, reading) == expected
         middle = reading.value.acc * classes.total
-        distances = [abs(run.correct - middle) for run in fitting_runs(classes, reading)]
+        distances = [abs(run.correct - middle) for run in fitting_rho_ranges(classes, reading)]
         assert distances == sorted(distances)
 
 
@@ -300,9 +312,9 @@ def test_coarse_scores_that_no_table_gives_are_refused_without_a_look_at_each_ta
 
     def counted(*arguments):
         looks.append(arguments)
-        return scores(*arguments)
+        return binary_metrics(*arguments)
 
-    monkeypatch.setattr(binary, "scores", counted)
+    monkeypatch.setattr(binary, "binary_metrics", counted)
     reading = ReportedTriple(Triple(score, 0.5, score), Triple(0.05, 0.05, 0.05))
-    assert not has_table(Classes(20_000, 50_000), reading)
+    assert not has_fitting_table(Classes(20_000, 50_000), reading)
     assert len(looks) < 200

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
+from geneb_ci.statistics.binary import BinaryTable, Classes, metrics_of_table
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, impossible_metric
-from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple
 from tests.each import each
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import classes, part, read
@@ -23,7 +23,7 @@ def mean(triples: list[Triple]) -> Triple:
 
 def all_triples(sizes: Classes) -> list[Triple]:
     return [
-        scores_of(BinaryTable(small, sizes.small - small, large, sizes.large - large))
+        metrics_of_table(BinaryTable(small, sizes.small - small, large, sizes.large - large))
         for small in range(sizes.small + 1)
         for large in range(sizes.large + 1)
     ]
@@ -36,7 +36,7 @@ def means(draw: st.DrawFn) -> tuple[Classes, Triple]:
     for _ in range(draw(st.sampled_from([1, 2, 5]))):
         small, large = draw(part(sizes.small)), draw(part(sizes.large))
         triples.append(
-            scores_of(BinaryTable(small, sizes.small - small, large, sizes.large - large))
+            metrics_of_table(BinaryTable(small, sizes.small - small, large, sizes.large - large))
         )
     while len(triples) < 5:
         triples.append(triples[-1])
@@ -90,7 +90,7 @@ def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
         (sizes.small * 3 // 4, sizes.large // 2),
     ]
     middle = mean(
-        [scores_of(BinaryTable(a, sizes.small - a, b, sizes.large - b)) for a, b in halves]
+        [metrics_of_table(BinaryTable(a, sizes.small - a, b, sizes.large - b)) for a, b in halves]
     )
     for metric, far in (("mcc", 0.99), ("mcc", -0.99), ("f1", 0.999), ("f1", 0.001)):
         refused = impossible_metric(hull, read(middle._replace(**{metric: far}), None))
@@ -106,13 +106,13 @@ def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
             )
 
 
-@each("width", [EXACT, 1e-4])
+@each("width", [UNROUNDED_HALF_WIDTH, 1e-4])
 @each("sizes", [*SMALL, Classes(60, 85), Classes(4540, 22_703)])
 def test_the_least_f1_is_that_of_means_of_three_tables(sizes, width):
     """Nothing right, one class predicted, all right; accuracy and F1 may be off by a width each."""
     small, large = sizes
     corners = [
-        scores_of(BinaryTable(*counts))
+        metrics_of_table(BinaryTable(*counts))
         for counts in ((0, small, 0, large), (0, small, large, 0), (small, 0, large, 0))
     ]
     for start, end in itertools.pairwise(corners):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
-from geneb_ci.statistics.mean_triples import TOLERANCE, hull_of, impossible_metric
-from geneb_ci.statistics.metrics import EXACT, ReportedTriple, Triple
+from geneb_ci.statistics.binary import BinaryTable, Classes, metrics_of_table
+from geneb_ci.statistics.mean_triples import BOUND_TOLERANCE, hull_of, impossible_metric
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH, ReportedTriple, Triple
 
 SIZES = Classes(40, 40)
 ONE_CLASS = BinaryTable(0, 40, 40, 0)
@@ -17,19 +17,22 @@ HIGHEST = BinaryTable(6, 34, 40, 0)
     ("table", "metric", "step", "refused"),
     [
         (ONE_CLASS, "f1", 0.0, None),
-        (ONE_CLASS, "f1", -1.5 * TOLERANCE, None),
-        (ONE_CLASS, "f1", -10 * TOLERANCE, "f1"),
+        (ONE_CLASS, "f1", -1.5 * BOUND_TOLERANCE, None),
+        (ONE_CLASS, "f1", -10 * BOUND_TOLERANCE, "f1"),
         (HIGHEST, "mcc", 0.0, None),
-        (HIGHEST, "mcc", 5 * TOLERANCE, None),
-        (HIGHEST, "mcc", 100 * TOLERANCE, "mcc"),
+        (HIGHEST, "mcc", 5 * BOUND_TOLERANCE, None),
+        (HIGHEST, "mcc", 100 * BOUND_TOLERANCE, "mcc"),
     ],
 )
 def test_no_rounding_error_is_taken_for_an_impossible_mean(
     table: BinaryTable, metric: str, step: float, refused: str | None
 ) -> None:
-    triple = scores_of(table)
+    triple = metrics_of_table(table)
     shifted = triple._replace(**{metric: getattr(triple, metric) + step})
     impossible = impossible_metric(
-        hull_of(SIZES), ReportedTriple(shifted, Triple(EXACT, EXACT, EXACT))
+        hull_of(SIZES),
+        ReportedTriple(
+            shifted, Triple(UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH)
+        ),
     )
     assert (impossible.metric if impossible else None) == refused

@@ -8,7 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from geneb_ci.statistics.metrics import Bounds, mean_bounds, one_matrix_bounds, scores_of_matrix
+from geneb_ci.statistics.metrics import (
+    MetricBounds,
+    mean_bounds,
+    one_matrix_bounds,
+    scores_of_matrix,
+)
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import matrices
 
@@ -25,7 +30,7 @@ def measured(matrix: list[list[int]]) -> tuple[int, int, float, float]:
     return int(counts.sum()), int(np.trace(counts)), float(mcc), float(f1)
 
 
-def held(bounds: Bounds, mcc: float, f1: float) -> bool:
+def held(bounds: MetricBounds, mcc: float, f1: float) -> bool:
     return (
         bounds.mcc_low - SLACK <= mcc <= bounds.mcc_high + SLACK
         and bounds.f1_low - SLACK <= f1 <= bounds.f1_high + SLACK
@@ -62,7 +67,7 @@ def test_a_mean_keeps_the_bounds(several):
 
 @pytest.mark.parametrize("n", [2, 400, 57_713])
 def test_only_perfect_predictions_have_a_perfect_score(n):
-    assert one_matrix_bounds(n, n) == mean_bounds(n, 5 * n, 5) == Bounds(1.0, 1.0, 1.0, 1.0)
+    assert one_matrix_bounds(n, n) == mean_bounds(n, 5 * n, 5) == MetricBounds(1.0, 1.0, 1.0, 1.0)
     assert one_matrix_bounds(n, n - 1).mcc_high < 1 - SLACK
     assert one_matrix_bounds(n, n - 1).f1_high < 1
     assert mean_bounds(n, 5 * n - 1, 5).f1_high < 1
@@ -70,7 +75,7 @@ def test_only_perfect_predictions_have_a_perfect_score(n):
 
 @pytest.mark.parametrize("n", [2, 400])
 def test_nothing_right_has_no_score(n):
-    assert one_matrix_bounds(n, 0) == mean_bounds(n, 0, 5) == Bounds(-1.0, 0.0, 0.0, 0.0)
+    assert one_matrix_bounds(n, 0) == mean_bounds(n, 0, 5) == MetricBounds(-1.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("n", [3, 400, 57_713])

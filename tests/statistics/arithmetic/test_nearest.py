@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import BinaryTable, Classes, _nearest_at, nearest_table, scores_of
+from geneb_ci.statistics.binary import (
+    BinaryTable,
+    Classes,
+    _nearest_tables_with_rho,
+    metrics_of_table,
+    nearest_table,
+)
 from geneb_ci.statistics.metrics import Triple
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, tables
@@ -17,15 +23,15 @@ from tests.statistics.arithmetic.draw import Drawn, tables
 def test_no_table_is_nearer(drawn: Drawn, shift):
     classes = drawn.classes
     expected = Triple(
-        *(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True))
+        *(value + by for value, by in zip(metrics_of_table(drawn.table), shift, strict=True))
     )
     nearest = nearest_table(classes, expected)
-    assert scores_of(nearest.table) == pytest.approx(nearest.scores, abs=1e-12)
+    assert metrics_of_table(nearest.table) == pytest.approx(nearest.scores, abs=1e-12)
     step = max(1, classes.total // 3000)
     least = min(
         distance
         for rho in range(-classes.small, classes.large + 1, step)
-        for distance, _, _ in _nearest_at(classes, expected, rho)
+        for distance, _, _ in _nearest_tables_with_rho(classes, expected, rho)
     )
     assert math.dist(nearest.scores, expected) <= 1.01 * least + 1e-12
 
@@ -49,7 +55,7 @@ def test_the_tables_at_the_ends_are_found(classes):
         BinaryTable(0, classes.small, 0, classes.large),
     ]
     for end in ends:
-        nearest = nearest_table(classes, scores_of(end))
-        assert nearest.scores == pytest.approx(scores_of(end), abs=1e-12)
+        nearest = nearest_table(classes, metrics_of_table(end))
+        assert nearest.scores == pytest.approx(metrics_of_table(end), abs=1e-12)
         if classes.small != classes.large:
             assert nearest.table == end

@@ -5,10 +5,10 @@ import struct
 import pytest
 
 from geneb_ci.statistics.metrics import (
-    EXACT,
-    NOISE,
-    SINGLE,
+    MEAN_ROUNDING_ERROR,
+    SINGLE_HALF_WIDTH,
     UNROUNDED_DECIMALS,
+    UNROUNDED_HALF_WIDTH,
     column_decimals,
     decimals,
     half_widths,
@@ -32,7 +32,7 @@ def single(value: float) -> float:
         (-0.0001, 4),
         (1e-12, 12),
         (1 / 3, UNROUNDED_DECIMALS),
-        (NOISE, 0),
+        (MEAN_ROUNDING_ERROR, 0),
     ],
 )
 def test_decimals_are_counted(value, expected):
@@ -45,7 +45,7 @@ def test_a_mean_of_equal_rounded_values_is_still_rounded():
 
 
 def test_a_column_is_as_exact_as_its_longest_value():
-    assert half_widths(FULL) == [EXACT] * 3
+    assert half_widths(FULL) == [UNROUNDED_HALF_WIDTH] * 3
     assert half_widths([0.5, 0.812]) == pytest.approx([5e-4] * 2)
 
 
@@ -56,14 +56,16 @@ def test_a_mean_of_five_rounded_values_is_as_exact_as_those():
 
 
 def test_single_precision_is_told_by_the_numbers_it_has():
-    assert half_widths([single(value) for value in FULL]) == [SINGLE] * 3
-    assert half_widths([0.69404745, 0.84702741]) == [SINGLE] * 2
+    assert half_widths([single(value) for value in FULL]) == [SINGLE_HALF_WIDTH] * 3
+    assert half_widths([0.69404745, 0.84702741]) == [SINGLE_HALF_WIDTH] * 2
 
 
 def test_a_regime_pieced_together_takes_each_value_at_its_own_digits():
     pieced = [0.6940474726270046, 0.8470273881095525, 0.7121, 0.1]
     assert is_mixed(pieced)
-    assert half_widths(pieced, mixed=True) == pytest.approx([EXACT, EXACT, 5e-5, 0.05])
+    assert half_widths(pieced, mixed=True) == pytest.approx(
+        [UNROUNDED_HALF_WIDTH, UNROUNDED_HALF_WIDTH, 5e-5, 0.05]
+    )
     for score in (-1.0, 0.0, 1.0):
         assert not is_mixed([*FULL, *FULL[:2], *[score] * 4])
     assert not is_mixed([0.7121, 0.7123])

@@ -21,8 +21,8 @@ from benchmarks.forge import (
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
-from geneb_ci.statistics.binary import acc_limits, table_count
-from geneb_ci.statistics.metrics import EXACT
+from geneb_ci.statistics.binary import correct_count_limits, fitting_table_count
+from geneb_ci.statistics.metrics import UNROUNDED_HALF_WIDTH
 from geneb_ci.submission.peers import peers_of
 from tests.each import each
 from tests.paths import SUBMISSIONS
@@ -62,12 +62,14 @@ def test_every_cell_of_the_public_rows_is_read_and_fits_one_matrix():
     triples = points = 0
     for row in ROWS:
         for claim in context(row["results"]).claims:
-            low, high = acc_limits(claim.task.n_test or 0, claim.reported, claim.fit_count)
+            low, high = correct_count_limits(
+                claim.task.n_test or 0, claim.reported, claim.fit_count
+            )
             assert low == high
             points += 1
-            assert set(claim.reported.width) == {EXACT}
+            assert set(claim.reported.width) == {UNROUNDED_HALF_WIDTH}
             if claim.fit_count == 1 and claim.classes is not None:
-                assert table_count(claim.classes, claim.reported, 10) == 1
+                assert fitting_table_count(claim.classes, claim.reported, 10) == 1
                 triples += 1
     assert (triples, points) == (3731, 12_300)
 

@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.statistics.binary import Classes, rho_limits, scores
+from geneb_ci.statistics.binary import Classes, binary_metrics, rho_limits
 from geneb_ci.statistics.mean_triples import Hull, impossible_metric
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
 
@@ -19,7 +19,7 @@ def readings(draw):
         right = draw(st.integers(20, 100))
         least, most = rho_limits(CLASSES, right)
         rho = least + 2 * draw(st.integers(0, (most - least) // 2))
-        tables.append(scores(CLASSES, right, rho))
+        tables.append(binary_metrics(CLASSES, right, rho))
     means = [sum(column) / 5 for column in zip(*tables, strict=True)]
     moved = [x + draw(st.sampled_from([0.0, 0.0, 1e-9, 1e-4, -1e-3, 0.02, -0.1])) for x in means]
     return ReportedTriple(Triple(*moved), Triple(*[draw(WIDTHS)] * 3))

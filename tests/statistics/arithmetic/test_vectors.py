@@ -20,16 +20,16 @@ from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
     RhoRange,
-    acc_limits,
     chebyshev_integers,
-    fitting_runs,
+    correct_count_limits,
+    fitting_rho_ranges,
+    fitting_table_count,
+    metrics_of_table,
     nearest_table,
     rho_limits,
-    scores_of,
-    table_count,
 )
 from geneb_ci.statistics.mean_triples import Hull, Plane, impossible_metric
-from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_text
+from geneb_ci.statistics.metrics import ReportedTriple, Triple, distinct_texts
 
 VECTORS = Path(__file__).with_name("vectors.json")
 SIZES = (Classes(1, 1), Classes(2, 9), Classes(40, 40), Classes(37, 190), Classes(405, 1203))
@@ -71,7 +71,7 @@ def questions(
     for sizes in SIZES:
         for number in range(24):
             triple = mean(
-                [scores_of(drawn(sizes, rng)) for _ in range(tables[number % len(tables)])]
+                [metrics_of_table(drawn(sizes, rng)) for _ in range(tables[number % len(tables)])]
             )
             shift = rng.choice((0.0008, -0.0008, 0.02, -0.02, 0.15, -0.15, 0.5))
             match number % 6:
@@ -87,8 +87,8 @@ def questions(
 def readings() -> list[Any]:
     results = []
     for sizes, reading in questions("readings", (1,)):
-        some = list(itertools.islice(fitting_runs(sizes, reading), 40))
-        counted = [table_count(sizes, reading, most) for most in (0, 1, 3, 1000)]
+        some = list(itertools.islice(fitting_rho_ranges(sizes, reading), 40))
+        counted = [fitting_table_count(sizes, reading, most) for most in (0, 1, 3, 1000)]
         results.append([some, [len(run) for run in some], counted])
     return results
 
@@ -96,7 +96,9 @@ def readings() -> list[Any]:
 def limits() -> list[Any]:
     limit_lists: list[Any] = []
     for sizes, reading in questions("limits"):
-        limit_lists.append([acc_limits(sizes.total, reading, repeats) for repeats in (1, 5)])
+        limit_lists.append(
+            [correct_count_limits(sizes.total, reading, repeats) for repeats in (1, 5)]
+        )
         limit_lists.append([rho_limits(sizes, right) for right in range(0, sizes.total + 1, 7)])
     return limit_lists
 
@@ -217,15 +219,15 @@ def test_what_a_reading_holds_includes_its_ends():
 
 def test_texts_have_the_decimals_that_tell_two_triples_apart():
     first, other = Triple(0.5, 0.25, 0.125), Triple(0.5, 0.25, 0.1250004)
-    assert distinct_text(first, other) == (
+    assert distinct_texts(first, other) == (
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250000",
         "MCC 0.5000000, accuracy 0.2500000, F1 0.1250004",
     )
-    assert distinct_text(first, Triple(0.5, 0.25, 0.125 + 1e-15))[1].endswith("0.125000000000001")
+    assert distinct_texts(first, Triple(0.5, 0.25, 0.125 + 1e-15))[1].endswith("0.125000000000001")
     assert (
-        distinct_text(first, first)[0]
+        distinct_texts(first, first)[0]
         == f"MCC 0.5{'0' * 15}, accuracy 0.25{'0' * 14}, F1 0.125{'0' * 13}"
     )
-    assert distinct_text(first, Triple(0.6, 0.25, 0.125))[0] == str(first)
+    assert distinct_texts(first, Triple(0.6, 0.25, 0.125))[0] == str(first)
     assert str(first) == "MCC 0.5000, accuracy 0.2500, F1 0.1250"
     assert len(RhoRange(10, -4, 6)) == 6

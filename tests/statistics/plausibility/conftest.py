@@ -13,7 +13,7 @@ from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Finding
-from geneb_ci.statistics.reference import ScoreTable, table_of
+from geneb_ci.statistics.reference import ScoreTable, score_table_of
 from geneb_ci.submission.peers import peers_of
 from reference_harness.formats.benchmark import Benchmark
 from tests.paths import ROOT, SUBMISSIONS
@@ -31,7 +31,7 @@ def benchmark() -> Benchmark:
 
 @pytest.fixture(scope="session")
 def table(benchmark: Benchmark) -> ScoreTable:
-    return table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, benchmark)
+    return score_table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, benchmark)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from benchmarks.bench_plausibility import (
 )
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector
-from geneb_ci.statistics.view import ABOVE_MAX, RowView, led_categories
+from geneb_ci.statistics.view import ROWS_ABOVE_LEADER_MAX, RowView, led_categories
 
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""
@@ -125,7 +125,7 @@ def test_a_crown_outlives_a_row_above_it(decoy):
     row = FORGERIES["crown"]
     before = led_categories(RowView(BENCHMARK, table_with(None), row, None))
     after = led_categories(RowView(BENCHMARK, table_with(decoys(row)[decoy]), row, None))
-    assert ABOVE_MAX == 1
+    assert ROWS_ABOVE_LEADER_MAX == 1
     assert "TF Binding" in {lead.category for lead in after}
     sizes = {lead.category: lead.size for lead in after}
     assert all(lead.size - sizes.get(lead.category, lead.size) < MOVED_MAX * max(1, abs(lead.size))

@@ -7,16 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.metrics import WHOLE
+from geneb_ci.statistics.metrics import WHOLE_SCORES
 from geneb_ci.statistics.neighbours import (
     _NORMAL_TAIL,
     _TAIL,
-    NEAR,
-    SCALE_FLOOR,
-    SCALE_MAX,
+    NEAR_DISTANCE,
+    RELATION_SCALE_MAX,
+    RELATION_SCALE_MIN,
     UsualDifference,
-    _median_and_scale,
-    near_cells_of_copy,
+    _usual_difference,
+    copy_cells_min,
     near_copies,
     resemblances,
 )
@@ -25,14 +25,22 @@ from geneb_ci.statistics.view import RowView
 
 CELLS = 12
 BENCHMARK = shipped_benchmark()
-SCORES = st.sampled_from([0.0, 0.5, 0.5 + NEAR, 0.5 - NEAR, 0.4995, 0.501, 1.0, -1.0, math.nan])
+SCORES = st.sampled_from(
+    [0.0, 0.5, 0.5 + NEAR_DISTANCE, 0.5 - NEAR_DISTANCE, 0.4995, 0.501, 1.0, -1.0, math.nan]
+)
 SCORES |= st.floats(0.498, 0.502)
 ROWS = st.lists(SCORES, min_size=CELLS, max_size=CELLS).map(tuple)
 
 
 def cell_by_cell(view: RowView) -> list[tuple[int, int]]:
     near_counts = [
-        (-sum(abs(x - y) < NEAR and x not in WHOLE for x, y in zip(view.row, row, strict=True)), n)
+        (
+            -sum(
+                abs(x - y) < NEAR_DISTANCE and x not in WHOLE_SCORES
+                for x, y in zip(view.row, row, strict=True)
+            ),
+            n,
+        )
         for n, row in view.other_rows
     ]
     return [(number, -near) for near, number in sorted(near_counts)]
@@ -51,7 +59,7 @@ def test_counts_are_those_of_every_pair(row, rows, own):
     close = [
         resemblance
         for resemblance in resemblances(view)
-        if resemblance.near_cells >= near_cells_of_copy(resemblance.cells)
+        if resemblance.near_cells >= copy_cells_min(resemblance.cells)
     ]
     assert near_copies(view) == close
 
@@ -62,6 +70,8 @@ def test_a_scale_is_the_quantile_of_all_deviations(gaps):
     usual = median_sorted(gaps)
     sizes = sorted(abs(gap - usual) for gap in gaps)
     scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
-    assert _median_and_scale(gaps) == (
-        UsualDifference(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None
+    assert _usual_difference(gaps) == (
+        UsualDifference(usual, max(RELATION_SCALE_MIN, scale))
+        if scale <= RELATION_SCALE_MAX
+        else None
     )

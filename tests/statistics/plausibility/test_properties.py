@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.check.rule import own_vector
+from geneb_ci.check.rule import primary_scores
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.statistics.reference import ScoreTable, reference_of
-from geneb_ci.statistics.view import RowView, leave_one_out_of, score_of, view_of
-from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
+from geneb_ci.statistics.reference import ScoreTable, ridge_fit_of
+from geneb_ci.statistics.view import RowView, finding_score, leave_one_out_of, view_of
+from geneb_ci.submission.peers import COMPARED_ROWS_MAX, Peers, peers_of
 from reference_harness.formats.benchmark import Benchmark
 from tests.examples import examples
 from tests.paths import SUBMISSIONS
@@ -59,7 +59,7 @@ def test_a_cell_is_no_witness_in_its_own_case(
     table: ScoreTable, number: int, cell: int, value: float
 ) -> None:
     """Its prediction is the same whatever it says, as long as it is not clipped."""
-    fit = reference_of(table)
+    fit = ridge_fit_of(table)
     assert fit is not None
     row = table.vectors[number]
     usual, reach = fit.centre.medians[cell], fit.centre.clip_distances[cell]
@@ -74,7 +74,7 @@ def test_a_cell_is_no_witness_in_its_own_case(
 @settings(max_examples=examples(40))
 @given(size=st.floats(0, 1e300), limit=st.floats(1e-9, 1e300))
 def test_scores_lie_between_one_and_ten(size: float, limit: float) -> None:
-    assert 1 <= score_of(size, limit) <= 10
+    assert 1 <= finding_score(size, limit) <= 10
 
 
 @pytest.mark.parametrize("others", [0, 1, ROWS_MIN - 1])
@@ -129,16 +129,16 @@ def test_broken_peers_crash_nothing(board: Path) -> None:
 
 def test_rows_kept_are_bounded(tmp_path: Path, benchmark: Benchmark) -> None:
     raw = json.dumps({"results": {"full": {"leannmlindsey_GUE_mouse_0": {"MCC": 0.5}}}})
-    for number in range(ROWS_MAX + 20):
+    for number in range(COMPARED_ROWS_MAX + 20):
         (tmp_path / f"m{number}.json").write_text(raw)
     peers = peers_of(tmp_path.glob("*.json"))
-    assert len(peers.rows) == ROWS_MAX
+    assert len(peers.rows) == COMPARED_ROWS_MAX
     assert [row.path for row in peers.rows] == sorted(row.path for row in peers.rows)
     assert {row.path for row in peers.rows} == {
         row.path for row in peers_of(tmp_path.glob("*.json")).rows
     }
-    assert len(peers.by_digest) == 1
-    view = view_of(own_vector({}, benchmark), tmp_path / "m0.json", peers, benchmark)
+    assert len(peers.paths_by_digest) == 1
+    view = view_of(primary_scores({}, benchmark), tmp_path / "m0.json", peers, benchmark)
     assert isinstance(view, RowView)
     assert view.prediction is None
     assert Peers().rows == ()

@@ -5,7 +5,7 @@ import pytest
 from geneb_ci.check.rules import plausibility, plausibility_rows
 from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.neighbours import (
-    NEAR_SHARE,
+    COPY_SHARE_MIN,
     affine_copy,
     lead_share,
     relations_of,
@@ -66,9 +66,9 @@ def test_no_sound_row_comes_near_a_limit(views: dict[str, RowView]) -> None:
         highest = max(highest, *distance[:100])
         few_shot = max(few_shot, *distance[100:])
         lowest = min(lowest, *distance)
-    assert highest * 1.18 < plausibility_rows.ABOVE
-    assert few_shot * 1.18 < plausibility_rows.ABOVE_FEW_SHOT
-    assert -lowest * 1.18 < plausibility_rows.BELOW
+    assert highest * 1.18 < plausibility_rows.ABOVE_DEVIATIONS_MAX
+    assert few_shot * 1.18 < plausibility_rows.ABOVE_FEW_SHOT_DEVIATIONS_MAX
+    assert -lowest * 1.18 < plausibility_rows.BELOW_DEVIATIONS_MAX
 
 
 def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark) -> None:
@@ -100,7 +100,7 @@ def test_laws_hold_on_every_row(views: dict[str, RowView], benchmark: Benchmark)
                 binding.add(number)
                 assert abs(law.difference(view.row, 0) - usual.median) < 5.5 * usual.scale
     assert binding == set(range(15)), "promoters of 70 bp follow those of 300 bp too loosely"
-    assert plausibility.NESTED_LIMIT > 5.5 * 1.18
+    assert plausibility.NESTED_DEVIATIONS_MAX > 5.5 * 1.18
 
 
 def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
@@ -108,7 +108,7 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
         assert all(near.near_cells / near.cells <= 0.05 for near in resemblances(view))
         assert all(affine_copy(view, part, 0.02) is None for part in view.table.regimes)
         assert max(lead_share(view, part) for part in view.table.regimes) <= 0.23
-    assert NEAR_SHARE > 2 * 0.05
+    assert COPY_SHARE_MIN > 2 * 0.05
 
 
 @pytest.mark.parametrize(
