@@ -171,7 +171,7 @@ def honest_claims(measured: rule.CellWithCopies, centre: float) -> tuple[float, 
     They are those of the plain copies, spread as claims are from the centre. If all plain copies
     are equal, they are the stressed ones, with as many claims at the centre as make them rare.
     """
-    base_mean = np.mean(measured.base.MCC)
+    base_mean = np.mean(measured.scores_by_seed.MCC)
     plain, stressed = (
         [float(np.mean(copy.per_seed.MCC) - base_mean) for copy in copies]
         for copies in (measured.plain, measured.stressed)

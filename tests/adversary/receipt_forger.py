@@ -248,7 +248,7 @@ class Forgery(NamedTuple):
 def hits_of(cell: CellDraw, forgery: Forgery) -> float:
     """Return how many draws hit an altered embedding in the mean."""
     among, of_class = rates_of(cell, forgery.altered)
-    return cell.uniform * among + cell.class_draws * of_class
+    return cell.uniform_draws * among + cell.class_first_draws * of_class
 
 
 def rates_of(cell: CellDraw, altered: npt.NDArray[np.int64]) -> tuple[float, float]:
@@ -281,7 +281,9 @@ def best_forgery(cells: Sequence[CellDraw]) -> BestForgery:
         among = (a + b) / cell.correct.sum()
         of_class = (a / cell.correct[0] + b / cell.correct[1]) / 2
         with np.errstate(divide="ignore"):
-            cost = -cell.uniform * np.log1p(-among) - cell.class_draws * np.log1p(-of_class)
+            cost = -cell.uniform_draws * np.log1p(-among) - cell.class_first_draws * np.log1p(
+                -of_class
+            )
         options.append((gain.reshape(-1), cost.reshape(-1)))
     best = BestForgery(0.0, 1.0)
     for price in np.geomspace(1e-4, 1, 400):

@@ -37,7 +37,7 @@ def one_unstable(seed: int, number: int) -> list[list[int]]:
 def stops(seed: int) -> list[list[Scores]]:
     """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
-    base = measured(BASE).base
+    base = measured(BASE).scores_by_seed
     score_lists: list[list[Scores]] = [[]]
     for k in range(1, SEEDS):
         moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]

@@ -496,7 +496,7 @@ class _EmbeddingRun:
             bounds=bounds if cell_comparison.of_record else [],
             verdict=AGREES,
             reasons=[],
-            not_proved_sentences=not_proved_sentences(cell_comparison, fresh, len(tasks)),
+            not_proved=not_proved_sentences(cell_comparison, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
             sandbox=prepared.facts_of_sandbox(part_facts),
             harness=HarnessFacts(
