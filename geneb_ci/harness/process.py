@@ -113,7 +113,9 @@ class ScoringLimitOverrides(NamedTuple):
     """Limits of one task that replace the computed ones; None keeps a computed limit."""
 
     seconds: int | None = None
+    """CPU time of all processes together, in seconds."""
     memory_mib: int | None = None
+    """Memory of all processes together, in MiB."""
 
 
 NO_LIMIT_OVERRIDES = ScoringLimitOverrides()
@@ -177,6 +179,7 @@ def honest_seconds(shape: ScoringSize, copies: int, workers: int) -> float:
 
 
 SCORING_STAGE = "scoring"
+"""Stage of an audit that errors of scoring name."""
 SECONDS_LIMIT, WALL_LIMIT = "scoring_seconds", "scoring_wall_seconds"
 MEMORY_LIMIT, PROCESSES_LIMIT = "scoring_memory_mib", "scoring_processes"
 """Names of the limits in errors and records."""

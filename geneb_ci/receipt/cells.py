@@ -259,6 +259,7 @@ def task_scoring_limits(
 
 
 def _require_verified(cells: ReceiptCells) -> None:
+    """Raise NothingChecked unless the task data are those of the pinned dataset revision."""
     if not cells.dataset.verified:
         raise NothingChecked(
             "the task data have no manifest of the benchmark's dataset revision",
@@ -368,6 +369,7 @@ def _part_without_claim(cell: Canonical | Regime) -> PartDifference:
 
 
 def _differing_canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDifference]:
+    """Return the parts of a cell's canonical scores that differ from the claims."""
     return [
         *_differing_scores(claim, cell.scores),
         *_differing_matrices(claim.confusion, cell.confusion),

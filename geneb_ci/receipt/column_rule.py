@@ -143,7 +143,9 @@ class RepeatComparison(NamedTuple):
     """The comparison of a committed embedding with a second rerun of this embedding alone."""
 
     deviation: float
+    """Largest distance of a coordinate beyond half a unit of float16, in tolerances."""
     mismatch: int
+    """Number of coordinates that differ from the rounded second rerun."""
     distance: float
     """Distance from the first rerun, in tolerances."""
 

@@ -236,6 +236,7 @@ def compared_regimes(
 
 
 _Categories = Mapping[str, tuple[str, ...]]
+"""The compared tasks of each category."""
 
 
 def _compared_over_sequences(

@@ -67,6 +67,7 @@ class ProbeSet(NamedTuple):
     predicted: Labels
     """(s, m) labels of the m test embeddings, by each probe."""
     probes: list[Probe]
+    """The s probes, one or one per seed."""
 
 
 class Stratum(NamedTuple):

@@ -47,7 +47,9 @@ TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
 """Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
 task that `--size` draws with them. The limit exists since a verification repeats every draw."""
 DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
+"""A number of draws, at most that of all test embeddings."""
 _SEPARATOR = b"\x00"
+"""Byte between the parts of the text that a draw hashes."""
 _DIGEST_RANGE = 1 << 256
 """Number of possible values of a SHA-256."""
 
@@ -85,6 +87,7 @@ class TaskShare(NamedTuple):
     test: int
     """Number of test embeddings of each regime."""
     training: int
+    """Number of training embeddings."""
     support: int
     """Number of training embeddings of each few-shot regime, except the smallest regime."""
     whole: bool

@@ -38,6 +38,7 @@ ALIGNMENTS = 2
 closest, so that altered embeddings have no effect on it; more alignments found no more."""
 
 Embeddings = npt.NDArray[np.float64]
+"""An (n, d) array of embeddings."""
 EmbeddingIndex = tuple[str, int]
 """A task id, and the index of an embedding in the task's file."""
 
@@ -191,6 +192,7 @@ def _scaled_embeddings(rows: Embeddings) -> Embeddings:
 
 
 def _share_of_close_embeddings(x: Embeddings, y: Embeddings) -> float:
+    """Return the share of pairs of embeddings that are within `CLOSE_DISTANCE`."""
     return float((_distances(x, y) < CLOSE_DISTANCE).mean())
 
 

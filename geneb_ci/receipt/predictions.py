@@ -16,6 +16,7 @@ from reference_harness.formats.submission import PredictionsFile
 from reference_harness.formats.text import quoted
 
 PREDICTIONS_FILE = "predictions.bin"
+"""Name of the file of predictions in the folder of a receipt."""
 MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = struct.Struct(">8sHBBHH32s"), struct.Struct(">HHI")
 OF_RECORD, CANONICAL = "of record", "canonical"
@@ -59,6 +60,7 @@ class Predictions(NamedTuple):
     """The content of a file of predictions."""
 
     sha256: str
+    """Digest of the file."""
     tasks: dict[str, TaskPredictions]
 
 

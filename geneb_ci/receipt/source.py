@@ -292,6 +292,7 @@ def size_text(count: float) -> str:
 
 
 def _missing_file(path: Path, member: str) -> NothingChecked:
+    """Return the error of a file that is not in the folder of a receipt."""
     return NothingChecked(
         f"{path}: there is no such file, but the receipt has one for {member}",
         "name the folder of all its files, or download the missing ones: geneb-ci receipt pull",
@@ -299,6 +300,7 @@ def _missing_file(path: Path, member: str) -> NothingChecked:
 
 
 def _is_downloaded(path: Path, expected: PredictionsFile) -> bool:
+    """Whether a file of predictions was downloaded before, with the right size and digest."""
     try:
         prediction_bytes(path, expected)
     except PredictionsRefused:
@@ -323,6 +325,7 @@ def _file_fingerprint(path: Path) -> tuple[int, ...]:
 
 
 LOCATION_MEMBERS = ("receipt", "location")
+"""Path of the location in the JSON of a submission."""
 
 
 def write_location(path: Path, location: ReceiptLocation) -> bool:

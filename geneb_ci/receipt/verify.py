@@ -66,9 +66,11 @@ class ReceiptStep(NamedTuple):
 
     name: str
     state: StepResult
+    """Whether the step held or was refused."""
     reason: str = ""
     """Reason of the refusal; "" if the step was not refused."""
     fix: str = ""
+    """What to do about the refusal."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ class ReceiptVerification:
     tasks: tuple[str, ...]
     """The verified tasks, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
+    """The state of each step."""
     cells: ReceiptCells | None = None
     """The recomputed cells; None if an earlier step was refused."""
     differences: tuple[CellDifference, ...] = ()
+    """Claims that differ from the recomputed cells, and cells without a claim."""
 
     @property
     def holds(self) -> bool:
@@ -132,6 +136,7 @@ class ReceiptRequest:
     """A receipt to verify, and the inputs of its verification."""
 
     file: Path
+    """File of the submission."""
     folder: Path | None = None
     """Folder of the receipt's files; None: they are downloaded."""
     mirror: str | None = None
@@ -145,7 +150,9 @@ class ReceiptRequest:
     tasks: tuple[str, ...] = ()
     """Tasks to verify; empty: all of the receipt."""
     options: ScoringLimitOverrides = NO_LIMIT_OVERRIDES
+    """Limits of scoring a task that the user set."""
     say: Say = silent
+    """Called with each line of progress."""
 
 
 @dataclass(frozen=True)

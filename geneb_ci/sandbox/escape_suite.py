@@ -33,7 +33,9 @@ SEARCHED_BYTES_MAX = 1 << 20
 """Number of bytes of each file that are searched for the planted label."""
 SEARCHED_FOLDERS = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv",
                     "/tmp", "/var")  # fmt: skip # noqa: S108
+"""Folders in which the planted label is searched for."""
 SKIPPED_FOLDERS = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
+"""Large folders of the sandbox in which the planted label cannot be."""
 WRITE_TARGETS = (
     "/",
     "/usr",
@@ -44,8 +46,10 @@ WRITE_TARGETS = (
     "/dev",
     "/var",
 )
+"""Folders in which the suite attempts to create a file."""
 DAEMON_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
            "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
+"""Sockets of daemons by which a process could control the host."""
 FILLING_FILES = 4
 """Number of files that fill a folder completely."""
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
@@ -58,6 +62,7 @@ CALL_NUMBERS = {
     "aarch64": {"io_uring_setup": 425, "bpf": 280, "userfaultfd": 282, "keyctl": 219,
                 "perf_event_open": 241, "process_vm_readv": 270, "setns": 268, "clone3": 435},
 }  # fmt: skip
+"""Numbers of the system calls that the suite attempts, by machine."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 """The C library."""

@@ -25,6 +25,7 @@ from reference_harness.formats.base import Name, StrictModel
 SCRATCH_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 """Folders of the sandbox in memory, which may be written."""
 HARMLESS_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+"""Device files of the host that every sandbox may use."""
 READABLE_PROC_FILES = ("/proc/cpuinfo", "/proc/meminfo")
 """Files that array libraries read. The rest of /proc is hidden, since it shows the host."""
 

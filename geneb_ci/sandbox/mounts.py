@@ -35,6 +35,7 @@ HARNESS = f"{MOUNT_FOLDER}/harness"
 EXTRACTORS = f"{MOUNT_FOLDER}/extractors"
 WEIGHTS = f"{MOUNT_FOLDER}/weights"
 INPUT = f"{MOUNT_FOLDER}/input"
+"""Folder inside the sandbox with the files that are made for a run."""
 
 SYSTEM_FOLDERS = ("/usr",)
 """Folders of the host's system that the sandbox shows."""
@@ -64,6 +65,7 @@ class SandboxView:
     python: str = ""
     """Path of the Python interpreter inside the sandbox."""
     environment: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the process."""
 
 
 def sandbox_view(
@@ -168,6 +170,7 @@ def _harness_folder() -> Path:
 
 
 BWRAP = "bwrap"
+"""The program of bubblewrap."""
 BUBBLEWRAP_USER = "1000"
 """User and group inside: not 0, since much software behaves differently as root."""
 
@@ -246,8 +249,11 @@ def refusing_settings() -> list[str]:
 
 
 RUNSC = "runsc"
+"""The program of gVisor."""
 GVISOR_USER = 1000
+"""Number of the user and of the group inside gVisor."""
 GVISOR_NAME = "geneb-audit"
+"""Name of the container of gVisor."""
 
 
 def gvisor_path() -> str | None:

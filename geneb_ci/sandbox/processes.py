@@ -241,6 +241,7 @@ ProcessLimiter = Literal["control group", "service manager", "RLIMIT_NPROC", "wa
 """How the number of processes of a sandbox is limited."""
 
 CGROUPS = Path("/sys/fs/cgroup")
+"""Folder of the kernel with the control groups."""
 CONTROLLER_FOLDERS = {"pids": ("pids", "."), "memory": ("memory", ".")}
 """By controller of control groups, its folder in version 1, which has one for each, and in
 version 2."""

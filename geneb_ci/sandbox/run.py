@@ -61,6 +61,7 @@ class ExtractorSpec:
     packages: Path | None = None
     """Folder of installed packages that have priority over those of the harness."""
     device: str = "cpu"
+    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
     batching: Batching = "budget"
@@ -204,12 +205,14 @@ def _lines_of_sequences(sequences: Sequence[str]) -> bytes:
 
 ESCAPE_SUITE_FILE = f"{mounts.INPUT}/escape_suite.py"
 PLANTED_FILE = f"{mounts.INPUT}/planted.json"
+"""Path inside the sandbox of the file that says where targets are planted."""
 ESCAPE_SUITE_LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 VISIBLE_PROCESSES_MAX = 8
 """Maximum number of processes visible in a sandbox: its pid 1, bubblewrap's helper, the suite."""
 REPORT_BYTES_MAX = 1 << 16
 """Largest size of the answer of the escape suite."""
 SECRET_VARIABLE = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
+"""Environment variable of the launcher with the secret that the escape suite looks for."""
 DOCTOR_FIX = "run `geneb-ci doctor` to see what this machine can do"
 ESCAPE_NAMES = tuple(escape_suite.ATTEMPTS)
 

@@ -92,6 +92,7 @@ _FORMAT_BY_START = {
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
+"""Formats other than that of a result, by the first bytes."""
 _EMBEDDINGS_FIX = (
     "ask the contributor for an extractor that returns its embeddings, and that writes nothing to "
     "file descriptors"
@@ -153,6 +154,7 @@ class EmbeddingsReceiver:
         return embeddings
 
     def _read_header(self) -> tuple[int, int, int]:
+        """Return embeddings, columns and bytes of a number. Raises ResultRefused if invalid."""
         magic, version, number_bytes, reserved, rows, width = RESULT_HEADER.unpack_from(self._data)
         if magic != RESULT_START:
             raise _result_refused(

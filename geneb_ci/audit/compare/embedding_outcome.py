@@ -93,6 +93,7 @@ SUPERSEDED_REASON = (
 NonNegativeFloat = Annotated[float, Field(ge=0)]
 _NUMBER_PATTERN = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
 _NUMBERS_PATTERN = rf"^({_NUMBER_PATTERN}( {_NUMBER_PATTERN})*)?$"
+"""Numbers with a space between them, or none."""
 
 
 def _parsed_counts(value: object) -> object:
@@ -207,6 +208,7 @@ class Direction(StrictModel):
     statistic: float
     """Van Elteren's statistic, in standard deviations."""
     p: Annotated[float, Field(ge=0, le=1)]
+    """One-sided p-value of the deviations towards the labels."""
 
 
 class PartEffect(StrictModel):
@@ -224,6 +226,7 @@ class Effect(StrictModel):
     training: PartEffect
     """Effect of training embeddings, support embeddings included."""
     test: PartEffect
+    """Effect of test embeddings."""
 
 
 class RefitTask(StrictModel):
@@ -274,13 +277,17 @@ class EmbeddingOutcome(StrictModel):
     schema_version: EmbeddingVersion
     plan: EmbeddingPlan
     receipt: ReceiptFacts
+    """What the submission states about its receipt."""
     cells: ComparedCells
+    """The comparison of the claims with the cells recomputed from the receipt."""
     tasks: Annotated[list[ComparedTask], Field(min_length=1)]
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
+    """Whether committed embeddings deviate from their reruns towards their labels."""
     effect: Effect | None = Field(default=None, exclude_if=operator.not_)
-    """Left out in records of version 1.0."""
+    """Effect of the deviations on the test loss; left out in records of version 1.0."""
     decoys: Decoys
+    """The result of the decoys."""
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants; left out in earlier records."""
     fresh: FreshResult | None = Field(default=None, exclude_if=operator.not_)

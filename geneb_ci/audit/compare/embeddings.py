@@ -96,6 +96,7 @@ class TaskFiles(NamedTuple):
     """The contents of the files that the harness writes for a task."""
 
     strata: TaskStrata
+    """The sets of embeddings that are drawn from."""
     sequences: list[str]
     """Training sequences, then test sequences."""
     train_labels: "npt.NDArray[np.int64]"
@@ -172,10 +173,12 @@ class DrawnTask(NamedTuple):
 
     task: str
     receipt_task: ReceiptTask
+    """What the receipt states about the task."""
     drawn: DrawnEmbeddings
     """The drawn rows by part, one of which has the most influential training embeddings, and the
     sizes of the strata."""
     strongest: StrongestEmbeddings
+    """The training embeddings that could affect the scores of the task most."""
     rows: list[int]
     """Indices of the n embeddings in the file."""
     is_drawn: "npt.NDArray[np.bool_]"
@@ -184,6 +187,7 @@ class DrawnTask(NamedTuple):
     """(n,) whether nobody could foresee its draw, so that it counts for the tolerances; None in
     records before version 2.2, where all count."""
     sequences: list[str]
+    """The sequence of each embedding."""
     committed: "npt.NDArray[np.float16]"
     """(n, d) embeddings of the receipt."""
     proofs: list[list[bytes]]
@@ -193,6 +197,7 @@ class DrawnTask(NamedTuple):
     is_outside_supports: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
+    """The sets of embeddings that were drawn from."""
     full_probe: Probe
     """The canonical probe of the regime `FULL_REGIME`."""
     probe_sets: dict[str, ProbeSet]
@@ -282,6 +287,7 @@ class AuditedReceipt(NamedTuple):
     commitment: Commitment
     receipt: EmbeddingReceipt
     open_files: Callable[[], AbstractContextManager[ReceiptFiles]]
+    """Opens the files of the receipt, which are downloaded if necessary."""
     benchmark: Benchmark
 
     def is_compared_with(self, plan: EmbeddingPlan) -> bool:
@@ -468,6 +474,7 @@ def direction_of(
 
 
 def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
+    """Return the strata of a task for the directional test, without support embeddings."""
     import numpy as np  # slow to import, and only needed here
 
     is_compared = task.is_outside_supports

@@ -23,7 +23,9 @@ from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Sc
 from reference_harness.formats.text import plural
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
+"""Type of the in-toto statement about an audit of tasks."""
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+"""Type of every in-toto statement."""
 
 TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
 ORDER, DECOYS = "repeats in another order", "decoys"
@@ -82,7 +84,9 @@ class CellComparison(StrictModel):
     """The comparison of claim and rerun of one task in one regime."""
 
     claimed: Scores
+    """Scores of record that the submission claims."""
     rescored: Scores
+    """Scores of record of the rerun."""
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the digests of the predictions agree; null if the claim has none."""
@@ -105,9 +109,11 @@ class AuditedTask(StrictModel):
 
     task: Name
     reason: Reason
+    """Why the task was rerun: `drawn`, `earlier` or `targeted`."""
     verdict: Verdict
     """`differs` if any regime differs."""
     regimes: Annotated[dict[str, CellComparison], Field(min_length=1)]
+    """The comparison of the cell of each regime."""
 
 
 class Decoys(StrictModel):
@@ -175,6 +181,7 @@ HEADS_MAX = 10_000
 """Largest number of statements that one statement names: on an old board, the first that names any
 names all."""
 HEAD_NAME_MAX = 300
+"""Largest number of characters in the name of a statement."""
 Heads = Annotated[
     dict[Annotated[str, Field(max_length=HEAD_NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
 ]
@@ -309,6 +316,7 @@ class Objection(NamedTuple):
     defence: str
     """Name of the defence that found it, as in `geneb_ci.audit.defences`."""
     text: str
+    """The reason as a sentence."""
 
 
 def objections_to_tasks(
@@ -383,7 +391,9 @@ class InformativeCells(NamedTuple):
     """Numbers of cells of a regime that were compared, and with a tolerance of at most 0.1."""
 
     informative: int
+    """Number of cells with a tolerance of MCC of at most 0.1."""
     compared: int
+    """Number of compared cells."""
 
     @property
     def suffices(self) -> bool:

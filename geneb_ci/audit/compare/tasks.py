@@ -34,7 +34,8 @@ KERNEL_EFFECT = 0.015
 random BERTs with 613 to 1,883 test sequences."""
 DEVICE_TABLE_FILE = "atlas.json"
 """Name of the shipped file of measured differences between two types of device."""
-DEVICE_TABLE_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
+DEVICE_TABLE_BYTES_MAX = 1_000_000
+"""Largest size of the table of devices, in bytes: its forty entries take 12 kB."""
 UNMEASURED_FACTOR = 8.0
 """Two devices that were never compared may differ by this factor times the largest measured
 difference: the factor of the noise of stressed copies."""
@@ -275,4 +276,5 @@ def _cell_comparison(
 
 
 def _as_scores(triple: Triple) -> Scores:
+    """Return MCC, accuracy and F1 as `Scores`."""
     return Scores(MCC=float(triple.mcc), Acc=float(triple.acc), F1=float(triple.f1))

@@ -341,6 +341,7 @@ def _tolerance(
 
 
 def _as_each_metric(values: Sequence[float]) -> EachMetric:
+    """Return values in the order of `METRICS` as an `EachMetric`."""
     return EachMetric.model_validate(_value_by_metric(values))
 
 

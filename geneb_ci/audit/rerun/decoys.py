@@ -292,4 +292,5 @@ def _shuffled(sequence: str, generator: random.Random) -> str:
 
 
 def _euclidean_length(embedding: "np.ndarray") -> float:
+    """Return the length of an embedding, which does not overflow."""
     return math.hypot(*embedding.tolist())

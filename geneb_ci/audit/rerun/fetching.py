@@ -315,6 +315,7 @@ class InstalledPackages(NamedTuple):
 
     folder: Path
     lock_sha256: str
+    """Digest of the lock that names the packages and their versions."""
 
     def versions(self) -> dict[str, str]:
         """Return the version of each distribution, by its name in lower case with hyphens."""

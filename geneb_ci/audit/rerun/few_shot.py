@@ -56,6 +56,7 @@ OTHERS, VARIANTS, TESTS = "others", "variants", "test sequences"
 """Kinds of other fits. Fits on other draws and on variants are compared with the published fits,
 fits on test sequences with those on other draws."""
 _SCORE_PATTERN = r"-?[01]\.[0-9]{4}"
+"""A score with four digits, as text."""
 _SCORES_PATTERN = rf"^{_SCORE_PATTERN}( {_SCORE_PATTERN})*$"
 
 
@@ -71,6 +72,7 @@ def _four_digit_scores(value: object) -> object:
 
 
 def _scores_text(scores: list[float]) -> str:
+    """Return scores as text, with four digits and a space between them."""
     return " ".join(f"{score:.4f}" for score in scores)
 
 
@@ -164,7 +166,9 @@ class _TaskGain(NamedTuple):
 
     task: str
     gain: float
+    """Mean MCC of the fits on training sequences, less that of the other fits."""
     variance: float
+    """Variance of `gain`, from the scatter of the fits."""
     freedom: int
     """Degrees of freedom of `variance`."""
 

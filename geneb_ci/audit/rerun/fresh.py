@@ -29,6 +29,7 @@ from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural, quoted
 
 FRESH_SET_COLUMNS = ("task", "label", "sequence")
+"""Columns of the CSV file of a fresh set."""
 FRESH_SET_BYTES_MAX = 1 << 28
 """Largest size of the file of a fresh set, in bytes: 500,000 sequences of 500 letters."""
 SEQUENCES_PER_TASK_MAX = 100_000
@@ -36,7 +37,9 @@ SEQUENCES_PER_TASK_MAX = 100_000
 NUCLEOTIDE_LETTERS = frozenset("ACGTURYSWKMBDHVN")
 """Letters of nucleotides, and of the IUPAC codes for several nucleotides."""
 LABEL_DIGITS_MAX = 9
+"""Largest number of digits of a label."""
 SALT_BYTES = 32
+"""Number of random bytes of a salt, without which the digest of a set could be guessed."""
 SALT_SUFFIX = ".salt"
 """Added to the name of a fresh set's file, it is the name of the file with the salt."""
 _M = TypeVar("_M", bound=StrictModel)
@@ -68,6 +71,7 @@ class FreshRelease(StrictModel):
 
     schema_version: Literal["1.0"]
     salt: Hex64
+    """Random bytes that precede the file in the committed digest."""
     content: str
     """The committed CSV file."""
 

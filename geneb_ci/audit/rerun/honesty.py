@@ -241,6 +241,7 @@ class VariantResult(StrictModel):
 
 
 def _is_one(value: int) -> bool:
+    """Whether a number of fits is 1, which a record leaves out."""
     return value == 1
 
 
@@ -310,6 +311,7 @@ class JudgedDifference(NamedTuple):
     name: str
     """Kind of variant or name of a probe, after the task if there are several."""
     decisions: ChangedDecisions
+    """Counts of the decisions that became wrong, and right."""
     limit: float
     """Largest D that is not flagged."""
 

@@ -106,8 +106,10 @@ class PreparedRerun:
     subject: AuditSubject
     """The submission under audit, with its benchmark."""
     source: TaskSource
+    """The files with the task data."""
     machine: Machine
     settings: WorkSettings
+    """Settings that stay the same if the audit is continued."""
     work: WorkFolder
     runner: Runner
     """The open sandbox and the process of the harness."""
@@ -118,6 +120,7 @@ class PreparedRerun:
     packages: InstalledPackages | None = None
     """Packages of the lock of the model's entry or extractor; None without a lock."""
     fresh: FreshSet | None = None
+    """The fresh set of this audit; None if it has none."""
 
     def rescore_task(
         self,
@@ -160,6 +163,7 @@ class PreparedRerun:
 
     @property
     def _scoring_settings(self) -> ScoringSettings:
+        """Options with which all tasks are scored."""
         return ScoringSettings(
             noise=self.settings.noise,
             regimes=tuple(self.commitment.regimes),

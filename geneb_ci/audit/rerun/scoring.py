@@ -22,6 +22,7 @@ from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
 
 RESCORED_FILE = "rescored.json"
+"""File of a task's folder with the scores of the rerun."""
 RESCORED_BYTES_MAX = 1 << 28
 """Largest size of a file of scores: 100 tasks have about 15 MB, with many classes more."""
 

@@ -172,8 +172,11 @@ class MemorisationResults(NamedTuple):
     """The results that show whether the extractor memorised sequences of the benchmark."""
 
     variants: VariantResult | None
+    """Decisions on variants of test and training sequences."""
     fresh: FreshResult | None
+    """Decisions on the fresh set; None if the audit has none."""
     few_shot: FewShotResult | None
+    """Scores of few-shot probes fitted on other sequences."""
 
 
 def memorisation_results(

@@ -44,7 +44,8 @@ EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.
 FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
 """Names in a work folder: of files of the audit, of files of a task, and of those with the variants
 and fresh sequences of a task."""
-POLL_SECONDS = 0.05  # between two tests whether all processes have ended
+POLL_SECONDS = 0.05
+"""Seconds between two tests whether all processes of a killed audit have ended."""
 ENDING_SECONDS = 10.0
 """Seconds to wait until the processes of a killed audit have ended, which die with their parent."""
 
@@ -100,7 +101,9 @@ class EmbeddedTask(StrictModel):
     """Facts about a task, or a part of a list of sequences, whose embeddings were saved."""
 
     sequences_sha256: Hex64
+    """Digest of the file of sequences."""
     embeddings_sha256: Hex64
+    """Digest of the file with the matrix of embeddings."""
     computed: Count
     """Number of sequences that were embedded; the others were copied from earlier tasks."""
     decoys: Decoys | None
@@ -231,6 +234,7 @@ class WorkFolder:
         return {} if digests is None else digests.files
 
     def _set_digest(self, path: Path | str, sha256: str) -> None:
+        """Save the digest of a result for `has_result`."""
         digests = ResultDigests(files=self._digests() | {self._relative_name(path): sha256})
         self.write_text(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
