@@ -24,10 +24,11 @@ from geneb_ci.receipt.rounding import (
 
 
 class EmbeddingComparison(NamedTuple):
-    """The result of comparing n embeddings."""
+    """The result of comparing n committed embeddings with their rerun, by the earlier rule."""
 
     deviation: Float64Array
-    """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
+    """(n,) largest distance of a coordinate beyond half a unit of float16, divided by the root mean
+    square of the rerun embedding."""
     mismatch: npt.NDArray[np.int64]
     """(n,) number of coordinates that differ from the rounded rerun."""
 

@@ -19,10 +19,14 @@ NEW_NAMESPACES = 0x7E020000
 MS_REC_PRIVATE, MS_BIND_REC, MS_NOSUID_NODEV = 0x44000, 0x5000, 0x6
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 SECCOMP_MODE_FILTER = 2
+"""Mode of PR_SET_SECCOMP that installs a filter of system calls."""
 CAPABILITY_VERSION = 0x20080522
+"""Version 3 of the kernel's interface to capabilities."""
 LAST_CAPABILITY = 63
+"""Largest number of a capability: kernels have fewer."""
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 LANDLOCK_RULE_PATH_BENEATH = 1
+"""Type of a Landlock rule about a file, or everything in a folder."""
 LANDLOCK_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
 """By version of Landlock's interface, the bits of all rights to files."""
 ABI_NETWORK, ABI_SCOPES = 4, 6

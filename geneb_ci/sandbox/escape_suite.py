@@ -54,6 +54,7 @@ FILLING_FILES = 4
 """Number of files that fill a folder completely."""
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
 CAPABILITY_VERSION = 0x20080522
+"""Version 3 of the kernel's interface to capabilities."""
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG = 16, 40, 17, 38
 CALL_NUMBERS = {

@@ -191,7 +191,10 @@ def _weights_path(weights: Path) -> str:
 
 
 def _lines_of_sequences(sequences: Sequence[str]) -> bytes:
-    """Return the file of sequences, one a line. Raises UsageProblem for one that is no line."""
+    """Return the content of the file of sequences, one a line.
+
+    Raises UsageProblem for a sequence that is not one line of ASCII, and without sequences.
+    """
     if not sequences:
         raise UsageProblem("there is no sequence to embed", "choose a task that has sequences")
     for index, sequence in enumerate(sequences):

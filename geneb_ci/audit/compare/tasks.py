@@ -216,7 +216,7 @@ def tolerance_notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[st
 
 
 def _require_same_settings(rescored: Rescored, benchmark: Benchmark) -> None:
-    """Raise NothingChecked for scores on another benchmark, or with other noise than assumed."""
+    """Raise NothingChecked for scores of another benchmark, or with noise of another size."""
     if rescored.benchmark.sha256 != benchmark.sha256:
         raise NothingChecked(
             f"the rescoring was made for benchmark {rescored.benchmark.name} "

@@ -339,7 +339,7 @@ def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> In
 
 
 def require_python(environment: Environment) -> None:
-    """Raise AuditRefused if the entry needs another version of Python."""
+    """Raise AuditRefused if an entry of the model registry needs another version of Python."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if environment.python not in {None, version}:
         raise AuditRefused(

@@ -144,7 +144,7 @@ def few_shot_result(
     scores: Mapping[str, Mapping[str, FewShotScores]],
     varied: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> FewShotResult | None:
-    """Return the result of all tasks; None for a benchmark without few-shot regimes.
+    """Return the scores of few-shot probes for a record; None without few-shot regimes.
 
     `scores` maps task to regime to the scores of the fits; `varied` does so for fits on variants,
     for the tasks that have them.

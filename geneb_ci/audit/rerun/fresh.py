@@ -41,7 +41,7 @@ LABEL_DIGITS_MAX = 9
 SALT_BYTES = 32
 """Number of random bytes of a salt, without which the digest of a set could be guessed."""
 SALT_SUFFIX = ".salt"
-"""Added to the name of a fresh set's file, it is the name of the file with the salt."""
+"""Ending of the name of the file with the salt, after the name of the fresh set's file."""
 _M = TypeVar("_M", bound=StrictModel)
 _COMPLEMENT_BY_LETTER = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 

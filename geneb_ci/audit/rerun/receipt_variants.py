@@ -68,7 +68,8 @@ TEST, TRAIN, SUPPORT = "test", "train", "support"
 UNDECIDED = -1
 """The decision on an embedding that overflows float16."""
 MAIN_PROBE = "full, canonical"
-"""The probe whose decisions a result has in `kinds`; it has those of other probes in `others`."""
+"""Name of the canonical probe of the full regime: a result has its decisions in `kinds`, and those
+of all other probes in `others`."""
 REFIT_BYTES_MAX = 1 << 16
 """Largest size of the answer of the harness about fits on variants, in bytes."""
 

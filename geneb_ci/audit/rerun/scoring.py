@@ -92,7 +92,7 @@ class ScoringSettings:
     has_rounded_embeddings: bool = True
     """Whether the claims are of embeddings rounded to float16."""
     limits: ScoringLimitOverrides = NO_LIMIT_OVERRIDES
-    """Limits that the user set."""
+    """Limits of scoring that the user set instead of the computed ones."""
     further_files: tuple[Path, Path] | None = None
     """The file of variants and fresh sequences of the task, and the file of their embeddings."""
     other_draws: str | None = None
