@@ -90,7 +90,7 @@ FEW_SHOT_FITS = 10
 FEW_SHOT_STEPS_MAX = 600
 """Maximum steps of one few-shot fit and its probe at the optimum together."""
 FEW_SHOT_SEQUENCES = 10
-"""Training sequences per class of a few-shot fit."""
+"""Number of training sequences of each class in a few-shot fit."""
 FEW_SHOT_COPY_FACTOR = 4
 """Number of noisy copies of each few-shot fit, as a multiple of that of the full fit."""
 NOISE_FLOPS_PER_VALUE = 40
@@ -179,7 +179,7 @@ def honest_seconds(shape: ScoringSize, copies: int, workers: int) -> float:
 
 
 SCORING_STAGE = "scoring"
-"""Stage of an audit that errors of scoring name."""
+"""Name of the stage of an audit in which embeddings are scored, for errors."""
 SECONDS_LIMIT, WALL_LIMIT = "scoring_seconds", "scoring_wall_seconds"
 MEMORY_LIMIT, PROCESSES_LIMIT = "scoring_memory_mib", "scoring_processes"
 """Names of the limits in errors and records."""

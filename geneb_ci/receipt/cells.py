@@ -42,7 +42,7 @@ of 0.7 ns with two classes, of 1.8 ns with five, measured on one core with 4,000
 HASH_SECONDS_PER_EMBEDDING, HASH_SECONDS_PER_BYTE = 2e-6, 2e-9
 """Seconds per embedding and per byte to verify a file, measured at widths of 256 to 4,096."""
 TASK_SECONDS = 1.5
-"""Seconds per task of any size, to read its sequences and fit ten few-shot probes."""
+"""Seconds for each task, whatever its size, to read sequences and fit ten few-shot probes."""
 START_SECONDS = 5
 """Seconds to start the harness."""
 NETWORK_BYTES_PER_SECOND = 12.5e6
@@ -139,7 +139,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether a line of progress is due; if so, the wait for the next one starts again."""
+        """Whether a line of progress is due; if so, the time until the next line starts again."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
@@ -330,7 +330,7 @@ def computed_cells(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
 
 
 def claims_canonical_scores(submission: SubmissionV12) -> bool:
-    """Whether any cell claims a canonical score, as those of earlier runs do."""
+    """Whether a submission claims canonical scores, as earlier runs do."""
     return any(
         cell.canonical is not None
         for tasks in submission.evidence.values()
@@ -351,7 +351,7 @@ def record_is_comparable(submission: SubmissionV12, cells: ReceiptCells) -> bool
 def claim_of_record(
     submission: SubmissionV12, regime: str, task: str
 ) -> tuple[Scores, CellEvidenceV12] | None:
-    """Return the claimed scores of record of a cell and their evidence; None unless it has both."""
+    """Return a cell's claimed scores of record and their evidence; None if either is missing."""
     scores = submission.results.get(regime, {}).get(task)
     evidence = submission.evidence.get(regime, {}).get(task)
     return (scores, evidence) if scores is not None and evidence is not None else None

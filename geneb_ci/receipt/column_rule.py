@@ -50,8 +50,8 @@ embeddings whose draw nobody could foresee. Computed from 45 embeddings, the dis
 of 17 %."""
 OWN_NOISE = 8.0
 """Largest deviation of a receipt that counts as noise of the extractor, as a multiple of the
-largest distance of some dozens of repeats. Simulated: at most 4, with one column far noisier than
-the others."""
+largest distance between some dozens of repeated embeddings. Simulated: at most 4, with one column
+far noisier than the others."""
 SPREAD_MIN = 1e-3
 """Smallest standard deviation of a column, as a share of its root mean square, that is compared: of
 less variation, float16 keeps fewer than two digits."""
@@ -157,7 +157,7 @@ def judge_again(
     limits: Float64Array,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Return how a committed (d,) embedding compares with a second rerun of it, `repeat`.
+    """Return how a committed (d,) embedding compares with `repeat`, a second rerun.
 
     `first` is the embedding of the first rerun, from which the distance of `repeat` is computed.
     """

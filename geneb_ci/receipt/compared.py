@@ -58,7 +58,7 @@ class ScoredModel(NamedTuple):
     predictions_file: PredictionsFile | None
     """Size and digest of the model's file of predictions, as stated; None without one."""
     predictions: Predictions | None = None
-    """The content of that file; None if it is missing."""
+    """The content of the file of predictions; None if the file is missing."""
 
 
 def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
@@ -147,7 +147,7 @@ def _scored_submission(file: Path, document: Any, definition: Path | None) -> Sc
 
 
 def _benchmark_of(file: Path, sha256: str, definition: Path | None) -> Benchmark:
-    """Return the definition with this digest; for "", the one that applies to the file's folder.
+    """Return the benchmark with this digest; for "", the benchmark of the file's folder.
 
     Raises NothingChecked if no definition has this digest.
     """
@@ -182,7 +182,7 @@ class ComparedScore(NamedTuple):
 
 
 class ComparedRegime(NamedTuple):
-    """Two models in one regime."""
+    """The comparison of two models in one regime."""
 
     resampled_unit: str
     """What the resamples for the intervals draw again: test sequences or tasks."""

@@ -64,7 +64,7 @@ class EmbeddingCounts(StrictModel):
     support: DrawCount
     """Number of few-shot training embeddings drawn for each few-shot regime, over all tasks.
 
-    It does not apply to the smallest regime: all of its embeddings are drawn.
+    Of the smallest regime, all embeddings are drawn.
     """
     whole: bool
     """Whether all embeddings of few-shot training sequences, and all training embeddings of the
@@ -139,7 +139,7 @@ def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class TaskStrata:
-    """The strata that the embeddings of one task are drawn from."""
+    """The sets of embeddings (strata) of one task that are drawn from."""
 
     task: str
     train: int
@@ -149,7 +149,7 @@ class TaskStrata:
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
     """By regime, the (s, m) predictions of s canonical probes."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
-    """By few-shot regime, its training embeddings, ascending; the regime with the fewest first."""
+    """By few-shot regime, the indices of its training embeddings; the smallest regime first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
     """By regime, the (s, m) predictions of record; empty if not computed, as before version 2.1."""
 

@@ -56,14 +56,14 @@ POOLED = 0.005
 honest mean. Otherwise features near rounding borders could follow the label in every embedding."""
 RESCUED = 0.01
 """Share of the drawn embeddings, but at least one, that may be rescued: fail, and pass when
-computed again in float64. Code of the contributor decides that result; honest embeddings rarely
-fail."""
+computed again in float64. The contributor's code decides the second result; honest embeddings
+rarely fail."""
 NEAR = 16.0
 """Largest distance of a repeated embedding from the first rerun, in tolerances. Measured: 1.1."""
 STRONGEST = 15
 """Number of training embeddings of a task that are always embedded again for their influence on the
-test loss, and as many for their distance from the others. Two altered ones of 1,900 raised an MCC
-by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
+test loss, and as many for their distance from the others. Two altered embeddings of 1,900 raised an
+MCC by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
 EFFECT = 5.0
 """Largest absolute value of the statistic of influence, of training or of test embeddings, with
 which an audit agrees. By chance at most 7 audits in a million exceed it, whatever the sizes of
@@ -76,14 +76,15 @@ ROOM_OF_TASK = 0.05
 """Largest room of a single task, in nats: the mean over 100 tasks could hide one forged task, whose
 weight in the macro may be a thirteenth. Measured: below 1e-3."""
 TAU = 1e-5
-"""Tolerance in records of version 1.0, as a share of the root mean square of the embedding. One
-column of large values widened it for all others."""
+"""Tolerance in records of version 1.0, as a share of the root mean square of the embedding. A
+single column of large values widened the tolerance of all columns."""
 FLIPPED, FLIPPED_MIN = 0.002, 2
 """Share of the draws of a regime, and number allowed in any case, whose test embedding may be
 predicted right as committed and wrong as rerun. With more, the bound of the raise is too large and
 the receipt weak. Measured: 0 of 32,400 draws with noise of up to 5e-6 of an embedding's size."""
 MISSED = 0.05
-"""Probability that a draw misses the alterations although there are more than its bound states."""
+"""Probability that a draw hits no altered embedding although alterations raise the MCC by more than
+the stated bound."""
 LEVEL = 0.001
 """False-alarm rate of the directional test, over training and test embeddings together."""
 

@@ -206,10 +206,10 @@ def influence_of(
     *,
     by_steps: bool = False,
 ) -> TaskInfluence:
-    """Return h = H^-1 g of a task, from (n, d) embeddings and (n,) labels.
+    """Return what the influence of each embedding of a task follows from: h = H^-1 g.
 
-    The first `train` of them are training embeddings. With `by_steps`, the search has at most
-    `STEPS` steps, as in records before version 2.2.
+    `embeddings` are (n, d), `labels` (n,). The first `train` of them are training embeddings. With
+    `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
     """
     centre = centre_of(embeddings[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights

@@ -81,9 +81,9 @@ class SharedErrors(StrictModel):
         return self
 
     def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
-        """Return the position of each row among `self.rows`, which orders the triangles.
+        """Return the index of each row in the triangles of covariances.
 
-        The position is None for a row that is not among them, or whose predictions have changed.
+        The index is None for a row that is not in them, or whose predictions have changed.
         """
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [

@@ -133,7 +133,7 @@ class EmbeddingRepeat(StrictModel):
     """A second rerun of one embedding that differed from the first rerun, alone in its batch."""
 
     dtype: Name
-    """`float64` if the extractor has that option, else `a batch of its own`."""
+    """`float64` if the extractor can compute in that dtype, else `a batch of its own`."""
     deviation: NonNegativeFloat
     """Deviation from the committed embedding, in the unit of `ComparedTask.deviation`."""
     mismatch: Count
@@ -147,7 +147,7 @@ class FailedEmbedding(StrictModel):
     """A committed embedding that differs from its rerun."""
 
     row: Count
-    """Index of its row in the file, where training embeddings come first."""
+    """Index of the embedding in the file of the task, where training embeddings come first."""
     again: EmbeddingRepeat | None
     """The second rerun; None if there was none, since another embedding was proved altered."""
 
@@ -167,7 +167,8 @@ class ComparedTask(StrictModel):
     draws."""
     deviation: Measures
     """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
-    float16, in units of its tolerance; in version 1.0, of the root mean square of the embedding."""
+    float16, divided by the tolerance of the coordinate, or in version 1.0 by the root mean square
+    of the embedding."""
     mismatch: Counts
     """For each distinct row: number of coordinates that differ from the rounded rerun."""
     failed: list[FailedEmbedding]
@@ -194,7 +195,7 @@ class ComparedCells(StrictModel):
     unclaimed: list[str]
     """Cells that were recomputed and that the submission does not claim."""
     unequal: list[str]
-    """Sentences about equal sequences with unequal embeddings, one for each scale."""
+    """Sentences about equal sequences with unequal embeddings."""
     of_record: Count | None = Field(default=None, exclude_if=operator.not_)
     """Number of cells whose scores of record, which the board shows, were compared too; left out if
     none were, as in earlier records."""
@@ -247,7 +248,7 @@ class RegimeBound(StrictModel):
 
     regime: Name
     draws: Count
-    """Number of drawn test embeddings; one that was drawn twice counts twice."""
+    """Number of draws of test embeddings; an embedding that was drawn twice counts twice."""
     flipped: Count
     """Number of draws that the probe of record classifies rightly as committed, but wrongly as
     rerun."""
@@ -260,7 +261,7 @@ class ReceiptFacts(StrictModel):
     """What the submission states about its receipt."""
 
     root: Hex64
-    """Merkle root of its embeddings."""
+    """Merkle root of the embeddings of the receipt."""
     dim: Positive
     """Number of columns of an embedding."""
     compute_dtype: Name
@@ -352,7 +353,7 @@ class EmbeddingOutcome(StrictModel):
         ]
 
     def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether a failed embedding also failed when it was computed again, alone."""
+        """Whether a failed embedding failed again in the second rerun, so that it was altered."""
         return failed.again is not None and not passes_when_repeated(
             failed.again, self.receipt.dim, self.schema_version
         )

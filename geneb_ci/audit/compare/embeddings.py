@@ -175,14 +175,14 @@ class DrawnTask(NamedTuple):
     receipt_task: ReceiptTask
     """What the receipt states about the task."""
     drawn: DrawnEmbeddings
-    """The drawn rows by part, one of which has the most influential training embeddings, and the
-    sizes of the strata."""
+    """The drawn rows by part, and the sizes of the strata. One part has the training embeddings
+    that could affect scores most."""
     strongest: StrongestEmbeddings
     """The training embeddings that could affect the scores of the task most."""
     rows: list[int]
     """Indices of the n embeddings in the file."""
     is_drawn: "npt.NDArray[np.bool_]"
-    """(n,) whether an embedding was drawn, and not only added as one of the strongest."""
+    """(n,) whether an embedding was drawn, not only added since it could affect scores most."""
     unforeseen: "npt.NDArray[np.bool_] | None"
     """(n,) whether nobody could foresee its draw, so that it counts for the tolerances; None in
     records before version 2.2, where all count."""

@@ -24,10 +24,10 @@ from typing import NamedTuple
 ALARM = 1e-3
 """Probability that an honest audit is flagged by any joint test; divided by the number of tests."""
 FAR_DEVIATIONS = 3.0
-"""Number of standard deviations from which a cell is far from its rerun."""
+"""Number of standard deviations beyond which the claim of a cell counts as far from the rerun."""
 FAR_SHARE = 0.02
-"""Largest probability that an honest cell is far from its rerun. For normal differences it is
-0.003, but they are not normal if only few predictions are near the decision boundary."""
+"""Largest probability that an honest claim is far from the rerun. For normal differences it is
+0.003, but differences are not normal if only few predictions are near the decision boundary."""
 UNSEEN_RATE = math.sqrt(2) / 144
 """Expected number of steps of the largest size that an honest claim has although no copy had one.
 
@@ -41,7 +41,8 @@ LARGEST_EXPONENT = 500.0
 """Largest exponent e u that the search for the lowest bound tries: exp does not overflow, and no
 lowest bound has a larger exponent."""
 SERIES_ARGUMENT_MAX = 1e-4
-"""Argument of `_exponential_remainder` below which two terms of its series are more exact."""
+"""Argument of `_exponential_remainder` below which two terms of a series are more exact than
+exp."""
 EARLIER_RECORD_LIMIT = 2.0
 """Limit of |mean of difference / tolerance| sqrt(number of cells), by which earlier records,
 without standard deviations, were judged."""
@@ -55,13 +56,14 @@ class ClaimDifference(NamedTuple):
     deviation: float
     """Standard deviation of `value` for an honest claim."""
     step: float
-    """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
+    """Largest effect on the score of one changed prediction, or of one fit that stops elsewhere."""
     centre: float | None = 0.0
     """Mean of `value` for an honest claim that is rounded differently; None in earlier records."""
 
 
 LUCKY_DEVIATIONS = 1.645
-"""Number of standard deviations by which noise helps one claim in twenty: the normal quantile."""
+"""Number of standard deviations by which noise helps one forged claim in twenty: the 95 % quantile
+of the normal distribution."""
 HIDDEN_RAISE_MAX, HIDDEN_RAISE_TASKS = 0.005, 100
 """Largest mean raise of MCC that an audit may miss in a regime to count as reproducing it, on a
 benchmark of 100 tasks. On a smaller benchmark the limit grows as the error of a mean."""
@@ -111,7 +113,7 @@ class MeanBias(NamedTuple):
 
 
 def joint_test(cells: Sequence[ClaimDifference], tests: int) -> MeanBias:
-    """Return the joint test of at least one cell, at the level `ALARM` divided by `tests`."""
+    """Return the joint test of cells, with the false-alarm rate `ALARM` divided by `tests`."""
     level = ALARM / tests
     count = len(cells)
     difference_sum = math.fsum(cell.value for cell in cells)

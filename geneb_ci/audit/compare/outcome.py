@@ -77,7 +77,7 @@ class Tolerance(StrictModel):
     spread: Annotated[float, Field(ge=0)]
     """Standard deviation of MCC over the plain copies."""
     honest: HonestDifference | None = None
-    """Measured difference, for the joint tests; null in earlier records."""
+    """How an honest claim may differ, for the joint tests; null in earlier records."""
 
 
 class CellComparison(StrictModel):
@@ -314,7 +314,7 @@ class Objection(NamedTuple):
     """A reason why an audit does not confirm a submission."""
 
     defence: str
-    """Name of the defence that found it, as in `geneb_ci.audit.defences`."""
+    """Name of the defence that found the reason, as in `geneb_ci.audit.defences`."""
     text: str
     """The reason as a sentence."""
 

@@ -35,7 +35,7 @@ random BERTs with 613 to 1,883 test sequences."""
 DEVICE_TABLE_FILE = "atlas.json"
 """Name of the shipped file of measured differences between two types of device."""
 DEVICE_TABLE_BYTES_MAX = 1_000_000
-"""Largest size of the table of devices, in bytes: its forty entries take 12 kB."""
+"""Largest size of the table of devices, in bytes: forty entries take 12 kB."""
 UNMEASURED_FACTOR = 8.0
 """Two devices that were never compared may differ by this factor times the largest measured
 difference: the factor of the noise of stressed copies."""
@@ -236,7 +236,7 @@ def _require_same_settings(rescored: Rescored, benchmark: Benchmark) -> None:
 def _claimed_regimes(
     task: str, claimed: AuditedClaims, rescored: Rescored, benchmark: Benchmark
 ) -> Iterator[str]:
-    """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
+    """Yield the regimes with a claim on a task. Raises NothingChecked for one without rescoring."""
     for regime in benchmark.regimes:
         if (regime, task) in claimed.scores_of_record:
             if task not in rescored.tasks or regime not in rescored.tasks[task].regimes:

@@ -38,8 +38,8 @@ def two_sided_quantile(alarm_rate: float, freedom: int) -> float:
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Noise of a plain copy of the embeddings, by dtype, in the unit that `reference_harness/noise.py`
-defines."""
+"""By dtype of the model, the noise of plain copies, which is that of an honest run, in the unit
+that `reference_harness/noise.py` defines."""
 STRESS = 8.0
 """Factor by which stressed copies of the embeddings have more noise than plain copies."""
 COPIES_MIN = 16
@@ -52,7 +52,7 @@ MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 a single comparison gives a false alarm with probability 2e-7 and 4e-6 at most, over all rates of
 single flips: docs/research/tolerance.md has the table."""
 UNSEEN = 2
-"""Number of changed predictions (flips) that are allowed although no copy showed them."""
+"""Number of changed predictions (flips) that are allowed beyond those that jittered copies show."""
 SATURATED = 2.0
 """Smallest ratio of the predictions that stressed copies flip to those that plain copies flip, at
 which flips grow with the noise. Below it, the fits are unstable."""

@@ -56,7 +56,7 @@ def refuse_credentials(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def credential_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the variables that are set and whose names are those of credentials."""
+    """Return the names of set environment variables that look like credentials."""
     return sorted(
         name for name, value in environment.items() if value and _CREDENTIAL_VARIABLES.search(name)
     )

@@ -45,10 +45,10 @@ always."""
 FRESH = 16
 """Number of added shuffled sequences, which hide how many sequences of the list are real."""
 JUMP = 10.0
-"""Largest allowed distance of a real sequence from its mutants, divided by that between the
-mutants. Measured: at most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and
-one-token pooling), on four sets, one of them 200 variants of one sequence. No trained model was
-measured, hence the margin."""
+"""Largest allowed value of q: the distance of a real embedding from those of its two mutants,
+divided by the distance between these two. Measured: at most 1.8 on k-mer counts, 1.2 on random
+BERT, ESM and GPT-2 (mean and one-token pooling), on four sets, one of them 200 variants of one
+sequence. No trained model was measured, hence the margin."""
 SHARE_MEMORISED = 0.125
 """Smallest flagged share of triangles above `JUMP`: four of 32, so that one outlier is allowed."""
 ANSWERS_MAX = 8
@@ -76,7 +76,7 @@ _NUCLEOTIDES = "ACGT"
 
 @dataclass(frozen=True)
 class SequencesWithDecoys:
-    """Real sequences with decoys among them, and the meaning of each position of the list."""
+    """A list of real sequences and decoys, and what the sequence at each position is."""
 
     sequences: list[str]
     """All sequences in the order in which they are embedded."""
@@ -87,7 +87,7 @@ class SequencesWithDecoys:
     triangles: list[tuple[int, int, int]]
     """Positions of a real sequence and of its two mutants."""
     published_count: int
-    """Number of published sequences, which are the first of the real ones."""
+    """Number of published sequences, which come first among the real sequences."""
 
     @property
     def second_run(self) -> list[str]:

@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 STRATA_FOLDER, CELLS_FILE, SUBMISSION_FILE = "strata", "cells.json", "submission.json"
 """Folder of the work folder for files of the harness, and two files in it."""
 RERUN_EMBEDDINGS_FILE = "rerun.npz"
-"""File of the work folder with the rerun embeddings, which the record needs."""
+"""File of the work folder with the rerun embeddings, which is published beside the record."""
 REPEATS_AT_ONCE = 16
 """Number of failed embeddings that are computed again at a time, the worst first, until one fails
 again."""
@@ -108,7 +108,7 @@ def rerun_embeddings(
     open_files: Callable[[EmbeddingReceipt], ReceiptFiles],
     say: Say,
 ) -> RerunResult:
-    """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
+    """Rerun a valid plan of embeddings, save the rerun embeddings, and return the outcome.
 
     `open_files` opens the files of the receipt. Raises what `workflow.rerun_plan` and
     `committed_receipt` raise.

@@ -45,7 +45,8 @@ from reference_harness.formats.packages import (
 from reference_harness.formats.text import Say, silent
 
 TAR_BLOCK_BYTES = 512
-"""Size of a block of a tar archive: headers take one, contents fill whole blocks."""
+"""Size of a block of a tar archive, in bytes: a header is one block, a content fills whole
+blocks."""
 EXTENDED_HEADER_BYTES_MAX = 1 << 16
 """Largest size of an extended header, in bytes: a path has at most 4,096."""
 CHUNK_BYTES = 1 << 20
@@ -87,7 +88,7 @@ class ArchiveMember(NamedTuple):
     """Reader of the archive, at the start of the content."""
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the content. Raises BrokenArchiveError if the archive ends within it."""
+        """Yield the content in pieces. Raises BrokenArchiveError if the archive ends too early."""
         bytes_left = self.size
         while bytes_left:
             chunk = self.source.read_exactly(min(bytes_left, CHUNK_BYTES))
@@ -173,13 +174,13 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
 
 
 def _decompressed(stream: io.BufferedIOBase) -> io.BufferedIOBase:
-    """Return the stream, decompressed if it is gzip."""
+    """Return the stream of an archive, decompressed if the archive is gzip."""
     buffered = io.BufferedReader(stream)
     return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP_START else buffered
 
 
 def _extended_fields(type_flag: bytes, content: bytes) -> dict[str, str]:
-    """Return the path and size in an extended header, as far as it has them."""
+    """Return the path and the size of a file that an extended header states, by name."""
     if type_flag == _LONG_LINK:
         return {}
     if type_flag == _LONG_NAME:
@@ -219,7 +220,7 @@ def _header_checksum(block: bytes) -> int:
 
 
 def _header_number(field: bytes) -> int:
-    """Return a number of a header: octal digits, or binary after the byte 0x80."""
+    """Return a number in a tar header, written as octal digits or binary after the byte 0x80."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ") or b"0"
@@ -236,7 +237,7 @@ def _size_in_extended_header(digits: str) -> int:
 
 
 def _header_path(block: bytes) -> str:
-    """Return the path in a header, joined from its two parts."""
+    """Return the path in a tar header, which has folder and name in separate fields."""
     path, folder = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
     return (folder + b"/" + path if is_posix and folder else path).decode("utf-8", "replace")
@@ -258,7 +259,7 @@ WEIGHTS_DOWNLOAD = DownloadKind(
 
 
 def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
-    """Download a tar archive and keep some of its members.
+    """Download a tar archive, and write some of its files.
 
     `members` maps the path of a member in the archive to that on the disk, `sha256` to its digest.
     The archive itself is not stored, so its download restarts after an interruption. Raises
@@ -327,7 +328,7 @@ class InstalledPackages(NamedTuple):
 
 
 def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
-    """Install the packages of a lock below `cache`, unless they are installed; return them.
+    """Install the packages of a lock below `cache`, unless this was done before; return them.
 
     `say` gets a line of progress. Raises MachineFault if they cannot be installed.
     """

@@ -94,14 +94,14 @@ class FewShotTask(StrictModel):
     """MCC on the test sequences of one task, for several fits of a few-shot regime."""
 
     published: MccOfFits
-    """MCC of the fits whose scores are claimed."""
+    """MCC of the fits on the published training sequences, whose mean is claimed."""
     others: MccOfFits
     """MCC of fits on other draws of training sequences."""
     varied: MccOfFits | None = Field(default=None, exclude_if=_is_none)
     """MCC of fits on variants of the published sequences; left out if none were embedded."""
     tests: MccOfFits | None = Field(default=None, exclude_if=_is_none)
     """MCC of fits on draws of test sequences, scored on the other test sequences; left out if a
-    class has few, and in earlier records."""
+    class has too few sequences, and in earlier records."""
 
 
 class FewShotResult(StrictModel):
@@ -162,7 +162,7 @@ def few_shot_result(
 
 
 class _TaskGain(NamedTuple):
-    """The gain of one task, its variance from its fits, and their degrees of freedom."""
+    """The gain of one task over one kind of other fits, and its variance."""
 
     task: str
     gain: float
@@ -174,7 +174,7 @@ class _TaskGain(NamedTuple):
 
 
 def gains_over_other_fits(few_shot: FewShotResult) -> Iterator[Gain]:
-    """Yield the gain of each regime over each kind of other fits, in the mean and by task.
+    """Yield the gain of each regime over each kind of other fits, as a mean and for each task.
 
     Regimes and tasks are in alphabetical order, since a record does not keep any other.
     """

@@ -63,7 +63,7 @@ class Repeatability(StrictModel):
     pairs: Count
     """Number of sequences that were embedded twice."""
     difference: float = Field(ge=0)
-    """Largest difference, relative to the length of the embedding."""
+    """Largest distance of two embeddings of a sequence, divided by their length."""
     bits: Count
     """Number of significant bits that the numbers use: 24 in float32, 8 in bfloat16."""
 
@@ -149,7 +149,7 @@ def _significant_bits(embedding: "np.ndarray") -> int:
 
 
 def precision_text(precision: Precision) -> str:
-    """Return the precision as one line."""
+    """Return the declared dtype and the measured precision as one line."""
     noise_text = f"; the tolerance has the noise of {precision.noise}" * (
         precision.noise != precision.declared
     )
@@ -474,7 +474,7 @@ def _summed_by_kind(
 
 
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
-    """Return the decisions on fresh sequences; None if no rerun task has one."""
+    """Return the decisions on fresh sequences; None if no rerun task has fresh sequences."""
     tasks = {
         task: FreshTask(public=probe_decisions.public, fresh=probe_decisions.fresh)
         for task, probe_decisions in decisions.items()
@@ -556,7 +556,7 @@ def fresh_power(loss: float, fresh_count: int, public_count: int, accuracy: floa
 
 
 def variant_text(result: VariantResult) -> str:
-    """Return the result of the variants as one line."""
+    """Return the decisions on variants, with their limits, as one line."""
     texts = [
         f"{each.text} ({each.decisions.rows} sequences)"
         for each in judged_differences(result.kinds, result.training, {})
@@ -570,7 +570,7 @@ def variant_text(result: VariantResult) -> str:
 
 
 def fresh_text(fresh: FreshResult) -> str:
-    """Return the result of the fresh set as one line."""
+    """Return the accuracy on fresh sequences, compared with public ones, as one line."""
     loss, standard_error = accuracy_loss(fresh.tasks)
     sequence_count = sum(task.fresh.rows for task in fresh.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in fresh.tasks.values())

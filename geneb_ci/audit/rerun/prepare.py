@@ -215,7 +215,7 @@ def prepared_rerun(
     work: WorkFolder | None,
     say: Say,
 ) -> Iterator[PreparedRerun]:
-    """Check all inputs of a rerun, download the weights, and yield them with an open sandbox.
+    """Check all inputs of a rerun, download the weights, and yield both with an open sandbox.
 
     Raises what `workflow.rerun_plan` raises, except for errors of the extractor.
     """

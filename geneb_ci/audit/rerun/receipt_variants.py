@@ -359,7 +359,7 @@ def refit_on_variants(
 def receipt_few_shot_result(
     cells: ReceiptCells, varied: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> FewShotResult | None:
-    """Return the scores of few-shot probes on other sequences than the published ones.
+    """Return the scores of few-shot probes that were fitted on other than the published sequences.
 
     The recomputed cells have those on other draws; `varied` maps task to regime to the MCC of the
     probes that were fitted on variants.

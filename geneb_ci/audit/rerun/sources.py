@@ -22,14 +22,14 @@ from reference_harness.formats.text import quoted
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """Facts of a run that format 1.0 does not describe, as the maintainer declares them."""
+    """Code and weights of a run of format 1.0, which the maintainer declares by options."""
 
     extractor: str
     """Path of the extractor's module and name of its class, as `PATH:CLASS`."""
     model: str | None
     """Repository of the weights on the Hub; None for a method without weights."""
     revision: str | None = None
-    """Commit of that repository."""
+    """Git commit of the repository of the weights."""
     weights: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each weight file whose digest is known, by name."""
     options: dict[str, str] = field(default_factory=dict)
@@ -42,7 +42,8 @@ class RunSources(NamedTuple):
     extractor: ExtractorCode
     weights: Weights
     entry: str | None = None
-    """SHA-256 of that entry; None if the submission or an option describes them."""
+    """SHA-256 of the registry entry; None if the submission or options describe code and
+    weights."""
 
 
 def sources_of(

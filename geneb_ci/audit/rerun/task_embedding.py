@@ -55,7 +55,7 @@ PROGRESS_SECONDS = 60.0
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
-    """Return the seed of the variants: unknown before the audit, and public after it."""
+    """Return the seed of the variants, which is unknown before an audit and public afterwards."""
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
@@ -85,7 +85,7 @@ def task_matrix(
     embedding_locations: Mapping[str, EmbeddingLocation],
     work: WorkFolder,
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of a task; those embedded before are read from the work folder.
+    """Return the (n, d) embeddings of a task, some of them from earlier tasks in the work folder.
 
     `computed` has the embeddings of the sequences that are not in `embedding_locations`, in their
     order; None if all are. Raises ResultRefused when the tasks have embeddings of different width
@@ -282,7 +282,7 @@ class TaskRuns:
 
 
 class SandboxRuns:
-    """Runs the extractor for one task, within the limits of a run and of the whole audit."""
+    """Runs the extractor for one task in the sandbox, within the limits of a run and an audit."""
 
     def __init__(
         self, prepared: PreparedRerun, seconds_used: float, say: Say = silent, label: str = ""
@@ -373,7 +373,7 @@ class SandboxRuns:
 
 
 def _total_time_error(limits: Limits) -> LimitExceeded:
-    """Return the error of an audit whose runs took longer than all of them together may."""
+    """Return the error of an audit whose runs together exceed the time limit of an audit."""
     return LimitExceeded(
         "total_seconds",
         f"the extractor ran longer than {limits.total_seconds} s in the whole audit",

@@ -209,7 +209,7 @@ def memorisation_results(
 def _task_comparisons(
     plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
 ) -> list[AuditedTask]:
-    """Return the comparison of each task of a plan with its claims."""
+    """Return the comparison of the claims with the rerun, for each task of a plan."""
     claims = compare.audited_claims(subject.document, subject.benchmark, plan.commitment.regimes)
     return compare.compare_claims(claims, rescoring, plan.chosen, subject.benchmark)
 
@@ -217,7 +217,7 @@ def _task_comparisons(
 def _environment_notes(
     packages: InstalledPackages | None, scorer_packages: Mapping[str, str]
 ) -> list[str]:
-    """Return a note on the lock, with its packages that the scorer has in other versions."""
+    """Return a note on the lock, and on packages that the scorer has in other versions."""
     if packages is None:
         return []
     lock_note = f"environment: lock with sha256 {packages.lock_sha256}"
@@ -235,7 +235,7 @@ def _environment_notes(
 
 
 def _pooled_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return one result for the decoys of all tasks, which is flagged if that of any task is."""
+    """Return the result of the decoys of all tasks: flagged if that of any task is."""
     decoys_by_task = {
         task: facts.decoys for task, facts in embedded.items() if facts.decoys is not None
     }

@@ -159,7 +159,7 @@ def provide_weights(
 
 
 def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
-    """Download files from their addresses, and each archive once for all its files."""
+    """Download files from their addresses; an archive with several of them is downloaded once."""
     for name in weights.files:
         if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
             raise WeightsRefused(
@@ -268,7 +268,7 @@ def _no_weights_fix(file: Path) -> str:
 
 
 def _files_by_name(folder: Path) -> dict[str, Path]:
-    """Return the path of every file, by its name, without the cache of the Hub's client.
+    """Return the path of each file in a folder, by name, without the cache of the Hub's client.
 
     Raises WeightsRefused for a link, since the sandbox contains only this folder.
     """

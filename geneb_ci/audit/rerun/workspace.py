@@ -111,7 +111,7 @@ class EmbeddedTask(StrictModel):
     attempts: list[str]
     """Names of calls by foreign Python code that no extractor needs, such as `socket.connect`."""
     seconds: float = Field(ge=0)
-    """Seconds in the sandbox, its start and the second run for the decoys included."""
+    """Seconds in the sandbox, with its start and the second run for the decoys."""
     peak: Count
     """Largest memory of the extractor, in bytes."""
     token_budget: Count
