@@ -20,15 +20,15 @@ from geneb_ci.audit.compare import tolerance as rule
 from geneb_ci.audit.compare.outcome import METRICS
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
-from reference_harness import benchmark, data
+from reference_harness.data import benchmark, task_folder
+from reference_harness.data.tasks import TaskData
+from reference_harness.embedding.noise import Noise, jitter
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.submission_terms import Dtype
-from reference_harness.noise import Noise, jitter
-from reference_harness.rescore import RescoreRequest, distinct_sequences, rescore
-from reference_harness.tasks import TaskData
+from reference_harness.rescore.scoring import RescoreRequest, distinct_sequences, rescore
 from tests.adversary.forger import WEIGHTS, Cell, best_forgery, bound, pass_rate
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.paths import REAL_TASKS, ROOT
@@ -49,7 +49,7 @@ REGIMES = ("full", "10shot", "1shot")
 class CutSource:
     """A folder of tasks, of each of which `REAL_TRAIN_MAX` training rows are kept."""
 
-    folder: data.Folder
+    folder: task_folder.Folder
     verified: bool = False
 
     def available(self) -> set[str]:
@@ -70,11 +70,11 @@ class MeasuredExtractor:
     noisy: bool = True
     """Whether noise of the dtype is added to the rerun; in float32 none is added."""
 
-    def benchmark_and_source(self) -> tuple[Benchmark, data.Source]:
+    def benchmark_and_source(self) -> tuple[Benchmark, task_folder.Source]:
         if self.tasks[0] in MINI:
-            return benchmark.mini(), data.MiniSource()
+            return benchmark.mini(), task_folder.MiniSource()
         bench = benchmark.geneb()
-        return bench, CutSource(data.Folder(REAL_TASKS, bench))
+        return bench, CutSource(task_folder.Folder(REAL_TASKS, bench))
 
     def rescored(self, work: Path) -> Rescored:
         """Return the scores of the embeddings and of their noisy copies, read if already saved."""

@@ -92,7 +92,7 @@ def write_embeddings(conditions_and_files: list[list[Any]], folder: Path) -> Non
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    from reference_harness.loading import load
+    from reference_harness.loading.loader import load
 
     for *settings, output in conditions_and_files:
         condition = Condition(*settings)
@@ -129,7 +129,8 @@ def sequences_of() -> dict[str, list[str]]:
 
 def write_predictions(files: list[str]) -> None:
     """Fit the probe of record; write the predictions of the test rows."""
-    from reference_harness import mini, probe
+    from reference_harness import mini
+    from reference_harness.probe import logistic
 
     for name in files:
         embeddings, predictions = np.load(name), {}
@@ -137,7 +138,7 @@ def write_predictions(files: list[str]) -> None:
             data = mini.load(task)
             train_count = len(data.train.labels)
             train, test = embeddings[task][:train_count], embeddings[task][train_count:]
-            predictions[f"record {task}"] = probe.fit(train, data.train.labels, test).predictions
+            predictions[f"record {task}"] = logistic.fit(train, data.train.labels, test).predictions
         np.savez(Path(name).with_suffix(".scores.npz"), allow_pickle=False, **predictions)
 
 

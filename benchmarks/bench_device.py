@@ -37,13 +37,15 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from benchmarks import hyena_like
 from benchmarks.bench_embedding import LENGTHS
-from reference_harness import benchmark, embed, environment
-from reference_harness.batching import EXACT_ROWS
-from reference_harness.data import MiniSource
-from reference_harness.embed import Batching
-from reference_harness.exact import with_exact_limits
-from reference_harness.loading import LoadedExtractor, load
-from reference_harness.memory import MemoryLimit, memory_of, peak_memory
+from reference_harness import environment
+from reference_harness.data import benchmark
+from reference_harness.data.task_folder import MiniSource
+from reference_harness.embedding import embed
+from reference_harness.embedding.batching import EXACT_ROWS
+from reference_harness.embedding.embed import Batching
+from reference_harness.embedding.exact import with_exact_limits
+from reference_harness.embedding.memory import MemoryLimit, memory_of, peak_memory
+from reference_harness.loading.loader import LoadedExtractor, load
 from tests.harness.extractors.models import tokenizer
 from tests.paths import ROOT
 
@@ -100,14 +102,14 @@ def prepare() -> None:
 
 def fit_seconds(problem: tuple[str, Size]) -> float:
     """Fit a problem on a device, in a worker; the first fit there starts it and is not timed."""
-    from reference_harness import probe
+    from reference_harness.probe import logistic
 
     name, size = problem
-    device = probe.CPU if name == "numpy" else probe.Device(name, torch=True, size_min=0)
+    device = logistic.CPU if name == "numpy" else logistic.Device(name, torch=True, size_min=0)
     train, labels, test = language_like(size)
-    probe.fit(device.put(train[:64]), labels[:64], device.put(test), device)
+    logistic.fit(device.put(train[:64]), labels[:64], device.put(test), device)
     start = time.perf_counter()
-    probe.fit(device.put(train), labels, device.put(test), device)
+    logistic.fit(device.put(train), labels, device.put(test), device)
     return time.perf_counter() - start
 
 
@@ -375,7 +377,7 @@ def ways(kind: ModelKind, sizes: Sequence[int]) -> list[tuple[str, Batching, int
 
 def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
     """Measure how TF32 moves embeddings and a score of GENEB-mini, and yield the line."""
-    from reference_harness import probe
+    from reference_harness.probe import logistic
 
     task = benchmark.mini().tasks[0]
     data = MiniSource().load(task).head(rows or 10**6)
@@ -391,7 +393,7 @@ def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
                 for split in splits
             )
             seconds = time.perf_counter() - start
-            fit = probe.fit(train, data.train.labels, test, probe.CPU)
+            fit = logistic.fit(train, data.train.labels, test, logistic.CPU)
             results.append((test, float(mcc(data.test.labels, fit.predictions)), seconds))
     (embeddings_off, score_off, seconds_off), (embeddings_on, score_on, seconds_on) = results
     distance = np.abs(embeddings_on - embeddings_off).max() / np.abs(embeddings_off).max()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 from tests.harness.extractors.models import save
 from tests.harness.support import padded_tokens
 

@@ -30,13 +30,13 @@ from geneb_ci.audit.compare.embeddings import TaskFiles, read_task_files
 from geneb_ci.receipt.alteration_power import hit_lower_bound
 from geneb_ci.receipt.draw import EmbeddingCounts, TaskShare, draw_shares, drawn_embeddings
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
-from reference_harness import benchmark as harness_benchmark
-from reference_harness.data import Folder, MiniSource, Source
+from reference_harness.data import benchmark as harness_benchmark
+from reference_harness.data.task_folder import Folder, MiniSource, Source
+from reference_harness.data.tasks import TaskData
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.probe import few_shot_indices
-from reference_harness.rescore import load_task
-from reference_harness.tasks import TaskData
+from reference_harness.probe.logistic import few_shot_indices
+from reference_harness.rescore.scoring import load_task
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.paths import REAL_TASKS, ROOT
 from tests.receipt import attacks

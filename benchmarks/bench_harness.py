@@ -26,11 +26,15 @@ from reference_harness.engine import threads  # noqa: E402 - after the path
 threads.limit_to_scorer()
 
 from benchmarks.bench_embedding import batching_table  # noqa: E402
-from reference_harness import benchmark, data, environment, job, loading, optimum, probe  # noqa: E402
-from reference_harness.cache import Cache  # noqa: E402
+from reference_harness import environment  # noqa: E402
+from reference_harness.data import benchmark, task_folder  # noqa: E402
+from reference_harness.data.tasks import TaskData, sequence_digests  # noqa: E402
+from reference_harness.embedding.cache import Cache  # noqa: E402
 from reference_harness.engine.local import Pool  # noqa: E402
-from reference_harness.scorer import THREAD_VARIABLES  # noqa: E402
-from reference_harness.tasks import TaskData, sequence_digests  # noqa: E402
+from reference_harness.loading import loader  # noqa: E402
+from reference_harness.probe import logistic, optimum  # noqa: E402
+from reference_harness.probe.scorer import THREAD_VARIABLES  # noqa: E402
+from reference_harness.run import task_job  # noqa: E402
 from tests.harness.oracle import kmers  # noqa: E402
 from tests.paths import REAL_TASKS as TASKS  # noqa: E402
 
@@ -58,7 +62,7 @@ def timed(call: Callable[[], object], repeats: int = REPEATS) -> float:
 
 def real_tasks() -> list[TaskData]:
     bench = benchmark.geneb()
-    source = data.Folder(TASKS, bench)
+    source = task_folder.Folder(TASKS, bench)
     return [source.load(bench.by_id[task_id]) for task_id in sorted(source.available())]
 
 
@@ -84,7 +88,7 @@ def kmer_table(tasks: list[TaskData]) -> None:
         "| harness | over stock | over dictionary |",
         "|---|---|---|---|---|---|---|",
     )
-    extractor = loading.load("kmer").extractor
+    extractor = loader.load("kmer").extractor
     for task in tasks[::2]:
         sequences = task.train.sequences[:2000]
         dictionary_counts: list[np.ndarray] = []
@@ -121,7 +125,7 @@ def stock_result(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
     return result
 
 
-def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
+def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_job.Job]:
     job_list = []
     for name, (x, y, x_test, y_test) in sets.items():
         store = Cache(cache, {})
@@ -129,7 +133,7 @@ def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Jo
         store.add(digests[: len(x)], x)
         store.add(digests[len(x) :], x_test)
         job_list.append(
-            job.Job(
+            task_job.Job(
                 task_id=name,
                 cache=cache,
                 key_parts={},
@@ -151,7 +155,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
         job_list = probe_jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
         cpu: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial")}
-        with Pool[job.ProbeResult | job.ProbeFailure](2) as pool:
+        with Pool[task_job.ProbeResult | task_job.ProbeFailure](2) as pool:
             start_workers(pool, job_list[0])
             for _ in range(repeats):
                 results_by_threads: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}
@@ -167,7 +171,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
                     )
                     cpu[threads_name].append(sum(stock_cells["cpu"] for stock_cells in results))
                 started, start_cpu = time.perf_counter(), time.process_time()
-                harness_results = [job.execute(probe_job) for probe_job in job_list]
+                harness_results = [task_job.execute(probe_job) for probe_job in job_list]
                 totals["serial"].append(time.perf_counter() - started)
                 cpu["serial"].append(time.process_time() - start_cpu)
                 started = time.perf_counter()
@@ -203,7 +207,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
     )
 
 
-def start_workers(pool: Pool[Any], probe_job: job.Job) -> None:
+def start_workers(pool: Pool[Any], probe_job: task_job.Job) -> None:
     """Start both workers, whose imports a run pays for once and not for each task."""
     for _ in range(2):
         pool.submit(probe_job)
@@ -257,7 +261,7 @@ def main() -> None:
 
 
 def probe_table() -> None:
-    embed = loading.load("kmer").extractor.extract_embeddings
+    embed = loader.load("kmer").extractor.extract_embeddings
     sets: Sets = {
         t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
         for t in real_tasks()
@@ -277,7 +281,7 @@ def whole_seconds(repeats: int = REPEATS) -> tuple[float, float]:
     """
     from benchmarks import stock as stock_loop
 
-    embed = loading.load("kmer").extractor.extract_embeddings
+    embed = loader.load("kmer").extractor.extract_embeddings
     sets: Sets = {
         t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
         for t in real_tasks()
@@ -293,7 +297,7 @@ def whole_seconds(repeats: int = REPEATS) -> tuple[float, float]:
                 for regime in REGIMES
                 for seed in SEEDS
             ],
-            "ours": lambda: [job.execute(probe_job) for probe_job in job_list],
+            "ours": lambda: [task_job.execute(probe_job) for probe_job in job_list],
         }
         for call in calls.values():
             call()
@@ -327,7 +331,7 @@ def wide_features(rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 def optimum_table() -> None:
     """Print CPU seconds of the probe of record and of its optimum, side by side."""
-    embed = loading.load("kmer", k=6).extractor.extract_embeddings
+    embed = loader.load("kmer", k=6).extractor.extract_embeddings
     sets = {
         f"6-mers, {task.id.removeprefix('leannmlindsey_GUE_')}": (
             embed(task.train.sequences),
@@ -347,12 +351,12 @@ def optimum_table() -> None:
     for name, (x, labels) in sets.items():
         for regime, shots in (("full", None), ("10shot", 10), ("1shot", 1)):
             training_rows = (
-                slice(None) if shots is None else probe.few_shot_indices(labels, shots, 13)
+                slice(None) if shots is None else logistic.few_shot_indices(labels, shots, 13)
             )
             train, train_labels = x[training_rows], labels[training_rows]
-            steps = probe.fit(train, train_labels, train[:1]).iterations
+            steps = logistic.fit(train, train_labels, train[:1]).iterations
             repeats = 1 if shots is None else REPEATS
-            record_seconds = timed(lambda: probe.fit(train, train_labels, train[:1]), repeats)  # noqa: B023
+            record_seconds = timed(lambda: logistic.fit(train, train_labels, train[:1]), repeats)  # noqa: B023
             optimum_seconds = timed(lambda: optimum.solve(train, train_labels), repeats)  # noqa: B023
             print_lines(
                 f"| {name} | {regime} | {len(train):,} | {steps} | {record_seconds:.4f} | "

@@ -39,11 +39,13 @@ from geneb_ci.audit.rerun.honesty import (
     task_decisions,
     variant_result,
 )
-from reference_harness import benchmark, mini, probe
-from reference_harness.data import Folder
-from reference_harness.decisions import few_shot_draws, few_shot_scores
+from reference_harness import mini
+from reference_harness.data import benchmark
+from reference_harness.data.task_folder import Folder
+from reference_harness.data.tasks import TaskData
 from reference_harness.formats.rescored import Decisions, FewShotScores
-from reference_harness.tasks import TaskData
+from reference_harness.probe import logistic
+from reference_harness.probe.decisions import few_shot_draws, few_shot_scores
 from tests.adversary.cheats import (
     KEYS,
     FewShotMemoriser,
@@ -310,7 +312,7 @@ def gains_of_draws(
             parts = (data.train.sequences, data.test.sequences)
             train, test = (np.asarray(extractor.extract_embeddings(part)) for part in parts)
             labels = data.train.labels
-            problem = probe.Problem(train, labels, test, data.test.labels)
+            problem = logistic.Problem(train, labels, test, data.test.labels)
             draws = few_shot_draws(labels, protocol.few_shot_k, protocol.seeds, "s0")
             scored = few_shot_scores(problem, draws)
             scores_by_task[data.id] = {

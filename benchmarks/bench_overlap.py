@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from benchmarks.simulate import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.probe import few_shot_indices, fit
+from reference_harness.probe.logistic import few_shot_indices, fit
 from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)

@@ -25,12 +25,12 @@ from benchmarks.bench_embedding_power import MeasurementStore
 from benchmarks.bench_receipts import GUE, TASKS, new_repository, write_benchmark
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
-from reference_harness import benchmark, data
-from reference_harness.optimum import solve
-from reference_harness.probe import few_shot_indices
+from reference_harness.data import benchmark, task_folder
+from reference_harness.data.tasks import TaskData
+from reference_harness.probe.logistic import few_shot_indices
+from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened
-from reference_harness.rescore import load_task
-from reference_harness.tasks import TaskData
+from reference_harness.rescore.scoring import load_task
 from tests.adversary import cheats
 from tests.adversary.test_receipt_memory import KEYS, MODULE, MOVED_MODULE
 from tests.paths import ROOT
@@ -129,7 +129,9 @@ class RealTasks:
     @functools.cache  # noqa: B019 (one world a process)
     def task(self, name: str) -> TaskData:
         """Return a task with its sequences and labels."""
-        return load_task(self.bench, data.Folder(self.repository.root / "data", self.bench), name)
+        return load_task(
+            self.bench, task_folder.Folder(self.repository.root / "data", self.bench), name
+        )
 
     def labels(self, name: str) -> Labels:
         """Return the labels of all sequences, in the order of a receipt."""

@@ -20,11 +20,12 @@ from benchmarks.bench_adversary import CutSource
 from benchmarks.bench_embedding_power import published_rows
 from benchmarks.tolerance_sets import GUE, MINI
 from geneb_ci.receipt.draw import EmbeddingCounts
-from reference_harness import benchmark, data, probe
-from reference_harness.data import MiniSource, Source
+from reference_harness.data import benchmark, task_folder
+from reference_harness.data.task_folder import MiniSource, Source
+from reference_harness.data.tasks import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.tasks import TaskData
+from reference_harness.probe import logistic
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS
 from tests.adversary.levers import best_division
@@ -85,7 +86,7 @@ def task_sets() -> Iterator[TaskSet]:
     yield TaskSet("GENEB-mini", MINI_BENCHMARK, MiniSource(), tasks)
     if REAL_TASKS.is_dir():
         geneb = benchmark.geneb()
-        source = CutSource(data.Folder(REAL_TASKS, geneb), verified=True)
+        source = CutSource(task_folder.Folder(REAL_TASKS, geneb), verified=True)
         yield TaskSet(
             "real tasks", geneb, source, {name: source.load(geneb.by_id[name]) for name in REAL}
         )
@@ -285,7 +286,7 @@ def planted_gains() -> Iterator[forger.PlantedGain]:
             for task_data in task_set.tasks.values():
                 sequences = [*task_data.train.sequences, *task_data.test.sequences]
                 rows = np.asarray(make_extractor().extract_embeddings(sequences), dtype=np.float32)
-                fits = probe.fit_indices(
+                fits = logistic.fit_indices(
                     task_data.train.labels,
                     "10shot",
                     list(protocol.seeds),

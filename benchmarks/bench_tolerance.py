@@ -33,8 +33,8 @@ from geneb_ci.common.benchmark import load_benchmark
 from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
-from reference_harness.job import ScoredRegime
-from reference_harness.metrics import Confusion, scores
+from reference_harness.probe.metrics import Confusion, scores
+from reference_harness.run.task_job import ScoredRegime
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/research/tolerance.md"

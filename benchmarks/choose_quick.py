@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.paired import macro_weights
+from reference_harness.data.quick_tasks import QUICK_FILE
 from reference_harness.formats.benchmark import FULL
-from reference_harness.quick import QUICK_FILE
 from tests.paths import ROOT, SUBMISSIONS
 
 TASK_COUNT = 10

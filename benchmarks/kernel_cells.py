@@ -10,8 +10,8 @@ from pathlib import Path
 import sklearn.linear_model  # noqa: F401 (limits of threads hold for libraries that are loaded)
 from threadpoolctl import threadpool_limits
 
-from reference_harness import benchmark
-from reference_harness.data import Folder
+from reference_harness.data import benchmark
+from reference_harness.data.task_folder import Folder
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.scoring import CellsJob, receipt_in
 

@@ -8,9 +8,9 @@ from scipy.stats import skellam
 
 from benchmarks.tolerance_sets import Group
 from geneb_ci.audit.compare import tolerance as rule
-from reference_harness import noise
+from reference_harness.embedding import noise
 from reference_harness.formats.rescored import Rescored
-from reference_harness.job import ScoredRegime
+from reference_harness.run.task_job import ScoredRegime
 
 RATES = (0.003, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0)
 TRIALS = 20_000

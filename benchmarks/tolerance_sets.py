@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference_harness import benchmark, data, noise
-from reference_harness.data import Source
+from reference_harness.data import benchmark, task_folder
+from reference_harness.data.task_folder import Source
+from reference_harness.embedding import noise
 from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.submission_terms import Dtype
-from reference_harness.job import ScoredRegime, score_regime
-from reference_harness.loading import load
-from reference_harness.rescore import RescoreRequest, distinct_sequences, load_task, rescore
-from reference_harness.rescore_input import read_embedding_files, task_part_of
-from reference_harness.rescore_job import TaskPart
+from reference_harness.loading.loader import load
+from reference_harness.rescore.input_files import read_embedding_files, task_part_of
+from reference_harness.rescore.job import TaskPart
+from reference_harness.rescore.scoring import RescoreRequest, distinct_sequences, load_task, rescore
+from reference_harness.run.task_job import ScoredRegime, score_regime
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
 
@@ -70,9 +71,9 @@ class Group:
     @property
     def benchmark_and_source(self) -> tuple[Benchmark, Source]:
         if self.mini:
-            return benchmark.mini(), data.MiniSource()
+            return benchmark.mini(), task_folder.MiniSource()
         bench = benchmark.geneb()
-        return bench, data.Folder(REAL_TASKS, bench)
+        return bench, task_folder.Folder(REAL_TASKS, bench)
 
 
 GROUPS = (

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from benchmarks.bench_embedding_power import MeasurementStore, Table
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
-from reference_harness import benchmark, mini
+from reference_harness import mini
+from reference_harness.data import benchmark
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.probe import few_shot_indices
+from reference_harness.probe.logistic import few_shot_indices
 from tests.receipt import attacks
 from tests.receipt.forged import Change, rewrite
 from tools.demo_audit import COMMITTED_AT, MiniRepository

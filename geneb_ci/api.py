@@ -42,13 +42,16 @@ if TYPE_CHECKING:
     from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
+"""A path, as a text or an object."""
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
-"""A function of an iterable and its length that yields the elements, and may show progress."""
+"""A function that yields the elements of an iterable, given with its length, and may show
+progress."""
 STDIN = "-"
-"""Name of a submission that was given as bytes, in findings."""
+"""Name in findings of a submission that was given as bytes, or on standard input."""
 
 
 def _no_progress(results: Iterable[Any], _: int) -> Iterator[Any]:
+    """Yield the results, and show no progress."""
     return iter(results)
 
 
@@ -81,10 +84,7 @@ class CheckReport(Report):
 
 @contextlib.contextmanager
 def _notebook_report() -> Iterator[None]:
-    """Turn the report of a SubmissionsRefused into a CheckReport, which notebooks show as a table.
-
-    The exception is raised again.
-    """
+    """Add a report that notebooks show as a table to a SubmissionsRefused of the block."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
@@ -189,7 +189,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
     All of them are read over GitHub's API. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The
     verdict is in `proposal` of the report. Raises UsageProblem without a repository or where no
-    such pull request is open, and ForgeProblem where GitHub does not answer.
+    such pull request is open, and GitHubProblem where GitHub does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of
@@ -198,7 +198,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
 
 def _check_report(report: Report) -> CheckReport:
-    """Return a report with the methods of the Python interface."""
+    """Return a report of the checks as a CheckReport, which has the methods for Python."""
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 

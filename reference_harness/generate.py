@@ -3,14 +3,13 @@
 import sys
 from pathlib import Path
 
-from reference_harness.formats.files import dumps, write_bytes
-
 from . import mini
 from .formats.base import json_schema
+from .formats.files import dumps, write_bytes
 from .formats.receipt_cells import EqualEmbeddings, ReceiptCells, ReceiptRefit
 from .formats.rescored import Rescored
 from .formats.run_record import RunRecord
-from .probes.report import Probes
+from .other_probes.report import Probes
 from .shipped import schema
 from .worker_options import WorkerOptions
 

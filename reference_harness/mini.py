@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .benchmark import document, geneb
-from .tasks import REVISION, Split, TaskData, revision, task_facts
+from .data.benchmark import document, geneb
+from .data.tasks import REVISION, Split, TaskData, revision, task_facts
 
 SEED = 2026
 """Seed of all tasks; another one would make another benchmark with another digest."""

@@ -28,13 +28,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from .embed import current_budget, embed_sequences
+from .embedding.embed import current_budget, embed_sequences
+from .embedding.exact import with_exact_limits
+from .embedding.memory import MemoryLimit, memory_of
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
-from .exact import with_exact_limits
-from .keywords import is_compiled, keywords
-from .loading import load
-from .memory import MemoryLimit, memory_of
+from .loading.keywords import is_compiled, keywords
+from .loading.loader import load
 from .worker_options import WorkerOptions, read_options
 
 MAGIC = b"GENEBEMB"

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, MinLen
 
-from .batching import TOKEN_BUDGET
-from .embed import FILE_BATCH, Batching, Mode
+from .embedding.batching import TOKEN_BUDGET
+from .embedding.embed import FILE_BATCH, Batching, Mode
 from .errors import OptionError
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from reference_harness import scorer
 from reference_harness.formats.submission import SubmissionV11
+from reference_harness.probe import scorer
 from tests import examples, forked, memory_folder
 from tests.paths import SUBMISSIONS
 

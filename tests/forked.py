@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import IO, Any, Literal
 
 from reference_harness.extractors import BUILTINS
-from reference_harness.scorer import scoring_environment
+from reference_harness.probe.scorer import scoring_environment
 from tests.harness_forks import HarnessForks
 from tests.paths import ROOT
 

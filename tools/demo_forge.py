@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.metrics import mean, scores
+from reference_harness.probe.metrics import mean, scores
 
 RAISED = ("mini_splice", "mini_promoter")
 MOVED = 24  # so many of the 160 test sequences become correct predictions, in each seed

@@ -270,7 +270,7 @@ def generated() -> dict[str, str]:
             TRUST: trust_page(),
             MODELS: models_page(),
             PAGE: man_page(),
-            SETUP: between(SETUP, "settings", f"\n{required.table()}\n"),
+            SETUP: between(SETUP, "settings", f"\n{required.settings_table()}\n"),
         }
     )
 

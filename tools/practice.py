@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from geneb_ci.github.settings.required import SETTINGS
-from geneb_ci.init.new_repository import template
+from geneb_ci.init.new_repository import filled_template
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.publish.hub import WRITER, Hub
@@ -257,7 +257,7 @@ def measured_submissions(folder: Path, data: Path | None = None) -> dict[str, by
 
 def proposals(rows: Mapping[str, bytes]) -> Iterator[Proposal]:
     """Yield twelve pull requests: two to audit, seven to send back, three to review by hand."""
-    card = template("card.md.in", {})
+    card = filled_template("card.md.in", {})
     honest = rows[HONEST]
 
     def row(model: str, raw: bytes) -> Files:

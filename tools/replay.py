@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from geneb_ci.cli.main import main as geneb_ci
-from geneb_ci.github.wire import LOG_VARIABLE
+from geneb_ci.github.connection import LOG_VARIABLE
 from tests.github.recorded import RecordedServer
 from tests.github.server import TOKEN
 from tests.github.serving import serving

@@ -84,6 +84,7 @@ class Measurements(StrictModel):
     start_seconds: float = Field(ge=0)
     """Seconds that a run would take without sequences."""
     seconds_per_letter: float = Field(ge=0)
+    """Seconds per nucleotide, without those of the start."""
     embedding_bytes: Positive
     """Bytes of one embedding."""
     peak_bytes: Count
@@ -100,13 +101,17 @@ class Cost(NamedTuple):
     """Expected cost of the unfinished part of an audit; before the draw, its mean over draws."""
 
     tasks: float
+    """Number of tasks."""
     sequences: float
+    """Number of their sequences."""
     letters: float
+    """Number of nucleotides of these sequences."""
     variants: float
     """Largest number of variants of the sequences, which are embedded too."""
     embedding_seconds: float
     """Seconds that the extractor runs in the sandbox."""
     scoring_seconds: float
+    """Seconds that the harness fits and scores probes."""
     memory_bytes: int
     """Memory of the extractor, in bytes."""
     disk_bytes: float
@@ -230,6 +235,7 @@ class ExpectedWork(NamedTuple):
     """The expected number of runs of the extractor in an audit, and of nucleotides in them."""
 
     runs: float
+    """Mean number of runs of a draw."""
     letters: float
     """Mean number of nucleotides of a draw, or that of the largest task if it is larger."""
 

@@ -145,7 +145,7 @@ class Sample(Protocol[_P]):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSample:
-    """Drawn tasks: each of their sequences is embedded again, and each of their cells scored."""
+    """A sample of whole tasks: all their sequences are embedded again, all their cells scored."""
 
     name: ClassVar[str] = "tasks"
     plan_class: ClassVar[type[TaskPlan]] = TaskPlan
@@ -175,7 +175,7 @@ class TaskSample:
     def reasons_by_near_root(
         self, committed_submission: CommittedSubmission, say: Say
     ) -> Mapping[str, str]:
-        """Return {}: which earlier draws of tasks count follows from the commitments alone."""
+        """Return {}: for a draw of tasks, no receipts are compared."""
         return {}
 
     def prepared_draw(
@@ -242,7 +242,7 @@ class TaskSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSample:
-    """Drawn embeddings of a receipt are computed again; all of its cells are recomputed."""
+    """A sample of embeddings of a receipt, which are computed again, as are all of its cells."""
 
     name: ClassVar[str] = "embeddings"
     plan_class: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
@@ -425,6 +425,7 @@ def file_with_receipt(
 
 
 AnySample = TaskSample | EmbeddingSample
+"""A sample of either kind."""
 SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 """The values of the option `--sample`."""
 

@@ -87,7 +87,7 @@ TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment the user has to publish next."""
 NEXT_COMMAND = "geneb-ci next --as maintainer"
 """The command that shows the next step of an audit, such as publishing its commitment."""
-FOLDER_DIGITS = 16
+WORK_FOLDER_DIGITS = 16
 """Number of hex digits of the digest of a commitment in the name of its work folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 """The time in a printed command where the user has to write that of the publication."""
@@ -132,6 +132,7 @@ class AuditProgress(NamedTuple):
     """State of an audit after a call, and the command that continues it."""
 
     exit_code: Exit
+    """The exit code of the command `audit FILE`."""
     state: str
     """The verdict after a rerun; else "dry run", "finished" or `TO_BE_PUBLISHED`."""
     commitment: str = ""
@@ -141,8 +142,9 @@ class AuditProgress(NamedTuple):
     cost: str = ""
     """The cost estimate as lines of text; "" after a rerun."""
     outcome: AnyOutcome | None = None
+    """The outcome of the rerun; None before it."""
     record: Path | None = None
-    """The signed record, where there is one."""
+    """Path of the signed record; None if there is none."""
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
@@ -374,7 +376,7 @@ def practice_time() -> str:
 
 def default_work_folder(commitment: Commitment, cache_name: str) -> Path:
     """Return the work folder of a commitment in the folder `cache_name` of the user's cache."""
-    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
+    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:WORK_FOLDER_DIGITS]
 
 
 def begin_audit(
@@ -407,9 +409,9 @@ def begin_audit(
     plan_file = work.folder / PLAN_FILE
     if plan.commitment != commitment:
         raise AuditRefused(
-            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
+            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:WORK_FOLDER_DIGITS]}..., "
             f"expected the commitment of {COMMITMENT_FILE} beside it, "
-            f"{commitment.sha256[:FOLDER_DIGITS]}...",
+            f"{commitment.sha256[:WORK_FOLDER_DIGITS]}...",
             "restore the plan of this audit, or begin another audit in another folder: --work DIR",
         )
     if committed_at not in {None, plan.committed_at}:
@@ -439,7 +441,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options with which a finished audit was not run: its outcome does not follow them.
+    """Refuse options with which a finished audit was not run, since its outcome ignores them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.

@@ -32,7 +32,7 @@ from geneb_ci.board.marks import (
     property_outcomes,
 )
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
-from geneb_ci.models.registry import TERMS
+from geneb_ci.models.registry import MEANING_BY_WORD
 from geneb_ci.receipt.seen import PublishedState, SharedErrors
 from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness.formats.base import Count
@@ -519,7 +519,7 @@ def page_columns() -> list[dict[str, Any]]:
             "facet": column.is_facet,
             "words": column.words,
             "source": str(column_author(column.key)),
-            "terms": TERMS.get(column.key, {}),
+            "terms": MEANING_BY_WORD.get(column.key, {}),
         }
         for column in COLUMNS
     ]

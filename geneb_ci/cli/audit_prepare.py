@@ -40,7 +40,7 @@ from geneb_ci.audit.rerun.honesty import fresh_power
 from geneb_ci.audit.sampling.plan import json_text_of, read_any_plan, read_commitment
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import DATA, STDOUT, Output, write
+from geneb_ci.cli.shared import DATA_OPTION, STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import task_source
@@ -105,7 +105,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
             start, heads_for_statement(repository, signed_commitment_name(plan))
         )
     else:
-        outcome = _outcome(file)
+        outcome = _read_outcome(file)
         payload, path = payload_and_path_of(outcome, heads_for_record(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
@@ -119,7 +119,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
         )
 
 
-def _outcome(path: Path) -> AnyOutcome:
+def _read_outcome(path: Path) -> AnyOutcome:
     """Return the unsigned outcome in a file, of tasks or of embeddings.
 
     Raises NothingChecked for another file.
@@ -137,18 +137,18 @@ def _outcome(path: Path) -> AnyOutcome:
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 
-_OUTPUT = click.option(
+_OUTPUT_OPTION = click.option(
     "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
 )
-LOSSES = (0.1, 0.15, 0.2, 0.3)
-"""Losses of accuracy for which the power of the audit is shown, as fractions of 1."""
-_FILE = click.Path(path_type=Path, dir_okay=False)
+SHOWN_ACCURACY_LOSSES = (0.1, 0.15, 0.2, 0.3)
+"""Losses of accuracy, as fractions of 1, for which is shown how likely an audit detects them."""
+_FILE_PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.argument("file", metavar="SET.csv", type=_FILE)
-@DATA
-@_OUTPUT
+@click.argument("file", metavar="SET.csv", type=_FILE_PATH)
+@DATA_OPTION
+@_OUTPUT_OPTION
 def commit_command(file: Path, data: Path | None, output: str) -> None:
     """Commit to the labelled sequences of SET.csv, which has the columns task, label, sequence.
 
@@ -166,7 +166,8 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
     )
     power = ", ".join(
-        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}" for loss in LOSSES
+        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}"
+        for loss in SHOWN_ACCURACY_LOSSES
     )
     echo(
         f"{plural(sequence_count, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
@@ -182,9 +183,9 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
 
 
 @click.command()
-@click.argument("file", metavar="SET.csv", type=_FILE)
-@click.argument("commitment", metavar="F.json", type=_FILE)
-@_OUTPUT
+@click.argument("file", metavar="SET.csv", type=_FILE_PATH)
+@click.argument("commitment", metavar="F.json", type=_FILE_PATH)
+@_OUTPUT_OPTION
 def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
@@ -193,14 +194,14 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
 
 
 @click.command()
-@click.argument("release", metavar="R.json", type=_FILE)
-@click.argument("commitment", metavar="F.json", type=_FILE)
+@click.argument("release", metavar="R.json", type=_FILE_PATH)
+@click.argument("commitment", metavar="F.json", type=_FILE_PATH)
 @click.option(
     "--record",
-    type=_FILE,
+    type=_FILE_PATH,
     help="Audit record: check that it used all of this set.",
 )
-@DATA
+@DATA_OPTION
 def check_command(release: Path, commitment: Path, record: Path | None, data: Path | None) -> None:
     """Compare a released set with its commitment, the public data, and an audit record."""
     layout = find_layout(Path.cwd())
@@ -218,6 +219,8 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
 
 
 class _Fresh(LazyGroup):
+    """The commands `geneb-ci audit fresh`."""
+
     table = {  # noqa: RUF012 (click's groups are made once)
         "commit": ("audit_prepare", "commit to labelled sequences, before an audit"),
         "release": ("audit_prepare", "write the sequences with their salt, after the audit"),

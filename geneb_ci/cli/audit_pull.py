@@ -18,13 +18,13 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.github import audits, hub_jobs, report
-from geneb_ci.github.api import ACTIONS_BOT, connect
+from geneb_ci.github.api import ACTIONS_BOT_ID, connect
 from geneb_ci.github.audit_ready import (
     FLAVOR,
-    WRITER,
-    require_trusted,
+    WRITER_VARIABLE,
+    pull_request_client,
+    require_trusted_key,
     signing_key,
-    writer_of,
 )
 from geneb_ci.github.audit_steps import (
     deliver_outcome,
@@ -41,11 +41,13 @@ ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
 """Environment variables through which the jobs of a workflow run pass order and outcome."""
 
 
-_repo = click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
-_author = click.option(
+_repo_option = click.option(
+    "--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY."
+)
+_author_option = click.option(
     "--author-id",
     type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
+    default=ACTIONS_BOT_ID,
     show_default=True,
     help="Id of the token's account; default: the account of GitHub Actions.",
 )
@@ -54,8 +56,8 @@ _author = click.option(
 @click.command()
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Audit this pull request.")
 @click.option("--row", metavar="ID", help="Audit this row of main; its draws are kept in an issue.")
-@_repo
-@_author
+@_repo_option
+@_author_option
 @relay_option
 def open_command(
     pr: int | None, row: str | None, repo: str | None, author_id: int, relay: tuple[str, ...]
@@ -71,7 +73,7 @@ def open_command(
     if pr is not None and row is not None:
         raise UsageProblem("--pr and --row exclude each other", "leave one of them out")
     layout = find_layout(Path.cwd())
-    with connect(repo, author=author_id) as github:
+    with connect(repo, own_account_id=author_id) as github:
         target = (
             pull_to_audit(github, pr)
             if row is None
@@ -85,13 +87,13 @@ def open_command(
     echo(line)
     set_output("order", line)
     set_output("number", str(target.number))
-    add_summary(audits.drawn_text(order))
+    add_summary(audits.draw_comment(order))
     return Exit.CLEAN
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@_repo
+@_repo_option
 def publish_command(file: Path, repo: str | None) -> int:
     """Publish the commitment to a row of main, for an audit on your own machine.
 
@@ -170,7 +172,7 @@ def job_command(**machine: Any) -> int:
 )
 @click.option(
     "--image",
-    default=hub_jobs.IMAGE,
+    default=hub_jobs.JOB_IMAGE,
     envvar="AUDIT_IMAGE",
     show_default=True,
     help="Container image of the Job; default: AUDIT_IMAGE.",
@@ -194,7 +196,7 @@ def send_command(
     canceled.
     """
     order = _order()
-    hub_jobs.require_time(timeout)
+    hub_jobs.require_time_limit(timeout)
     client = hub_jobs.hub_client(os.environ.get("HF_TOKEN", ""))
     machine = hub_jobs.machine_offer(client, flavor, timeout)
     say(machine.text)
@@ -220,7 +222,7 @@ def send_command(
 
 
 @click.command()
-@_repo
+@_repo_option
 def ready_command(repo: str | None) -> int:
     """Test, before anything is rerun, whether the outcome could be signed and proposed.
 
@@ -229,19 +231,19 @@ def ready_command(repo: str | None) -> int:
     """
     layout = find_layout(Path.cwd())
     with signing_key(None) as signer:
-        require_trusted(signer, layout)
-    writer = writer_of(repo)
+        require_trusted_key(signer, layout)
+    writer = pull_request_client(repo)
     if writer is None:
-        say(f"{WRITER} is not set: the signed record will be attached to a comment")
+        say(f"{WRITER_VARIABLE} is not set: the signed record will be attached to a comment")
     else:
-        writer.wire.close()
+        writer.connection.close()
     return Exit.CLEAN
 
 
 @click.command()
 @click.option("--key", type=click.Path(path_type=Path), help="Private key; default: AUDIT_KEY.")
-@_repo
-@_author
+@_repo_option
+@_author_option
 def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
     """Sign the outcome of AUDIT_ORDER, verify every step, and open a pull request with the record.
 
@@ -251,15 +253,15 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
     """
     order, line = _order(), os.environ.get(OUTCOME, "")
     layout = find_layout(Path.cwd())
-    with connect(repo, author=author_id) as github:
+    with connect(repo, own_account_id=author_id) as github:
         deliver_outcome(github, layout, order, line, key, say)
     return Exit.CLEAN
 
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1))
-@_repo
-@_author
+@_repo_option
+@_author_option
 def propose_command(number: int, repo: str | None, author_id: int) -> int:
     """Open a pull request with the signed record that is attached to a comment.
 
@@ -268,7 +270,7 @@ def propose_command(number: int, repo: str | None, author_id: int) -> int:
     record is verified first.
     """
     layout = find_layout(Path.cwd())
-    with connect(repo, author=author_id) as github:
+    with connect(repo, own_account_id=author_id) as github:
         attached, opened = propose_record(github, layout, number)
     echo(f"audit {attached.record}: {attached.verdict}")
     echo(f"opened pull request #{opened} with the record: merge it")

@@ -17,16 +17,16 @@ from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, w
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
-    ALL_LINES,
-    FOLDER,
+    ALL_LINES_OPTION,
+    FOLDER_ARGUMENT,
     STDOUT,
     Output,
     format_option,
+    list_width,
     old_option,
     require_pull_for_repository,
-    row_width,
     watch_build,
-    watched,
+    with_progress,
     write,
 )
 from geneb_ci.common.actions import set_output
@@ -48,7 +48,8 @@ from reference_harness.formats.text import next_line, plural
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
 
-ADDRESS = "127.0.0.1"
+LOCAL_ADDRESS = "127.0.0.1"
+"""Address at which `serve` answers, which other machines cannot reach."""
 
 
 def server(folder: Path, port: int) -> "ThreadingHTTPServer":
@@ -80,7 +81,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
         def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
             """Answer only requests whose Host header is this machine (against DNS rebinding)."""
             name = self.headers.get("Host", "").partition(":")[0]
-            if name not in {ADDRESS, "localhost"}:
+            if name not in {LOCAL_ADDRESS, "localhost"}:
                 self.send_error(http.HTTPStatus.FORBIDDEN)
                 return None
             try:
@@ -114,7 +115,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
             """Print nothing: a browser may close the connection during a response."""
 
     try:
-        return Server((ADDRESS, port), partial(Handler, directory=str(folder)))
+        return Server((LOCAL_ADDRESS, port), partial(Handler, directory=str(folder)))
     except (OSError, OverflowError) as error:
         raise UsageProblem(
             f"port {port} cannot be used: {error}",
@@ -123,7 +124,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--output",
     "out",
@@ -223,6 +224,7 @@ def _build(
 
 
 def _build_commit(commit: str, out: Path) -> int:
+    """Write the published files of a commit, print what was written, and return the exit code."""
     from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
     require_apart(out, layout_here())
@@ -242,7 +244,7 @@ def _build_commit(commit: str, out: Path) -> int:
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -279,7 +281,7 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
 
 def _serve(http_server: "ThreadingHTTPServer") -> int:
     """Serve until Ctrl-C, and return the exit code."""
-    echo(f"open http://{ADDRESS}:{http_server.server_port}/ in a browser; Ctrl-C stops")
+    echo(f"open http://{LOCAL_ADDRESS}:{http_server.server_port}/ in a browser; Ctrl-C stops")
     try:
         http_server.serve_forever()
     except KeyboardInterrupt:
@@ -295,7 +297,7 @@ def _serve(http_server: "ThreadingHTTPServer") -> int:
     show_default=True,
     help="Regime of the cells: full, 10shot or 1shot.",
 )
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(MATRICES_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(
@@ -323,7 +325,7 @@ def matrices_command(
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
-    columns, lines_max = row_width(output), LINES_MAX
+    columns, lines_max = list_width(output), LINES_MAX
     if prints_all or output != STDOUT:
         lines_max = sys.maxsize
     is_text = format_ == "text"
@@ -339,6 +341,7 @@ _ONE_FIT_FIX = (
 
 
 def _not_a_submission(document: Document) -> OtherFile:
+    """Return the error for a file that is not a submission."""
     fault = document.faults[0] if document.faults else None
     fault_text = 'the member "results" is missing' if fault is None else fault.message
     fix = FileKind.SUBMISSION.fix if fault is None else fault.fix or FileKind.SUBMISSION.fix
@@ -346,22 +349,22 @@ def _not_a_submission(document: Document) -> OtherFile:
 
 
 @click.command()
-@FOLDER
-@ALL_LINES
+@FOLDER_ARGUMENT
+@ALL_LINES_OPTION
 @format_option(["text", "json"])
 def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
-    rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
+    rows = trust(folder, progress=lambda results, total: with_progress(results, total, "checking"))
     if format_ == "json":
         click.echo(row_evidence_json(rows), nl=False)
     else:
         lines_max = sys.maxsize if prints_all else LINES_MAX
-        click.echo(row_evidence_text(rows, row_width(), lines_max), nl=False)
+        click.echo(row_evidence_text(rows, list_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
-DIFF_SECONDS_ROW = 0.02
-"""Seconds per row to compare two boards, measured with the 41 public rows."""
+DIFF_SECONDS_PER_ROW = 0.02
+"""Seconds per row that a comparison of two boards takes, measured with the 41 public rows."""
 
 
 @click.command()
@@ -389,7 +392,7 @@ def diff_command(
     from git: it is not checked out, and its code is not run. The exit code is 11 if a submission of
     the working tree has errors.
     """
-    from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
+    from geneb_ci.cli.repository import layout_here, print_expected_time_of_rows  # 0.1 s
     from geneb_ci.publish.comparison import compare_boards
     from geneb_ci.render.comparison import WRITERS
 
@@ -407,7 +410,7 @@ def diff_command(
             comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
-        announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
+        print_expected_time_of_rows("comparing the boards", DIFF_SECONDS_PER_ROW, layout)
         comparison = compare_boards(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli.main import echo, is_plain, say
-from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, old_option, write
+from geneb_ci.cli.shared import OLD_JSON_OPTION, STDOUT, Output, format_option, old_option, write
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
-from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.main_branch import further_folders
+from geneb_ci.github.api import ACTIONS_BOT_ID, connect
+from geneb_ci.github.main_branch import configured_folders
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.reconcile import (
@@ -23,8 +23,8 @@ from geneb_ci.github.reconcile import (
     group_verdict,
     has_verdict,
     open_pull_at,
-    pull_of,
     pull_with_command,
+    pull_with_head,
     sweep,
 )
 from geneb_ci.github.report import report_health
@@ -35,15 +35,16 @@ from geneb_ci.situation.maintainer import pull_command
 from geneb_ci.situation.servers import waiting_pull
 from reference_harness.formats.text import next_line, plural, quoted
 
-_SHA = re.compile(r"[0-9a-f]{40}")
-_AUTHOR = click.option(
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+_AUTHOR_OPTION = click.option(
     "--author-id",
     "verdict_author_id",
     type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
+    default=ACTIONS_BOT_ID,
     show_default=True,
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
+"""The option `--author-id`."""
 
 
 @click.command()
@@ -66,7 +67,7 @@ _AUTHOR = click.option(
     metavar="SHA",
     help="Check the group of the merge queue with this commit, unless it has a verdict.",
 )
-@_AUTHOR
+@_AUTHOR_OPTION
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
     repo: str | None,
@@ -87,10 +88,10 @@ def reconcile_command(
     limit or GitHub stopped the command before the last pull request, or if no pull request could be
     checked: finished verdicts are written all the same, and the remaining pull requests are named.
     """
-    head_sha, group_sha = _sha(head_sha), _sha(group_sha)
+    head_sha, group_sha = _commit_id(head_sha), _commit_id(group_sha)
     layout = find_layout(Path.cwd())
     is_single = any(option is not None for option in (pr, head_sha, commented))
-    with connect(repo, author=verdict_author_id) as github:
+    with connect(repo, own_account_id=verdict_author_id) as github:
         sha = group_sha or (head_sha if pr is None else None)
         if sha is not None and has_verdict(github, sha):
             say(f"commit {sha} already has a verdict: nothing to do")
@@ -100,7 +101,7 @@ def reconcile_command(
         elif pr is not None:
             sweep_result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
-            sweep_result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
+            sweep_result = sweep(github, layout, pull_with_head(github.open_pulls(), head_sha))
         elif commented is not None:
             pull = pull_with_command(github, commented)
             if pull is None:
@@ -133,12 +134,12 @@ def _print_result(sweep_result: SweepResult, *, is_single: bool) -> None:
         say(progress_line)
 
 
-def _sha(text: str | None) -> str | None:
+def _commit_id(text: str | None) -> str | None:
     """Return a commit id; None for an empty text, which schedules and dispatches pass.
 
     Raises UsageProblem for anything else.
     """
-    if text and not _SHA.fullmatch(text):
+    if text and not _COMMIT_ID.fullmatch(text):
         raise UsageProblem(f"{quoted(text)} is not the SHA of a commit", "pass all 40 hex digits")
     return text or None
 
@@ -149,7 +150,7 @@ def _sha(text: str | None) -> str | None:
     "--author-id",
     "verdict_author_id",
     type=click.IntRange(min=1),
-    default=ACTIONS_BOT,
+    default=ACTIONS_BOT_ID,
     show_default=True,
     help="Id of the token's account; default: the account of GitHub Actions.",
 )
@@ -167,14 +168,16 @@ def report_command(repo: str | None, verdict_author_id: int, health: str | None,
     (exit code 4).
     """
     if health is not None:
-        with connect(repo, author=verdict_author_id) as github:
-            action = report_health(github, is_healthy=health == SUCCESS, run=run)
+        with connect(repo, own_account_id=verdict_author_id) as github:
+            action = report_health(github, is_healthy=health == SUCCESS, run_address=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
-    with connect(repo, author=verdict_author_id) as github:
-        verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
-        further_texts = tuple(further_folders(find_layout(Path.cwd())))
-        write_results = list(map(_print_written, report.write(github, verdict, further_texts)))
+    with connect(repo, own_account_id=verdict_author_id) as github:
+        verdict = decode(os.environ.get("VERDICT", ""), github.connection.repository)
+        further_texts = tuple(configured_folders(find_layout(Path.cwd())))
+        write_results = list(
+            map(_print_written, report.write_verdicts(github, verdict, further_texts))
+        )
     if verdict.is_empty:
         say("the verdict names no pull request: nothing to write")
     problems = [result.problem for result in write_results if result.problem is not None]
@@ -204,7 +207,8 @@ def _print_written(write_result: report.WriteResult) -> report.WriteResult:
     return write_result
 
 
-WIDTH_MIN = 80
+LIST_WIDTH_MIN = 80
+"""Minimum width in columns of the list of pull requests."""
 
 
 @click.command()
@@ -218,9 +222,9 @@ WIDTH_MIN = 80
     help="Number of pull requests to list.",
 )
 @format_option(["text", "json", "markdown"])
-@OLD_JSON
+@OLD_JSON_OPTION
 @old_option("--markdown", "--format markdown", "format_", "markdown")
-@_AUTHOR
+@_AUTHOR_OPTION
 @click.option(
     "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
 )
@@ -232,7 +236,7 @@ def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id
     requests. Weight is the sum of the scores of all warnings: if it is 10 or more, audit the row
     before the merge.
     """
-    with connect(repo, author=verdict_author_id) as github:
+    with connect(repo, own_account_id=verdict_author_id) as github:
         queue = read_queue(github)
     if format_ == "json":
         queue_report = as_json(queue, limit)
@@ -240,11 +244,11 @@ def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id
         queue_report = markdown(queue, limit)
     else:
         is_terminal = sys.stdout.isatty()
-        width = max(WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
+        width = max(LIST_WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
         color = is_terminal and not is_plain()
         queue_report = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), queue_report)
-    pull = waiting_pull(queue, github.wire.repository)
+    pull = waiting_pull(queue, github.connection.repository)
     if format_ == "text" and pull is not None:
-        echo(next_line(pull_command(pull, github.wire.repository)))
+        echo(next_line(pull_command(pull, github.connection.repository)))
     return Exit.NOT_CHECKED if queue.unreadable else Exit.CLEAN

@@ -11,12 +11,17 @@ from geneb_ci.common.errors import Exit
 from geneb_ci.github.settings import diagnosis
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.init.new_app import make_app
-from geneb_ci.init.new_board import apply_settings, has_rows, new_board, require_path
-from geneb_ci.init.new_repository import BoardAnswers, answers, is_changed, make_first_commit
+from geneb_ci.init.new_board import apply_settings, has_rows, new_board, require_no_link_loop
+from geneb_ci.init.new_repository import (
+    BoardAnswers,
+    completed_answers,
+    has_uncommitted_changes,
+    make_first_commit,
+)
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 
-FIRST_ROW = (
+FIRST_ROW_COMMAND = (
     "geneb-ci run --data DIR --extractor kmer --model-id kmer-baseline --display 'k-mer baseline' "
     "--training-data none --zero-shot --submitted-by NAME --output ../record.json "
     "--submission submissions/kmer-baseline.json"
@@ -77,8 +82,8 @@ def init_command(
     The command can be run again, with --apply too: existing files and settings are not written
     twice, and a file that differs is kept.
     """
-    require_path(folder)
-    board_answers = answers(folder, repo, space, maintainers, is_alone=alone)
+    require_no_link_loop(folder)
+    board_answers = completed_answers(folder, repo, space, maintainers, is_alone=alone)
     if apply:
         return _apply(folder, board_answers, dry_run=dry_run)
     if app:
@@ -86,14 +91,14 @@ def init_command(
     board = new_board(folder, board_answers, benchmark)
     for line in board.lines(force=force):
         echo(line)
-    board.refuse_early()
+    board.check_before_writing()
     if dry_run:
         echo("nothing was written: this was a dry run")
         return Exit.CLEAN
     board.write(force=force)
     if make_first_commit(folder):
         echo("made the first commit")
-    elif is_changed(folder):
+    elif has_uncommitted_changes(folder):
         echo("merge the changes by a pull request: until then they have no effect")
     if not force and board.has_differing_files:
         echo(
@@ -138,14 +143,14 @@ def _make_app(answers: BoardAnswers, *, dry_run: bool) -> Exit:
 
 def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
     """Print what remains to be done, and the next command."""
-    if is_changed(folder):
+    if has_uncommitted_changes(folder):
         folder_option = [] if folder == Path() else ["-C", str(folder)]
         add, commit = (["git", *folder_option, verb] for verb in ("add", "commit"))
         echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(commit)}"))
         return
     if not has_rows(folder):
         echo("add a first row to submissions/, such as k-mers: without a row no board can be built")
-        echo(next_line(FIRST_ROW))
+        echo(next_line(FIRST_ROW_COMMAND))
         return
     rights = (
         "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "

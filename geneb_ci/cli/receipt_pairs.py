@@ -7,7 +7,7 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.receipt import BENCHMARK
+from geneb_ci.cli.receipt import BENCHMARK_OPTION
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
@@ -25,12 +25,14 @@ from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
 _RECEIPT_METAVAR = "FILE|DIR"
-RECEIPT_COUNT = 2
-_RECEIPT_HELP = """
+RECEIPTS_COMPARED = 2
+"""Number of receipts that a comparison takes."""
+_RECEIPT_ARGUMENT_HELP = """
 
     X.json or X means the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR if the receipt is in another folder."""
 _NEARNESS_WRITERS = {"text": nearness_text, "json": nearness_json}
+"""Functions that write a comparison of two receipts, by format."""
 
 
 class NamedReceipt(NamedTuple):
@@ -77,12 +79,14 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
     return NamedReceipt(subject, folder)
 
 
-def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
+def _two_receipts(
+    arguments: tuple[str, ...], definition: Path | None
+) -> tuple[NamedReceipt, NamedReceipt]:
     """Return the two receipts that the arguments name.
 
     Raises UsageProblem unless there are two different ones, of the same benchmark.
     """
-    if len(arguments) != RECEIPT_COUNT:
+    if len(arguments) != RECEIPTS_COMPARED:
         raise UsageProblem(
             f"found {plural(len(arguments), 'argument')}, expected two submissions with receipts",
             "pass one.json two.json, or FILE=DIR for a receipt in a folder of another name",
@@ -103,16 +107,17 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     return first, second
 
 
-def _models(*receipts: NamedReceipt) -> tuple[str, str]:
+def _two_model_ids(*receipts: NamedReceipt) -> tuple[str, str]:
+    """Return the model ids of two receipts."""
     first, second = (receipt.subject.submission.model_id for receipt in receipts)
     return first, second
 
 
 @click.command(
-    help="Compare matrices and digests of FILE with its predictions.bin." + _RECEIPT_HELP
+    help="Compare matrices and digests of FILE with its predictions.bin." + _RECEIPT_ARGUMENT_HELP
 )
 @click.argument("word", metavar=_RECEIPT_METAVAR)
-@BENCHMARK
+@BENCHMARK_OPTION
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     receipt = _named_receipt(word, definition)
@@ -136,20 +141,24 @@ def predictions_command(word: str, definition: Path | None) -> int:
 
 
 @click.command(
-    help="Compare the embeddings of two receipts: do they come from one model?" + _RECEIPT_HELP
+    help="Compare the embeddings of two receipts: do they come from one model?"
+    + _RECEIPT_ARGUMENT_HELP
 )
 @click.argument("receipts", metavar=f"{_RECEIPT_METAVAR} {_RECEIPT_METAVAR}", nargs=-1)
-@BENCHMARK
+@BENCHMARK_OPTION
 @format_option(_NEARNESS_WRITERS)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the embeddings of two receipts, and print whether they come from one model."""
-    pair = _pair(receipts, definition)
-    first, second = (_sample(receipt) for receipt in pair)
-    click.echo(_NEARNESS_WRITERS[format_](_models(*pair), nearness_of(first, second)), nl=False)
+    pair = _two_receipts(receipts, definition)
+    first, second = (_receipt_sample(receipt) for receipt in pair)
+    click.echo(
+        _NEARNESS_WRITERS[format_](_two_model_ids(*pair), nearness_of(first, second)), nl=False
+    )
     return Exit.CLEAN
 
 
-def _sample(named_receipt: NamedReceipt) -> ReceiptSample:
+def _receipt_sample(named_receipt: NamedReceipt) -> ReceiptSample:
+    """Return the embeddings of a receipt that a comparison of two receipts reads."""
     receipt, benchmark = named_receipt.subject.receipt, named_receipt.subject.benchmark
     with receipt_files(receipt, named_receipt.folder) as files:
         return sample_of(files, receipt, benchmark, named_receipt.predictions())
@@ -197,7 +206,7 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, receipt_folder) in rows.items():
-        objection = _collect(submission, receipt, receipt_folder, benchmark, predictions)
+        objection = _add_predictions(submission, receipt, receipt_folder, benchmark, predictions)
         left_out_count += bool(objection)
         echo(f"{path}: {objection or 'included'}")
     shared = shared_errors_of(predictions, benchmark)
@@ -208,7 +217,7 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     return Exit.ERRORS if left_out_count else Exit.CLEAN
 
 
-def _collect(
+def _add_predictions(
     submission: SubmissionV12,
     receipt: EmbeddingReceipt,
     folder: Path | None,

@@ -12,7 +12,15 @@ from geneb_ci.board.advice import (
     read_built,
 )
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
-from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
+from geneb_ci.cli.shared import (
+    FOLDER_ARGUMENT,
+    STDOUT,
+    Output,
+    format_option,
+    watch_checks,
+    width,
+    write,
+)
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
@@ -28,7 +36,7 @@ WIDTH_WITHOUT_TERMINAL = 80
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option("--category", help="A category of the benchmark's tasks; default: any.")
 @click.option("--species", help="Species or kingdom of the tasks; default: any.")
 @click.option(
@@ -104,7 +112,7 @@ def recommend_command(
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--scope",
     type=click.Choice(["paper", "board", "exclusions"], case_sensitive=False),

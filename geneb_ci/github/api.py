@@ -13,10 +13,11 @@ from urllib.parse import quote
 from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors
+from geneb_ci.github.connection import Connection
 from geneb_ci.github.errors import NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
     REPORT_FIX,
-    UNREADABLE,
+    UNREADABLE_LABEL,
     BlobReply,
     Comment,
     Commit,
@@ -39,76 +40,91 @@ from geneb_ci.github.replies import (
 )
 from geneb_ci.github.trees import TAMPERED_FIX, Tree, tree_of
 from geneb_ci.github.verdict.model import REPOSITORY
-from geneb_ci.github.wire import Wire
 from reference_harness.formats.files import blob_id
 
-API = "https://api.github.com"
-SERVER = "https://github.com"
-STATUS_CONTEXT = "geneb/verdict"
-NO_VERDICT = "no verdict: "
+GITHUB_API_ADDRESS = "https://api.github.com"
+"""Address of GitHub's API, unless the environment names another server."""
+GITHUB_ADDRESS = "https://github.com"
+"""Address of GitHub, unless the environment names another server."""
+VERDICT_STATUS = "geneb/verdict"
+"""Name of the commit status that shows the verdict on a pull request."""
+NO_VERDICT_PREFIX = "no verdict: "
 """Beginning of the description of a status that says that a commit has no verdict."""
-AUDIT_CONTEXT = "geneb/audit-commit"
-"""Status whose description is the digest of a commitment, and whose time is its publication."""
-# Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
-ACTIONS_BOT = 41898282
+COMMITMENT_STATUS = "geneb/audit-commit"
+"""Name of the commit status that publishes the digest of an audit's commitment."""
+ACTIONS_BOT_ID = 41898282
+"""Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`."""
 VERDICT_APP, VERDICT_BOT, VERDICT_TOKEN = "VERDICT_APP", "VERDICT_BOT", "VERDICT_TOKEN"
-"""Variables with the id, the account's id and a token of the App whose status counts."""
-PULLS_PAGES_MAX = 10  # 1,000 open pull requests
-# 3,000 comments; after more, a maintainer has to lock the conversation.
+"""Environment variables with the App's id, its account's id and a token of the App, if a board has
+an App that sets the statuses of verdicts."""
+PULLS_PAGES_MAX = 10
+"""Maximum number of pages of 100 open pull requests that are read."""
 COMMENTS_PAGES_MAX = 30
+"""Maximum number of pages of 100 comments on a pull request that are read.
+
+After more comments, a maintainer has to lock the conversation.
+"""
 ISSUES_PAGES_MAX = 10
-DESCRIPTION_MAX = 140  # characters of the description of a status
-# GitHub refuses characters above this one: 422, "description doesn't accept 4-byte Unicode".
-BMP_LAST = "\uffff"
-STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
-TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
+"""Maximum number of pages of 100 issues that are read."""
+STATUS_DESCRIPTION_MAX = 140
+"""Maximum characters that GitHub accepts in the description of a status."""
+LAST_ACCEPTED_CHARACTER = "\uffff"
+"""Last Unicode character that GitHub accepts in the description of a status."""
+STATUSES_PAGES_MAX = 10
+"""Maximum number of pages of 100 statuses; GitHub keeps 1,000 of one commit and name."""
+CACHED_TREES_MAX = 16
+"""Maximum number of git trees in memory: most pull requests share a few merge bases."""
 
 
 class PullListing(NamedTuple):
-    """The open pull requests; `unreadable` are those with invalid data in GitHub's answer."""
+    """The open pull requests, in two lists: the readable ones and the unreadable ones."""
 
     pulls: list[Pull]
     """The readable pull requests, the last updated first."""
     unreadable: list[UnreadablePull]
+    """The pull requests with invalid data in GitHub's answer."""
 
-    def require_all(self, consequence: str) -> None:
-        """Raise UnexpectedReply, beginning with `consequence`, if a pull request cannot be read."""
+    def require_all(self, open_question: str) -> None:
+        """Raise UnexpectedReply, which begins with `open_question`, unless all can be read."""
         if self.unreadable:
             pull = self.unreadable[0]
             raise UnexpectedReply(
-                f"{consequence}: pull request #{pull.number}: {pull.reason}", REPORT_FIX
+                f"{open_question}: pull request #{pull.number}: {pull.reason}", REPORT_FIX
             )
 
 
-class VerdictIdentity(NamedTuple):
-    """The only App whose status the ruleset accepts as a verdict."""
+class VerdictApp(NamedTuple):
+    """The GitHub App of a board whose statuses alone count as verdicts on pull requests."""
 
-    account: int
+    account_id: int
     """Id of the account with which the App acts."""
-    wire: Wire | None
+    connection: Connection | None
     """A connection with a token of the App; None without such a token."""
 
-    def require_wire(self) -> Wire:
+    def require_connection(self) -> Connection:
         """Return the connection. Raises UsageProblem if the workflow got no token of the App."""
-        if self.wire is None:
+        if self.connection is None:
             raise UsageProblem(
                 "the App that sets the status of verdicts gave no token, so the status is not set",
                 "install the App on this repository, and store its key as the secret "
                 "VERDICT_APP_KEY of the environment geneb-verdict; to do without the App: "
                 f"gh variable delete {VERDICT_APP}, then geneb-ci init --apply",
             )
-        return self.wire
+        return self.connection
 
 
 class GitHub:
     """A client of one GitHub repository."""
 
     def __init__(
-        self, wire: Wire, author: int = ACTIONS_BOT, verdict_app: "VerdictIdentity | None" = None
+        self,
+        connection: Connection,
+        own_account_id: int = ACTIONS_BOT_ID,
+        verdict_app: "VerdictApp | None" = None,
     ) -> None:
-        self.wire = wire
-        self.author = author
-        """Id of the account of our token."""
+        self.connection = connection
+        self.own_account_id = own_account_id
+        """Id of the account that our token belongs to."""
         self.verdict_app = verdict_app
         """The App that sets the status of a verdict; None if the token's own account sets it."""
         self._trees: dict[str, Tree] = {}
@@ -123,9 +139,9 @@ class GitHub:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.wire.close()
-        if self.verdict_app is not None and self.verdict_app.wire is not None:
-            self.verdict_app.wire.close()
+        self.connection.close()
+        if self.verdict_app is not None and self.verdict_app.connection is not None:
+            self.verdict_app.connection.close()
 
     def open_pulls(self) -> PullListing:
         """Return the open pull requests to the default branch, the last updated first.
@@ -144,7 +160,7 @@ class GitHub:
         pulls: dict[int, Pull] = {}
         unreadable_by_number: dict[int, UnreadablePull] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
-        for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
+        for page in self.connection.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             readable, unreadable = readable_pulls(page)
             for pull in readable:
                 pulls.setdefault(self._require_not_renamed(pull).number, pull)
@@ -153,19 +169,22 @@ class GitHub:
 
     def main(self) -> Commit:
         """Return the head of the default branch; one request."""
-        return parsed(Commit, self.wire.get("/commits/HEAD").body, "the head of the base branch")
+        return parsed(
+            Commit, self.connection.get("/commits/HEAD").body, "the head of the base branch"
+        )
 
     def pull(self, number: int) -> Pull:
         """Return one pull request; one request."""
-        body = self.wire.get(f"/pulls/{number}").body
+        body = self.connection.get(f"/pulls/{number}").body
         return self._require_not_renamed(parsed(Pull, body, f"pull request {number}"))
 
     def _require_not_renamed(self, pull: Pull) -> Pull:
         """Return `pull`. Raises NotFound if GitHub redirected to a new name and lost parameters."""
         name = pull.base.repo.full_name
-        if name.casefold() != self.wire.repository.casefold():
+        if name.casefold() != self.connection.repository.casefold():
             raise NotFound(
-                f"{self.wire.repository} was renamed to {name!a}", "pass --repo with the new name"
+                f"{self.connection.repository} was renamed to {name!a}",
+                "pass --repo with the new name",
             )
         return pull
 
@@ -174,7 +193,7 @@ class GitHub:
         cached = self.merge_bases.get((base, head))
         if cached is not None:
             return cached
-        body = self.wire.get(f"/compare/{base}...{head}", per_page=1).body
+        body = self.connection.get(f"/compare/{base}...{head}", per_page=1).body
         return parsed(CommitComparison, body, "the comparison of base and head").merge_base_commit
 
     def tree(self, sha: str) -> Tree:
@@ -183,8 +202,8 @@ class GitHub:
         Raises Tampered for a path that is listed twice.
         """
         if sha not in self._trees:
-            body = self.wire.get(f"/git/trees/{sha}", recursive=1).body
-            if len(self._trees) == TREES_MAX:
+            body = self.connection.get(f"/git/trees/{sha}", recursive=1).body
+            if len(self._trees) == CACHED_TREES_MAX:
                 self._trees.pop(next(iter(self._trees)))
             tree_reply = parsed(RecursiveTree, body, f"the tree {sha}")
             files = (
@@ -192,14 +211,14 @@ class GitHub:
                 for entry in tree_reply.tree
                 if entry.is_file
             )
-            self._trees[sha] = tree_of(files, is_cut=tree_reply.truncated)
+            self._trees[sha] = tree_of(files, is_truncated=tree_reply.truncated)
         return self._trees[sha]
 
     def blob(self, sha: str) -> bytes:
         """Return the bytes of a file; one request. Raises Tampered if the answer is not base64."""
         if sha in self.blobs:
             return self.blobs[sha]
-        reply = parsed(BlobReply, self.wire.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
+        reply = parsed(BlobReply, self.connection.get(f"/git/blobs/{sha}").body, f"the blob {sha}")
         try:
             return base64.b64decode(reply.content.replace("\n", ""), validate=True)
         except binascii.Error as error:
@@ -210,12 +229,12 @@ class GitHub:
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield the comments on a pull request, the oldest first; one request per 100."""
         path = f"/issues/{number}/comments"
-        for page in self.wire.pages(path, COMMENTS_PAGES_MAX):
+        for page in self.connection.pages(path, COMMENTS_PAGES_MAX):
             yield from parsed(list[Comment], page, "the comments")
 
     def permission(self, login: str) -> str:
         """Return the permission of an account: admin, write, read or none; one request."""
-        body = self.wire.get(f"/collaborators/{login}/permission").body
+        body = self.connection.get(f"/collaborators/{login}/permission").body
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
@@ -224,9 +243,9 @@ class GitHub:
         With the token of a workflow, only issues that workflows opened are read.
         """
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
-        if self.author == ACTIONS_BOT:
+        if self.own_account_id == ACTIONS_BOT_ID:
             parameters["creator"] = "github-actions[bot]"
-        for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
+        for page in self.connection.pages("/issues", ISSUES_PAGES_MAX, **parameters):
             yield from parsed(list[Issue], page, "the issues")
 
     def marked_issue(self, mark: str) -> Issue | None:
@@ -234,7 +253,9 @@ class GitHub:
 
         One request per 100 issues.
         """
-        our_issues = (issue for issue in self.issues() if is_account(issue.user, self.author))
+        our_issues = (
+            issue for issue in self.issues() if is_account(issue.user, self.own_account_id)
+        )
         return next((issue for issue in our_issues if issue.body.startswith(mark)), None)
 
     def numbers_with_label(self, label: str) -> Iterator[int]:
@@ -243,26 +264,26 @@ class GitHub:
         One request per 100; at most 1,000.
         """
         order = {"state": "all", "sort": "created", "direction": "desc"}
-        for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
+        for page in self.connection.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
             yield from (issue.number for issue in parsed(list[NumberedItem], page, "the issues"))
 
     def open_issue(self, title: str, text: str) -> int:
         """Open an issue, and return its number; one write."""
-        reply = self.wire.send("POST", "/issues", {"title": title, "body": text})
+        reply = self.connection.send("POST", "/issues", {"title": title, "body": text})
         return parsed(Issue, reply, "the issue").number
 
     def labels(self, number: int) -> Sequence[str]:
         """Return the labels of an issue or a pull request; one request."""
-        body = self.wire.get(f"/issues/{number}").body
+        body = self.connection.get(f"/issues/{number}").body
         return parsed(Labelled, body, f"the labels of #{number}").labels
 
     def edit_issue(self, number: int, text: str, state: str = "open") -> None:
         """Replace the text and the state of an issue; one write."""
         body = {"body": text, "state": state}
-        parsed(Issue, self.wire.send("PATCH", f"/issues/{number}", body), "the issue")
+        parsed(Issue, self.connection.send("PATCH", f"/issues/{number}", body), "the issue")
 
     def set_status(
-        self, sha: str, state: str, description: str, context: str = STATUS_CONTEXT
+        self, sha: str, state: str, description: str, context: str = VERDICT_STATUS
     ) -> Status:
         """Set a status on a commit, by default that of the verdict; one write.
 
@@ -270,27 +291,33 @@ class GitHub:
         UTF-8, so the description is cut, and such characters are replaced.
         Raises UsageProblem if an App sets the status of verdicts and gave no token.
         """
-        wire = self.wire
-        if context == STATUS_CONTEXT and self.verdict_app is not None:
-            wire = self.verdict_app.require_wire()
-        characters = [c if c <= BMP_LAST else "\ufffd" for c in description[:DESCRIPTION_MAX]]
+        connection = self.connection
+        if context == VERDICT_STATUS and self.verdict_app is not None:
+            connection = self.verdict_app.require_connection()
+        characters = [
+            c if c <= LAST_ACCEPTED_CHARACTER else "\ufffd"
+            for c in description[:STATUS_DESCRIPTION_MAX]
+        ]
         body = {"state": state, "description": "".join(characters), "context": context}
-        return parsed(Status, wire.send("POST", f"/statuses/{sha}", body), "the status")
+        return parsed(Status, connection.send("POST", f"/statuses/{sha}", body), "the status")
 
     def verdict_statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit that count as its verdict, the latest first."""
         for status in self.statuses(sha):
-            if status.context == STATUS_CONTEXT and self.accepts(status):
+            if status.context == VERDICT_STATUS and self.counts_as_verdict(status):
                 yield status
 
-    def accepts(self, status: StatusState) -> bool:
-        """Whether the ruleset accepts a status as a verdict, by the account that set it."""
-        creator = status.creator.id if status.creator is not None else None
-        return self.verdict_app is None or creator == self.verdict_app.account
+    def counts_as_verdict(self, status: StatusState) -> bool:
+        """Whether a status counts as a verdict: if the board has an App, the App must have set it.
+
+        GitHub enforces the same by the ruleset of main.
+        """
+        creator_id = status.creator.id if status.creator is not None else None
+        return self.verdict_app is None or creator_id == self.verdict_app.account_id
 
     def statuses(self, sha: str) -> Iterator[Status]:
         """Yield the statuses of a commit, the latest first; one request per 100."""
-        for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
+        for page in self.connection.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
             yield from parsed(list[Status], page, "the statuses")
 
     def publication_time(self, commit: str, commitment: str) -> str:
@@ -298,7 +325,7 @@ class GitHub:
 
         Return "" if there is no such status or no such commit.
         """
-        expected = (AUDIT_CONTEXT, commitment)
+        expected = (COMMITMENT_STATUS, commitment)
         try:
             times = [
                 status.moment
@@ -309,15 +336,15 @@ class GitHub:
             return ""
         return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
-    def branches(self, start: str) -> dict[str, str]:
-        """Return the heads of the branches whose names begin with `start`, by name; one request."""
-        body = self.wire.get(f"/git/matching-refs/heads/{quote(start)}").body
-        refs = parsed(list[Ref], body, f"the branches {start}*")
+    def branches(self, prefix: str) -> dict[str, str]:
+        """Return the head commit of each branch whose name begins with `prefix`, by name."""
+        body = self.connection.get(f"/git/matching-refs/heads/{quote(prefix)}").body
+        refs = parsed(list[Ref], body, f"the branches {prefix}*")
         return {ref.ref.removeprefix("refs/heads/"): ref.object.sha for ref in refs}
 
     def add_label(self, number: int, label: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
-        self.wire.send("POST", f"/issues/{number}/labels", {"labels": [label]})
+        self.connection.send("POST", f"/issues/{number}/labels", {"labels": [label]})
 
     def replace_labels(
         self, number: int, present: Sequence[str], our_labels: Collection[str], label: str
@@ -328,18 +355,20 @@ class GitHub:
         are lost. If a name is unreadable, one write removes each of ours, because the unreadable
         label could not be set again.
         """
-        if UNREADABLE not in present:
+        if UNREADABLE_LABEL not in present:
             other_labels = [other for other in present if other not in our_labels]
-            self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*other_labels, label]})
+            self.connection.send(
+                "PUT", f"/issues/{number}/labels", {"labels": [*other_labels, label]}
+            )
             return
         self.add_label(number, label)
         for superseded in sorted(set(our_labels) - {label}):
             with contextlib.suppress(NotFound):
-                self.wire.send("DELETE", f"/issues/{number}/labels/{quote(superseded)}", None)
+                self.connection.send("DELETE", f"/issues/{number}/labels/{quote(superseded)}", None)
 
     def close(self, number: int, collection: str = "pulls") -> None:
         """Close a pull request, or an issue if `collection` is "issues"; one write."""
-        self.wire.send("PATCH", f"/{collection}/{number}", {"state": "closed"})
+        self.connection.send("PATCH", f"/{collection}/{number}", {"state": "closed"})
 
     def make_branch(self, branch: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch on `base` with one commit that adds files, and return the commit's id.
@@ -349,38 +378,44 @@ class GitHub:
         tree_entries = []
         for path, raw in sorted(files.items()):
             body = {"content": base64.b64encode(raw).decode(), "encoding": "base64"}
-            sha = parsed(GitObject, self.wire.send("POST", "/git/blobs", body), "the file").sha
+            sha = parsed(
+                GitObject, self.connection.send("POST", "/git/blobs", body), "the file"
+            ).sha
             if sha != blob_id(raw):
                 raise Tampered(
                     f"{path}: GitHub stored other bytes than were sent", "run the command again"
                 )
             tree_entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.tree, "tree": tree_entries}
-        tree_sha = parsed(GitObject, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        tree_sha = parsed(
+            GitObject, self.connection.send("POST", "/git/trees", tree), "the tree"
+        ).sha
         commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
-        sha = parsed(GitObject, self.wire.send("POST", "/git/commits", commit), "the commit").sha
-        self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
+        sha = parsed(
+            GitObject, self.connection.send("POST", "/git/commits", commit), "the commit"
+        ).sha
+        self.connection.send("POST", "/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
         return sha
 
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
-        """Return the number of the open pull request from a branch; open it if there is none."""
-        owner = self.wire.repository.partition("/")[0]
-        pulls_reply = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
+        """Open a pull request from a branch, unless one is open, and return its number."""
+        owner = self.connection.repository.partition("/")[0]
+        pulls_reply = self.connection.get("/pulls", state="open", head=f"{owner}:{branch}").body
         open_pulls = parsed(list[NumberedItem], pulls_reply, "the pull requests of a branch")
         if open_pulls:
             return open_pulls[0].number
         body = {"head": branch, "base": base, "title": title, "body": text}
-        reply = self.wire.send("POST", "/pulls", body)
+        reply = self.connection.send("POST", "/pulls", body)
         return parsed(NumberedItem, reply, "the pull request").number
 
     def edit_comment(self, comment: int, text: str) -> None:
         """Replace the text of a comment; one write."""
-        reply = self.wire.send("PATCH", f"/issues/comments/{comment}", {"body": text})
+        reply = self.connection.send("PATCH", f"/issues/comments/{comment}", {"body": text})
         parsed(Comment, reply, "the comment")
 
     def add_comment(self, number: int, text: str) -> None:
         """Comment on a pull request; one write. Raises Unavailable if the outcome is unknown."""
-        reply = self.wire.send("POST", f"/issues/{number}/comments", {"body": text})
+        reply = self.connection.send("POST", f"/issues/{number}/comments", {"body": text})
         parsed(Comment, reply, "the comment")
 
 
@@ -398,18 +433,21 @@ def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
 
 def repository_address(repository: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return the address of a repository, for git: on GITHUB_SERVER_URL, else on github.com."""
-    return f"{(environment.get('GITHUB_SERVER_URL') or SERVER).rstrip('/')}/{repository}"
+    return f"{(environment.get('GITHUB_SERVER_URL') or GITHUB_ADDRESS).rstrip('/')}/{repository}"
 
 
 def is_gh_usable() -> bool:
     """Whether the program gh is installed and uses the same server as these commands."""
-    return os.environ.get("GITHUB_API_URL", API) == API and shutil.which("gh") is not None
+    return (
+        os.environ.get("GITHUB_API_URL", GITHUB_API_ADDRESS) == GITHUB_API_ADDRESS
+        and shutil.which("gh") is not None
+    )
 
 
 def connect(
     repository: str | None,
     environment: Mapping[str, str] = os.environ,
-    author: int | None = None,
+    own_account_id: int | None = None,
 ) -> GitHub:
     """Return a client, configured by GH_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL.
 
@@ -427,8 +465,8 @@ def connect(
         )
     if not name:
         raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
-    api = environment.get("GITHUB_API_URL") or API
-    connection = Wire(token, name, api.rstrip("/"), errors.PATIENCE)
+    api = environment.get("GITHUB_API_URL") or GITHUB_API_ADDRESS
+    connection = Connection(token, name, api.rstrip("/"), errors.WAITING_LIMITS)
     verdict_app = None
     if account := environment.get(VERDICT_BOT):
         if not account.isascii() or not account.isdigit():
@@ -438,6 +476,12 @@ def connect(
                 "from the page of this board's App, github.com/apps/SLUG",
             )
         app_token = environment.get(VERDICT_TOKEN)
-        app_wire = Wire(app_token, name, api.rstrip("/"), errors.PATIENCE) if app_token else None
-        verdict_app = VerdictIdentity(int(account), app_wire)
-    return GitHub(connection, ACTIONS_BOT if author is None else author, verdict_app)
+        app_connection = (
+            Connection(app_token, name, api.rstrip("/"), errors.WAITING_LIMITS)
+            if app_token
+            else None
+        )
+        verdict_app = VerdictApp(int(account), app_connection)
+    return GitHub(
+        connection, ACTIONS_BOT_ID if own_account_id is None else own_account_id, verdict_app
+    )

@@ -14,22 +14,24 @@ from pydantic import Field
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.one_line import decode, encode, joined, numbered_parts
+from geneb_ci.github.one_line import decode, encode, joined_parts, numbered_parts
 from geneb_ci.github.replies import Comment, is_account
 from reference_harness.formats.base import StrictModel
 
-MARKER = "<!-- geneb-ci:record:1 "
-_RECORD_LINE = re.compile(
-    re.escape(MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
+RECORD_MARKER = "<!-- geneb-ci:record:1 "
+"""Beginning of a comment that contains a part of a signed record."""
+_RECORD_PART_LINE = re.compile(
+    re.escape(RECORD_MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
 )
-_PATH_PATTERN = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
+"""First line of such a comment: digest of the whole record, number of the part, and its text."""
+_RELATIVE_PATH_PATTERN = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
 """Form of a relative path that stays below its folder."""
-PART_CHARACTERS = 60_000
+PART_CHARACTERS_MAX = 60_000
 """Maximum characters of the record in one comment, of the 65,536 that GitHub allows."""
 
 
 class AttachedRecord(StrictModel):
-    """A signed record, with the facts that are needed to propose it."""
+    """A signed audit record in comments, from which a maintainer can open a pull request."""
 
     format_version: Literal["1.0"]
     order: AuditOrder
@@ -38,7 +40,7 @@ class AttachedRecord(StrictModel):
     verdict: Literal["agrees", "differs"]
     is_whole: bool
     """Whether the pull request of the record contains the row."""
-    files: dict[Annotated[str, Field(pattern=_PATH_PATTERN)], str]
+    files: dict[Annotated[str, Field(pattern=_RELATIVE_PATH_PATTERN)], str]
     """Text of each signed file, by path."""
 
     @property
@@ -52,13 +54,13 @@ def attach(github: GitHub, record: AttachedRecord) -> None:
     number = record.order.number
     line = encode(record, RETRY_FIX)
     digest = hashlib.sha256(line.encode()).hexdigest()
-    present_parts = _record_parts(github.comments(number), github.author).get(digest, [])
-    for numbered_part in numbered_parts(line, PART_CHARACTERS):
+    present_parts = _record_parts(github.comments(number), github.own_account_id).get(digest, [])
+    for numbered_part in numbered_parts(line, PART_CHARACTERS_MAX):
         if numbered_part not in present_parts:
             position = numbered_part.partition(" ")[0].replace("/", " of ")
             github.add_comment(
                 number,
-                f"{MARKER}{digest} {numbered_part} -->\nThe signed record "
+                f"{RECORD_MARKER}{digest} {numbered_part} -->\nThe signed record "
                 f"`{record.record}` is in this comment, part {position}. To propose "
                 f"the record, run in a checkout of main: `geneb-ci audit propose {number}`.\n",
             )
@@ -69,7 +71,9 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
 
     Raises UsageProblem if there is none, and Tampered if it cannot be read.
     """
-    lines = map(joined, _record_parts(github.comments(number), github.author).values())
+    lines = map(
+        joined_parts, _record_parts(github.comments(number), github.own_account_id).values()
+    )
     complete_lines = [line for line in lines if line is not None]
     if not complete_lines:
         raise UsageProblem(
@@ -80,11 +84,11 @@ def attached_record(github: GitHub, number: int) -> AttachedRecord:
     return decode(complete_lines[-1], AttachedRecord, subject, RETRY_FIX)
 
 
-def _record_parts(comments: Iterable[Comment], author: int) -> dict[str, list[str]]:
+def _record_parts(comments: Iterable[Comment], own_account_id: int) -> dict[str, list[str]]:
     """Return the parts of records in our comments, by the digest of the record."""
     parts_by_digest: dict[str, list[str]] = {}
     for comment in comments:
-        match = _RECORD_LINE.match(comment.body)
-        if match is not None and is_account(comment.user, author):
+        match = _RECORD_PART_LINE.match(comment.body)
+        if match is not None and is_account(comment.user, own_account_id):
             parts_by_digest.setdefault(match[1], []).append(match[2])
     return parts_by_digest

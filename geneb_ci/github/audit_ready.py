@@ -26,18 +26,23 @@ from reference_harness.formats.files import member_at
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-WRITER = "AUDIT_TOKEN"
-"""Secret with the token of the job that proposes records; the job that signs has `KEY_TEXT_ENV`."""
-APP, APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
+WRITER_VARIABLE = "AUDIT_TOKEN"
+"""Secret with the token of the job that opens pull requests with records.
+
+The job that signs records has the secret `KEY_TEXT_ENV` instead.
+"""
+AUDIT_APP, AUDIT_APP_KEY = "AUDIT_APP", "AUDIT_APP_KEY"
 """Variable and secret of the board's App, with which the workflow gets the App's tokens."""
 FLAVOR, RUNNER = "AUDIT_FLAVOR", "AUDIT_RUNNER"
 """Variables that select where audits run: a machine of the Hub, or a self-hosted runner."""
-PROBED = "AUDIT_PROBED"
-"""Variable with the level of the sandbox, which a maintainer sets after `doctor --hub-job`."""
-ENVIRONMENT = "geneb-audit"
+PROBED_LEVEL = "AUDIT_PROBED"
+"""Variable with the sandbox level in Jobs of the Hub, set after `geneb-ci doctor --hub-job`."""
+AUDIT_ENVIRONMENT = "geneb-audit"
+"""Environment on GitHub with the secrets of the jobs that sign records and propose them."""
 VERDICT_ENVIRONMENT, VERDICT_KEY = "geneb-verdict", "VERDICT_APP_KEY"
 """Environment of the job that sets the status of verdicts, and its secret with the App's key."""
-_AS_SECRET = "as the secret {} of the environment " + ENVIRONMENT
+_SECRET_PLACE = "as the secret {} of the environment " + AUDIT_ENVIRONMENT
+"""Part of a fix that says where to store a secret."""
 
 
 def require_machine() -> None:
@@ -65,7 +70,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
     if path is not None or (not key_text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
-    fix = "store the text of a private key of keys.json " + _AS_SECRET.format(KEY_TEXT_ENV)
+    fix = "store the text of a private key of keys.json " + _SECRET_PLACE.format(KEY_TEXT_ENV)
     if not key_text:
         raise UsageProblem(f"{KEY_TEXT_ENV} is not set: there is no key to sign with", fix)
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +85,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
     yield signer
 
 
-def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
+def require_trusted_key(signer: "Ed25519PrivateKey", layout: Layout) -> None:
     """Raise UsageProblem if a record signed by this key would not count on main now."""
     keyid = key_id(signer.public_key().public_bytes_raw())
     trusted_key = trusted_keys(layout).get(keyid)
@@ -92,30 +97,33 @@ def require_trusted(signer: "Ed25519PrivateKey", layout: Layout) -> None:
         fix = f"use another key that leaderboard/policy/{KEYS_FILE} of main has"
     else:
         return
-    stored_text = _AS_SECRET.format(KEY_TEXT_ENV)
+    stored_text = _SECRET_PLACE.format(KEY_TEXT_ENV)
     raise UsageProblem(message, f"{fix}; a workflow reads the key {stored_text}")
 
 
-def writer_of(repository: str | None, author: int | None = None) -> GitHub | None:
-    """Return a client with the token that opens pull requests; None if `AUDIT_TOKEN` is not set.
+def pull_request_client(repository: str | None, own_account_id: int | None = None) -> GitHub | None:
+    """Return a client that may open pull requests; None if the secret `AUDIT_TOKEN` is not set.
 
     One request. Raises UsageProblem if the token is refused or may not write.
     """
-    token = os.environ.get(WRITER, "")
+    token = os.environ.get(WRITER_VARIABLE, "")
     if not token:
         return None
-    writer = connect(repository, {**os.environ, "GH_TOKEN": token}, author)
+    writer = connect(repository, {**os.environ, "GH_TOKEN": token}, own_account_id)
     fix = (
         "make an App: geneb-ci init --app; or store a token that may write Contents and Pull "
-        f"requests, and that lasts for more than an hour, {_AS_SECRET.format(WRITER)}; or delete "
+        "requests, and that lasts for more than an hour, "
+        f"{_SECRET_PLACE.format(WRITER_VARIABLE)}; or delete "
         "that secret: the signed record is then attached to a comment"
     )
     try:
-        answer = writer.wire.get("").body
+        answer = writer.connection.get("").body
     except (GitHubTokenRefused, MissingScope, NotFound) as error:
-        writer.wire.close()
-        raise UsageProblem(f"GitHub refuses the token in {WRITER}: {error.message}", fix) from error
+        writer.connection.close()
+        raise UsageProblem(
+            f"GitHub refuses the token in {WRITER_VARIABLE}: {error.message}", fix
+        ) from error
     if member_at(answer, "permissions", "push") is False:
-        writer.wire.close()
-        raise UsageProblem(f"the token in {WRITER} may not write to this repository", fix)
+        writer.connection.close()
+        raise UsageProblem(f"the token in {WRITER_VARIABLE} may not write to this repository", fix)
     return writer

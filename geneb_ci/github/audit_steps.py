@@ -33,11 +33,16 @@ from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github import audits, report
 from geneb_ci.github.api import GitHub, repository_address
 from geneb_ci.github.attached_record import AttachedRecord, attach, attached_record
-from geneb_ci.github.audit_ready import require_machine, require_trusted, signing_key, writer_of
+from geneb_ci.github.audit_ready import (
+    pull_request_client,
+    require_machine,
+    require_trusted_key,
+    signing_key,
+)
 from geneb_ci.github.audit_targets import AuditTarget
 from geneb_ci.github.audits import AuditOrder
 from geneb_ci.github.errors import ConversationLocked, Tampered
-from geneb_ci.github.main_branch import Clone, changed_main, further_folders, layout_of_main
+from geneb_ci.github.main_branch import Clone, changed_main, configured_folders, layout_of_main
 from geneb_ci.github.one_line import decode
 from geneb_ci.github.replies import Commit
 from geneb_ci.github.trees import Main, main_at
@@ -61,9 +66,9 @@ def restart_fix(order: AuditOrder) -> str:
 
 
 def open_audit(
-    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+    github: GitHub, layout: Layout, target: AuditTarget, relays: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Make a commitment to a row, publish its digest, draw, comment the draw; return the order.
+    """Begin an audit: publish a commitment to a row, draw the tasks, and return the order.
 
     Raises GenebError after writing a comment with the error and its fix.
     """
@@ -73,14 +78,14 @@ def open_audit(
             fix = f"unlock the conversation, and set the label {report.AUDIT_LABEL} again"
             raise ConversationLocked(message, fix)  # no comment could keep its draw
         require_machine()
-        order = _order_with_draw(github, layout, target, relay, say)
+        order = _order_with_draw(github, layout, target, relays, say)
         earlier_orders = audits.earlier_orders(github, target.number)
         audits.write_comment(
-            github, target.number, [*earlier_orders, order], audits.drawn_text(order)
+            github, target.number, [*earlier_orders, order], audits.draw_comment(order)
         )
     except GenebError as error:
         audits.set_state_label(github, target.number, report.FAILED)
-        text = audits.refused_text(target.name, error, target.retry_text, run_address())
+        text = audits.refusal_comment(target.name, error, target.retry_text, run_address())
         with contextlib.suppress(ConversationLocked):
             audits.write_refusal(github, target.number, text)
         raise error from None
@@ -89,13 +94,13 @@ def open_audit(
 
 
 def _order_with_draw(
-    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+    github: GitHub, layout: Layout, target: AuditTarget, relays: tuple[str, ...], say: Say
 ) -> AuditOrder:
-    """Make a commitment to a row, publish its digest, draw, and return the order.
+    """Publish a commitment to a row, draw the tasks to rerun, and return the order.
 
     Raises AuditRefused if the pull request has errors.
     """
-    main = main_at(github, github.main(), further_folders(layout))
+    main = main_at(github, github.main(), configured_folders(layout))
     head = target.head_sha or main.sha
     with layout_of_main(github, layout.root, main) as main_layout:
         if target.model:
@@ -110,7 +115,7 @@ def _order_with_draw(
             file = Path(str(head_layout.submissions)) / f"{model}.json"
             submission = read_submission(file)
             commitment = commit(submission)
-            earlier_orders = audits.draws_of(github, target.number, commitment, say)
+            earlier_orders = audits.earlier_orders_of_model(github, target.number, commitment, say)
             published_at, published_on = audits.publish_commitment(
                 github, head, commitment.sha256, earlier_orders
             )
@@ -118,12 +123,12 @@ def _order_with_draw(
             earlier_plans = audits.write_plans(
                 Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
-            beacon = BeaconSource(None, relay, None, "", reveal=False)
+            beacon = BeaconSource(None, relays, None, "", reveal=False)
             sample = TaskSample(earlier_plans=earlier_plans)
             plan = draw_plan(commitment, published_at, submission, sample, head_layout, beacon, say)
         return AuditOrder(
             format_version="1.0",
-            repository=github.wire.repository,
+            repository=github.connection.repository,
             number=target.number,
             head_sha=head,
             main_sha=main.sha,
@@ -187,7 +192,7 @@ def rerun_order(order: AuditOrder, layout: Layout, machine: "Machine", say: Say)
                 restart_fix(order),
             )
         bytes_by_path[file.path] = raw
-    main = main_at(clone, clone.commit("HEAD"), further_folders(layout))
+    main = main_at(clone, clone.commit("HEAD"), configured_folders(layout))
     with (
         changed_main(layout, main, bytes_by_path) as head_layout,
         tempfile.TemporaryDirectory() as data_folder,
@@ -239,19 +244,19 @@ def deliver_outcome(
         audits.write_comment(github, order.number, orders, comment)
 
     try:
-        write_state(*_deliver(github, layout, order, line, key_file, say))
+        write_state(*_propose_or_attach(github, layout, order, line, key_file, say))
     except GenebError as error:
-        write_state(report.FAILED, audits.failed_text(order, error, run_address()))
+        write_state(report.FAILED, audits.failure_comment(order, error, run_address()))
         raise
 
 
-def _deliver(
+def _propose_or_attach(
     github: GitHub, layout: Layout, order: AuditOrder, line: str, key_file: Path | None, say: Say
 ) -> tuple[str, str]:
     """Sign an outcome, propose or attach its record, and return the label and the comment."""
     with signing_key(key_file) as signer:
-        require_trusted(signer, layout)
-    writer = _writer(github, is_needed=not line, say=say)
+        require_trusted_key(signer, layout)
+    writer = _pull_request_client(github, is_needed=not line, say=say)
     if not line:
         raise AuditRefused(
             "the run ended without an outcome",
@@ -275,7 +280,7 @@ def _deliver(
         signing = Signing(audited.layout, signer, folder, say, shown_on)
         signing.sign_start(order.plan, order.number)
         record_path = write_record(RerunResult(outcome), signer, find_layout(root), folder)
-        verification = _verify(find_layout(root), record_path, restart_fix(order))
+        verification = _verify_record(find_layout(root), record_path, restart_fix(order))
         paths = [file.relative_to(root).as_posix() for file in sorted(record_path.parent.iterdir())]
         signed_files = {
             name: (root / name).read_text() for name in paths if name not in audited.main.files
@@ -299,27 +304,27 @@ def _deliver(
             f"main: {code(f'geneb-ci audit propose {order.number}')}."
         )
         say(f"{subject}; its record is attached")
-        return label, audits.record_text(order, verification, outcome.verdict, next_step)
+        return label, audits.record_comment(order, verification, outcome.verdict, next_step)
     with writer:
-        number = _propose(writer, attached, audited.commit, row)
+        number = _open_record_pull(writer, attached, audited.commit, row)
     audits.set_state_label(github, number, label)
-    _close(github, attached, is_pull_open=pull is None or pull.state == "open")
+    _close_audited(github, attached, is_pull_open=pull is None or pull.state == "open")
     next_step = (
         f"Merge #{number}, which has this row and its record, and replaces this pull request."
         if attached.is_whole
         else f"#{number} has only the record; merge it, so that this draw counts."
     )
     say(f"{subject}; pull request #{number} has its record")
-    return label, audits.record_text(order, verification, outcome.verdict, next_step)
+    return label, audits.record_comment(order, verification, outcome.verdict, next_step)
 
 
-def _writer(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
+def _pull_request_client(github: GitHub, *, is_needed: bool, say: Say) -> GitHub | None:
     """Return a client that may open pull requests; None if the token is missing or refused.
 
     With `is_needed`, raises UsageProblem if the token is refused.
     """
     try:
-        return writer_of(github.wire.repository, github.author)
+        return pull_request_client(github.connection.repository, github.own_account_id)
     except UsageProblem as error:
         if is_needed:
             raise
@@ -339,9 +344,9 @@ def propose_record(github: GitHub, layout: Layout, number: int) -> tuple[Attache
     with _main_with_row(github, layout, order, attached.signed_files) as (audited, row):
         paths = [audited.layout.root / path for path in attached.files]
         (path,) = (path for path in paths if path.stem == attached.record)
-        _verify(audited.layout, path, audits.RETRY_FIX)
-    pull_number = _propose(github, attached, audited.commit, row)
-    _close(github, attached, is_pull_open=True)
+        _verify_record(audited.layout, path, audits.RETRY_FIX)
+    pull_number = _open_record_pull(github, attached, audited.commit, row)
+    _close_audited(github, attached, is_pull_open=True)
     return attached, pull_number
 
 
@@ -359,7 +364,7 @@ def _main_with_row(
 ) -> Iterator[tuple[_AuditedMain, dict[str, bytes]]]:
     """Yield main with the audited and the signed files, and the audited files by their paths."""
     head = github.main()
-    main = main_at(github, head, further_folders(layout))
+    main = main_at(github, head, configured_folders(layout))
     with layout_of_main(github, layout.root, main) as main_layout:
         row = audits.files_at_head(github, order.files)
         with changed_main(main_layout, main, {**row, **signed}) as changed_layout:
@@ -367,14 +372,15 @@ def _main_with_row(
 
 
 def _require_same_repository(github: GitHub, order: AuditOrder) -> None:
-    if order.repository.casefold() != github.wire.repository.casefold():
+    """Raise AuditRefused if an audit was ordered in another repository."""
+    if order.repository.casefold() != github.connection.repository.casefold():
         raise AuditRefused(
-            f"the audit was ordered in {order.repository}, not in {github.wire.repository}",
+            f"the audit was ordered in {order.repository}, not in {github.connection.repository}",
             "run the command in a checkout of that repository",
         )
 
 
-def _verify(layout: Layout, record: Path, fix: str) -> Verification:
+def _verify_record(layout: Layout, record: Path, fix: str) -> Verification:
     """Verify a record, and return every step. Raises AuditRefused if a step does not hold."""
     verification = AuditRepository(layout).verification(record)
     if difference := audits.first_failure(verification):
@@ -382,13 +388,15 @@ def _verify(layout: Layout, record: Path, fix: str) -> Verification:
     return verification
 
 
-def _propose(writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]) -> int:
+def _open_record_pull(
+    writer: GitHub, attached: AttachedRecord, main: Commit, row: dict[str, bytes]
+) -> int:
     """Open a pull request with a record, and its row if complete, and return the number."""
     files = {**row, **attached.signed_files} if attached.is_whole else attached.signed_files
-    return audits.propose(writer, attached.order, main, files, attached.record)
+    return audits.propose_files(writer, attached.order, main, files, attached.record)
 
 
-def _close(github: GitHub, attached: AttachedRecord, *, is_pull_open: bool) -> None:
+def _close_audited(github: GitHub, attached: AttachedRecord, *, is_pull_open: bool) -> None:
     """Close the pull request or issue of an audit whose record was proposed."""
     order = attached.order
     if order.is_on_main:

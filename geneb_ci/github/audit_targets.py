@@ -9,14 +9,16 @@ from typing import NamedTuple
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import HeadMoved, UnexpectedReply
-from geneb_ci.github.replies import REPORT_FIX, UNREADABLE
+from geneb_ci.github.replies import REPORT_FIX, UNREADABLE_LABEL
 from geneb_ci.github.report import AUDIT_LABEL
 
-_MARK = "<!-- geneb-ci:audited:1 {} -->"
+_ISSUE_MARKER = "<!-- geneb-ci:audited:1 {} -->"
+"""Beginning of the issue with the audits of a row of main; it contains the model's id."""
 _ISSUE_TEXT = (
     "Audits of `{}`, a row of main, written by geneb-ci. Each draw that was made stays in a "
     "comment here and counts, also while this is closed."
 )
+"""Text of the issue with the audits of one row of main."""
 
 
 class AuditTarget(NamedTuple):
@@ -65,7 +67,9 @@ def pull_to_audit(github: GitHub, number: int | None) -> AuditTarget | None:
     labelled = [pull for pull in open_list.pulls if AUDIT_LABEL in pull.labels]
     if not labelled:
         open_list.require_all(f"whether a pull request has the label {AUDIT_LABEL} is not known")
-        unreadable = [str(pull.number) for pull in open_list.pulls if UNREADABLE in pull.labels]
+        unreadable = [
+            str(pull.number) for pull in open_list.pulls if UNREADABLE_LABEL in pull.labels
+        ]
         if unreadable:
             message = f"the labels of pull request {first_and_more(unreadable)} cannot be read"
             raise UnexpectedReply(message, REPORT_FIX)
@@ -79,7 +83,7 @@ def row_to_audit(github: GitHub, model: str) -> AuditTarget:
 
     One request per 100 issues, and one write if it is opened.
     """
-    mark = _MARK.format(model)
+    mark = _ISSUE_MARKER.format(model)
     issue = github.marked_issue(mark)
     if issue is not None:
         return AuditTarget(issue.number, model=model)

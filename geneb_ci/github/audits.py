@@ -19,24 +19,27 @@ from geneb_ci.audit.sampling.plan import TaskPlan, json_text_of
 from geneb_ci.check.change import MODEL_FILES_MAX, REGULAR, Blob
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Fault
-from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
+from geneb_ci.github.api import COMMITMENT_STATUS, GitHub
 from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.one_line import decode, encode
 from geneb_ci.github.prefetch import prefetch_conversations
-from geneb_ci.github.replies import UNREADABLE, Comment, Commit
-from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_text
+from geneb_ci.github.replies import UNREADABLE_LABEL, Comment, Commit
+from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_sentence
 from geneb_ci.github.trees import GitReader, read_blob
-from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
+from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, PullNumber
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
 from reference_harness.formats.text import Say, plural
 
-BRANCH_PREFIX = "geneb-audit"
-MARKER = "<!-- geneb-ci:audit:1 "
-_ORDERS_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
+AUDIT_BRANCH_PREFIX = "geneb-audit"
+"""First part of the names of branches with audit records, before the slash."""
+AUDIT_MARKER = "<!-- geneb-ci:audit:1 "
+"""Beginning of our comment on the audits of a pull request."""
+_ORDERS_LINE = re.compile(re.escape(AUDIT_MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
+"""First line of this comment: every order with a draw, as one hidden line."""
 ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_PULLS_MAX = 500
@@ -45,15 +48,15 @@ RETRY_FIX = (
     "run the workflow audit again; if the pull request has a new commit, set the label again"
 )
 _RESTORE_FIX = "restore the first line of that comment from its edit history"
-_REASON_MAX = 300  # characters of a reason in a comment
+_REASON_MAX = 300  # characters of an error message in a comment
 
 
 class AuditOrder(StrictModel):
-    """An audit to run: its plan, and the commit and digests of the row's files."""
+    """An order to run an audit: the plan with the drawn tasks, and the files of the row."""
 
     format_version: Literal["1.0"]
     repository: Annotated[str, Field(pattern=f"^{REPOSITORY}$")]
-    number: Number
+    number: PullNumber
     head_sha: Hex40
     main_sha: Hex40
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -92,11 +95,11 @@ def publish_commitment(
         return min(
             publications, key=lambda publication: publication[0]
         )  # ISO 8601 in UTC sorts as it is
-    return github.set_status(sha, "success", digest, AUDIT_CONTEXT).moment, None
+    return github.set_status(sha, "success", digest, COMMITMENT_STATUS).moment, None
 
 
 def is_published(github: GitHub, order: AuditOrder) -> bool:
-    """Whether a status of the head has the commitment and the time of the plan."""
+    """Whether a status of the audited commit publishes the commitment at the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
     return github.publication_time(sha, digest) == order.plan.committed_at
 
@@ -119,12 +122,12 @@ def set_state_label(github: GitHub, number: int, state: str) -> None:
     """Replace the labels that show the state of an audit by `state`; keep all other labels."""
     audit_labels = {AUDIT_LABEL, *AUDIT_STATES}
     present = github.labels(number)
-    if audit_labels & set(present) != {state} or UNREADABLE in present:
+    if audit_labels & set(present) != {state} or UNREADABLE_LABEL in present:
         github.replace_labels(number, present, audit_labels, state)
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
-    """Return the draws for earlier heads of a pull request, from our own comment.
+    """Return the earlier orders to audit a pull request, which our own comment lists.
 
     Raises Tampered if they cannot be read, because ignoring a draw would allow a second one.
     """
@@ -141,8 +144,10 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
         raise Tampered(f"{subject} cannot be read: {error.message}", _RESTORE_FIX) from error
 
 
-def draws_of(github: GitHub, number: int, commitment: Commitment, say: Say) -> list[AuditOrder]:
-    """Return earlier draws for the model of a commitment, from comments on audited pull requests.
+def earlier_orders_of_model(
+    github: GitHub, number: int, commitment: Commitment, say: Say
+) -> list[AuditOrder]:
+    """Return the earlier orders for the model of a commitment, from all audited pull requests.
 
     The same model has the same id, weights, code or claims. Pull request `number` and all others,
     open or closed, with a label of an audit are read; of these, the newest 500, and `say` gets a
@@ -193,11 +198,14 @@ def write_plans(
 
 
 def _audit_comment(github: GitHub, number: int) -> Comment | None:
+    """Return our comment on the audits of a pull request; None without one."""
     conversation = github.conversations.get(number)
     known_comments = conversation.comments if conversation is not None else []
     # The comments that were read for many at once may end before ours.
     return own_comment(
-        itertools.chain(known_comments, github.comments(number)), github.author, MARKER
+        itertools.chain(known_comments, github.comments(number)),
+        github.own_account_id,
+        AUDIT_MARKER,
     )
 
 
@@ -206,7 +214,7 @@ def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], tex
     line_by_commitment = {
         order.plan.commitment_sha256: encode(order, RETRY_FIX) for order in orders
     }
-    body = f"{MARKER}{' '.join(list(line_by_commitment.values())[-ORDERS_MAX:])} -->\n{text}"
+    body = f"{AUDIT_MARKER}{' '.join(list(line_by_commitment.values())[-ORDERS_MAX:])} -->\n{text}"
     comment = _audit_comment(github, number)
     if comment is None:
         github.add_comment(number, body)
@@ -227,41 +235,45 @@ def write_refusal(github: GitHub, number: int, text: str) -> None:
         write_comment(github, number, orders, text)
 
 
-def drawn_text(order: AuditOrder) -> str:
-    """Return the comment on an audit with a draw."""
+def draw_comment(order: AuditOrder) -> str:
+    """Return the comment that announces which tasks of a row are drawn for an audit."""
     plan = order.plan
     return (
         f"### Audit of {code(order.model_id)}: tasks are drawn\n\n"
         f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
-        f"{plan.committed_at}, as status `{AUDIT_CONTEXT}`. Round {_round(plan)} of the beacon "
-        f"drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
-        "commits are not audited, but this draw counts for their audit.\n"
+        f"{plan.committed_at}, as status `{COMMITMENT_STATUS}`. Round {_round_text(plan)} of the "
+        f"beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are "
+        "rerun. New commits are not audited, but this draw counts for their audit.\n"
     )
 
 
-def _round(plan: TaskPlan) -> str:
+def _round_text(plan: TaskPlan) -> str:
+    """Return the number of the beacon's round that decided a draw, as text."""
     return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
 
 
-def failed_text(order: AuditOrder, error: GenebError, run: str) -> str:
-    """Return the comment on an audit without a record, with what to do."""
+def failure_comment(order: AuditOrder, error: GenebError, run_address: str) -> str:
+    """Return the comment on an audit that failed before its record was signed, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
-        f"{drawn_text(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
-        f"counts for the next audit, which the label `{AUDIT_LABEL}` starts.{run_text(run)}\n"
+        f"{draw_comment(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
+        f"counts for the next audit, which the label `{AUDIT_LABEL}` starts."
+        f"{run_sentence(run_address)}\n"
     )
 
 
-def refused_text(subject: str, error: GenebError, retry_text: str, run: str) -> str:
+def refusal_comment(subject: str, error: GenebError, retry_text: str, run_address: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
     reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
     return (
         f"### The audit of {code(subject)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{retry_text}.{run_text(run)}\n"
+        f"{retry_text}.{run_sentence(run_address)}\n"
     )
 
 
-def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:
+def record_comment(
+    order: AuditOrder, verification: Verification, verdict: str, next_step: str
+) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
     rows = [
         (code(step.name), step.state.value, _message_cell(step.message))
@@ -287,15 +299,15 @@ def first_failure(verification: Verification) -> str:
     return ""
 
 
-def propose(
+def propose_files(
     writer: GitHub, order: AuditOrder, main: Commit, files: Mapping[str, bytes], record: str
 ) -> int:
-    """Return the number of the pull request with these files; open it if there is none.
+    """Open a pull request that adds these files, unless one is open, and return its number.
 
     `record` is the id of the audit. The token must be allowed to write contents and to open pull
     requests, which the default token of a job in Actions is not.
     """
-    branch = f"{BRANCH_PREFIX}/{order.number}-{record}"
+    branch = f"{AUDIT_BRANCH_PREFIX}/{order.number}-{record}"
     has_row = len(files) > 1
     title = (
         f"Add {order.model_id} and its audit" if has_row else f"Add an audit of {order.model_id}"

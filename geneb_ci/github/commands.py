@@ -16,9 +16,14 @@ from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, Comm
 from geneb_ci.render.plain import visible
 
 _COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
+"""First line of a comment that is a command, and its reason."""
 _WRITE_PERMISSIONS = frozenset({"admin", "write"})
-REFUSED_MAX = 5
-"""Number of refused commands after which a new verdict stores `seen`, so none is read again."""
+"""Permissions on GitHub with which an account's commands count."""
+REFUSED_COMMANDS_MAX = 5
+"""Number of refused commands above which a new verdict notes the last comment that was read.
+
+Otherwise, every sweep would read the refused commands again.
+"""
 
 
 def read_commands(
@@ -28,10 +33,10 @@ def read_commands(
     may_write_by_login: dict[str, bool],
     comments_by_pull: Mapping[int, list[Comment]] = MappingProxyType({}),
 ) -> tuple[CommandState, bool]:
-    """Return the commands after the newer comments, and whether a new verdict should store `seen`.
+    """Return the commands in force, and whether a new verdict should note the last read comment.
 
-    `seen` is the id of the last comment that was read. It should be stored if so many comments were
-    read that the next sweep should begin after it. `numbers` are the pull requests that share one
+    A verdict notes that comment in its member `seen`, so that the next sweep reads only newer
+    ones; this pays after many comments. `numbers` are the pull requests that share one
     head commit, and `command_state` has their earlier commands. `comments_by_pull` has all comments
     on pull requests that were read one by one. `may_write_by_login` caches who may write: comments
     do not show that, because GitHub hides private memberships.
@@ -57,7 +62,7 @@ def read_commands(
             comments += conversation.latest if conversation and is_read else github.comments(number)
     refused_count = 0
     for comment in sorted(comments, key=lambda comment: comment.id):
-        if comment.id <= last_id or is_account(comment.user, github.author):
+        if comment.id <= last_id or is_account(comment.user, github.own_account_id):
             continue
         command = _command_in(comment)
         if command is not None and _may_write(github, command.login, may_write_by_login):
@@ -65,7 +70,9 @@ def read_commands(
         elif command is not None:
             refused_count += 1
         last_id = comment.id
-    return new_state._replace(seen=last_id), should_store_seen or refused_count > REFUSED_MAX
+    return new_state._replace(
+        seen=last_id
+    ), should_store_seen or refused_count > REFUSED_COMMANDS_MAX
 
 
 def _may_lack_comments(conversation: Conversation, last_id: int) -> bool:
@@ -96,6 +103,7 @@ def _command_in(comment: Comment) -> Command | None:
 
 
 def _may_write(github: GitHub, login: str, may_write_by_login: dict[str, bool]) -> bool:
+    """Whether an account may write to the repository; asked of GitHub once for each account."""
     if login not in may_write_by_login:
         try:
             may_write_by_login[login] = github.permission(login) in _WRITE_PERMISSIONS

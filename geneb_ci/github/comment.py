@@ -19,6 +19,7 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import EFFECT_TIME
 from geneb_ci.github.replies import Comment, Pull, is_account
 from geneb_ci.github.verdict.model import (
+    SIMILAR_ROWS_COMPARED,
     AuditEstimate,
     CommandName,
     CommandState,
@@ -37,12 +38,13 @@ from reference_harness.formats.text import plural
 if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub
 
-MARKER = "<!-- geneb-ci:verdict:1 "
-_VERDICT_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
-_SIMILAR_ROWS = 2
-_CUT_MAX = 120  # room for the line that counts what is not listed
-_LINKS_MAX = 20
-_SHA_DIGITS = 12
+VERDICT_MARKER = "<!-- geneb-ci:verdict:1 "
+"""Beginning of our comment with the verdict on a pull request."""
+_VERDICT_LINE = re.compile(re.escape(VERDICT_MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
+"""First line of this comment, which is hidden and has the verdict as base64."""
+_OMISSION_LINE_MAX = 120  # characters of the line that counts the findings not listed
+_RULE_LINKS_MAX = 20  # links to rules in the last line of the comment
+_SHOWN_SHA_DIGITS = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
     CommandName.AUDIT: "{} asked for an audit. It begins " + EFFECT_TIME + ".",
@@ -50,12 +52,13 @@ _COMMAND_TEXTS = {
         "Disputed by {}: {}. The pull request does not pass until a maintainer comments {}."
     ),
 }
+"""Sentence about each command of a maintainer, with places for login, reason and command."""
 
 
 def marker_line(verdict: PullVerdict) -> str:
     """Return the hidden line that keeps a verdict."""
     encoded_verdict = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
-    return f"{MARKER}{encoded_verdict} -->\n"
+    return f"{VERDICT_MARKER}{encoded_verdict} -->\n"
 
 
 def read_verdict(body: str) -> PullVerdict | None:
@@ -79,25 +82,27 @@ def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
     """
     conversation = github.conversations.get(pull.number)
     comments = github.comments(pull.number) if conversation is None else conversation.comments
-    return verdict_in(comments, github.author, pull.number)
+    return verdict_in(comments, github.own_account_id, pull.number)
 
 
 def commands_of(verdict: PullVerdict | None) -> CommandState:
-    """Return the commands that a verdict has; none if there is no verdict."""
+    """Return the commands of maintainers that a verdict notes; none if there is no verdict."""
     return verdict.command_state if verdict is not None else CommandState()
 
 
-def verdict_in(comments: Iterable[Comment], author: int, number: int) -> PullVerdict | None:
+def verdict_in(comments: Iterable[Comment], own_account_id: int, number: int) -> PullVerdict | None:
     """Return the verdict in our comment among `comments`; None without one on this pull request."""
-    comment = own_comment(comments, author)
+    comment = own_comment(comments, own_account_id)
     verdict = read_verdict(comment.body) if comment is not None else None
     return verdict if verdict is not None and verdict.number == number else None
 
 
-def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
-    """Return our comment, identified by both author and marker; None if there is none."""
+def own_comment(
+    comments: Iterable[Comment], own_account_id: int, marker: str = VERDICT_MARKER
+) -> Comment | None:
+    """Return our comment, identified by both account and marker; None if there is none."""
     for comment in comments:
-        if is_account(comment.user, author) and comment.body.startswith(marker):
+        if is_account(comment.user, own_account_id) and comment.body.startswith(marker):
             return comment
     return None
 
@@ -116,25 +121,29 @@ def rank_section(verdict: PullVerdict) -> str:
 
 
 def _category_table(comparison: RowComparison) -> str:
+    """Return the table of category scores of the row and of the rows that it is compared with."""
     headings = [
-        _heading(number, name, comparison.best) for number, name in enumerate(comparison.models)
+        _column_heading(number, name, comparison.best)
+        for number, name in enumerate(comparison.models)
     ]
     head = [f"{cell(comparison.metric)}, {cell(comparison.regime)}", *headings]
     rows = [
         [cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in comparison.categories
     ]
-    return _table(head, rows)
+    return _markdown_table(head, rows)
 
 
-def _heading(number: int, model: str, best: str) -> str:
+def _column_heading(number: int, model: str, best: str) -> str:
+    """Return the heading of a row's scores; the first is the row of the pull request."""
     if number == 0:
         return "this row, the best" if model == best else "this row"
-    near_word = "near" if number <= _SIMILAR_ROWS else ""
+    near_word = "near" if number <= SIMILAR_ROWS_COMPARED else ""
     words = ", ".join(word for word in (near_word, "best" if model == best else "") if word)
     return f"{words}: {cell(model)}"
 
 
 def _regime_table(standings: Sequence[RowStanding]) -> str:
+    """Return the table of the row's rank and significant differences in each regime."""
     columns = [
         ["regime", *(cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
@@ -145,16 +154,16 @@ def _regime_table(standings: Sequence[RowStanding]) -> str:
         columns += [
             [
                 "significantly better than",
-                *(_decided_count(standing, "better_than") for standing in standings),
+                *(_significant_count_text(standing, "better_than") for standing in standings),
             ],
             [
                 "significantly worse than",
-                *(_decided_count(standing, "worse_than") for standing in standings),
+                *(_significant_count_text(standing, "worse_than") for standing in standings),
             ],
-            ["could be best in", *map(_best_in_text, standings)],
+            ["could be best in", *map(_could_be_best_text, standings)],
         ]
     head, *rows = zip(*columns, strict=True)
-    return _table(head, rows)
+    return _markdown_table(head, rows)
 
 
 def _rank_text(standing: RowStanding) -> str:
@@ -165,27 +174,31 @@ def _rank_text(standing: RowStanding) -> str:
     return f"{standing.rank}{decided_range} of {standing.rows}"
 
 
-def _decided_count(standing: RowStanding, side: str) -> str:
+def _significant_count_text(standing: RowStanding, side: str) -> str:
+    """Return the number of rows that are significantly better or worse, as text."""
     return "unknown" if standing.decided is None else plural(getattr(standing.decided, side), "row")
 
 
-def _best_in_text(standing: RowStanding) -> str:
+def _could_be_best_text(standing: RowStanding) -> str:
+    """Return the number of categories in which the row could be best, as text."""
     decided = standing.decided
     return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
 def _previous_rank_text(standing: RowStanding) -> str:
+    """Return the rank of the row that this row replaces, as text."""
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = Table(tuple(head), rows, right_aligned=frozenset(head[1:])).markdown_lines()
     return "".join(f"{line}\n" for line in lines)
 
 
 def _neighbour_text(neighbour: Neighbour) -> str:
+    """Return the sentence about the published row with the most scores in common."""
     return (
         f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
@@ -194,6 +207,7 @@ def _neighbour_text(neighbour: Neighbour) -> str:
 
 
 def _audit_section(audit: AuditEstimate) -> str:
+    """Return the section on the cost and the detection probability of an audit."""
     sequences = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
@@ -204,7 +218,7 @@ def _audit_section(audit: AuditEstimate) -> str:
     )
 
 
-def comment(verdict: PullVerdict, repository: str) -> str:
+def verdict_comment(verdict: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
     `repository` is the address of the board's repository for git, since a contributor's `origin`
@@ -217,13 +231,15 @@ def comment(verdict: PullVerdict, repository: str) -> str:
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(verdict) + _head(verdict, repository),
+        marker_line(verdict) + _opening_section(verdict, repository),
         rank_section(verdict),
-        _footer(verdict),
+        _closing_section(verdict),
     )
-    characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
-    urgent_blocks, unlisted = _blocks(verdict, urgent, characters_left)
-    note_blocks, unlisted_notes = _blocks(verdict, notes, characters_left - len(urgent_blocks))
+    characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _OMISSION_LINE_MAX
+    urgent_blocks, unlisted = _fitting_blocks(verdict, urgent, characters_left)
+    note_blocks, unlisted_notes = _fitting_blocks(
+        verdict, notes, characters_left - len(urgent_blocks)
+    )
     unlisted += unlisted_notes + sum(verdict.places.values()) - len(findings)
     omission_text = (
         f"\n**{unlisted:,} more** are not listed here; `geneb-ci check` lists them all.\n"
@@ -233,9 +249,10 @@ def comment(verdict: PullVerdict, repository: str) -> str:
     return f"{head}{urgent_blocks}{middle}{note_blocks}{omission_text}{foot}"
 
 
-def _head(verdict: PullVerdict, repository: str) -> str:
+def _opening_section(verdict: PullVerdict, repository: str) -> str:
+    """Return the first section: the outcome, the number of findings, and the next step."""
     model = code(verdict.model) if verdict.model else "No submission"
-    sha = code(verdict.head_sha[:_SHA_DIGITS])
+    sha = code(verdict.head_sha[:_SHOWN_SHA_DIGITS])
     step = next_step(verdict)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
@@ -260,19 +277,23 @@ def _command_text(verdict: PullVerdict) -> str:
 
 def _rules_text(verdict: PullVerdict) -> str:
     """Return the command that explains a rule, and links to the rules in a verdict."""
-    linked_rules = list(verdict.places)[:_LINKS_MAX]
+    linked_rules = list(verdict.places)[:_RULE_LINKS_MAX]
     links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in linked_rules)
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
 
 
-def _blocks(verdict: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:
+def _fitting_blocks(
+    verdict: PullVerdict, findings: Sequence[Finding], room: int
+) -> tuple[str, int]:
+    """Return the blocks of findings that fit into `room` characters, and how many are left out."""
     return fitting_blocks(finding_blocks(by_rule(list(findings)), verdict.places), room)
 
 
-def _footer(verdict: PullVerdict) -> str:
+def _closing_section(verdict: PullVerdict) -> str:
+    """Return the last section: the checked files, and links to the rules."""
     digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in verdict.files]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
         f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(verdict)}. "
-        f"Base commit: {code(verdict.base_sha[:_SHA_DIGITS])}.\n"
+        f"Base commit: {code(verdict.base_sha[:_SHOWN_SHA_DIGITS])}.\n"
     )

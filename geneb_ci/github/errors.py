@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.render.plain import visible
 
-_MESSAGE_MAX = 80  # characters of an exception in a message
+_MESSAGE_MAX = 80  # characters of an exception's text in a message of ours
 
 
 class GitHubTokenRefused(UsageProblem):
@@ -27,13 +27,13 @@ class NotFound(UsageProblem):
     """The resource does not exist, or the token may not read it."""
 
 
-class ForgeProblem(GenebError):
+class GitHubProblem(GenebError):
     """GitHub is unavailable, or its answer is invalid."""
 
     exit_code = Exit.NOT_CHECKED
 
 
-class RateLimited(ForgeProblem):
+class RateLimited(GitHubProblem):
     """GitHub requires a longer wait than allowed; `wait` is in seconds."""
 
     def __init__(self, until: dt.datetime, wait: float) -> None:
@@ -45,11 +45,11 @@ class RateLimited(ForgeProblem):
         self.wait = wait
 
 
-class Unavailable(ForgeProblem):
+class Unavailable(GitHubProblem):
     """GitHub did not answer, or answered with a server error (5xx)."""
 
 
-class UnexpectedReply(ForgeProblem):
+class UnexpectedReply(GitHubProblem):
     """GitHub's answer differs from its documentation."""
 
 
@@ -76,7 +76,7 @@ def result_or_error(action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         return internal_error(error)
 
 
-def with_advice(error: GenebError) -> GenebError:
+def with_rebase_advice(error: GenebError) -> GenebError:
     """Return the error; a NotFound is replaced by one that advises to rebase the pull request."""
     if not isinstance(error, NotFound):
         return error
@@ -110,23 +110,24 @@ class MainMoved(HeadMoved):
 
 
 @dataclass(frozen=True)
-class Patience:
+class WaitingLimits:
     """Limits of waiting for GitHub; times are in seconds."""
 
     wait_max: float = 120.0
     """Longest wait for a rate limit; above it, RateLimited is raised."""
-    secondary: float = 60.0
+    secondary_wait: float = 60.0
     """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
     retries: int = 3
     """Maximum number of further attempts after a failed request."""
-    backoff: float = 1.0
+    first_backoff: float = 1.0
     """Wait before the second retry; it doubles with each further one."""
-    between_writes: float = 1.0
+    pause_between_writes: float = 1.0
     """Pause between two writes (GitHub's documentation)."""
-    timeout: int = 30
+    request_time_max: int = 30
+    """Maximum time of one request."""
 
 
-PATIENCE = Patience()
+WAITING_LIMITS = WaitingLimits()
 
 RETRY_FIX = "run the command again; nothing is written twice"
 EFFECT_TIME = "usually within two minutes; if GitHub delays, at the next sweep"

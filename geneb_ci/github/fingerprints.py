@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 
 from geneb_ci.check.change import Change, Rival, RivalKind
-from geneb_ci.github.verdict.model import SHORT, Fingerprint
+from geneb_ci.github.verdict.model import SHORT_MAX, Fingerprint
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import NEAR_DISTANCE, copy_cells_min
 from geneb_ci.submission.names import skeletons
@@ -18,16 +18,21 @@ from geneb_ci.submission.peers import normal_model_id
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
-# Scores from -1 to 1 in steps of 2 / SCORE_STEPS: a thirtieth of what counts as near.
 SCORE_STEPS = 65_534
+"""Number of equal steps between the scores -1 and 1; a fingerprint stores the step of a score.
+
+A step is a thirtieth of the difference up to which two scores count as nearly equal.
+"""
 MISSING_CELL = 65_535
-_NEAR_STEPS = NEAR_DISTANCE / 2 * SCORE_STEPS
-# Pull requests that each rule names; a hundred copies of one row would otherwise fill a comment.
+"""Number that a fingerprint stores for a missing cell."""
+_NEAR_STEPS_MAX = NEAR_DISTANCE / 2 * SCORE_STEPS
+"""Number of steps below which two scores count as nearly equal."""
 RIVALS_MAX = 5
+"""Maximum number of rival pull requests that a rule names, so that copies do not fill a comment."""
 
 
 def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) -> Fingerprint:
-    """Return the facts used to compare rows: names, files, and scores in the primary metric."""
+    """Return the fingerprint of a row: its names, files and scores in the primary metric."""
     cells = []
     for regime, task in itertools.product(benchmark.regimes, benchmark.task_ids):
         scores = submission.results.get(regime, {}).get(task)
@@ -35,8 +40,8 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
         cells.append(MISSING_CELL if score is None else round((score + 1) / 2 * SCORE_STEPS))
     return Fingerprint(
         model=submission.model_id,
-        display=visible(submission.meta.display or "", SHORT),
-        paths=[visible(file.path, SHORT) for file in change.model_files],
+        display=visible(submission.meta.display or "", SHORT_MAX),
+        paths=[visible(file.path, SHORT_MAX) for file in change.model_files],
         cells=base64.b64encode(struct.pack(f"<{len(cells)}H", *cells)).decode(),
     )
 
@@ -44,7 +49,7 @@ def fingerprint(submission: Submission, change: Change, benchmark: Benchmark) ->
 def rivals(
     fingerprint: Fingerprint, other_fingerprints: Mapping[int, Fingerprint]
 ) -> tuple[Rival, ...]:
-    """Return the pull requests that share a file, a name or scores with a row, sorted by number.
+    """Return the rivals of a row: pull requests that share a file, a name or scores with it.
 
     Each rule has its own limit, so warnings about copies never displace a collision.
     """
@@ -76,7 +81,7 @@ def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -
         similar_names = (
             name
             for name in (other.model, other.display)
-            if _skeletons(name) & _name_skeletons(fingerprint)
+            if _skeletons_of_name(name) & _skeletons_of_row(fingerprint)
         )
         yield from (
             Rival(number, RivalKind.NAME, name) for name in itertools.islice(similar_names, 1)
@@ -85,11 +90,13 @@ def _rivals_of_pull(fingerprint: Fingerprint, number: int, other: Fingerprint) -
         yield Rival(number, RivalKind.COPY, other.model)
 
 
-def _name_skeletons(fingerprint: Fingerprint) -> frozenset[str]:
-    return _skeletons(fingerprint.model) | _skeletons(fingerprint.display)
+def _skeletons_of_row(fingerprint: Fingerprint) -> frozenset[str]:
+    """Return the skeletons of a row's two names: equal for names that look alike."""
+    return _skeletons_of_name(fingerprint.model) | _skeletons_of_name(fingerprint.display)
 
 
-def _skeletons(model: str) -> frozenset[str]:
+def _skeletons_of_name(model: str) -> frozenset[str]:
+    """Return the skeletons of a name, which are equal for names that look alike."""
     return skeletons(model) if model.strip() else frozenset()
 
 
@@ -100,7 +107,7 @@ def _is_copy(encoded: str, other_encoded: str) -> bool:
         for x, y in zip(_scores_in_steps(encoded), _scores_in_steps(other_encoded), strict=False)
         if MISSING_CELL not in {x, y}
     ]
-    near_count = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
+    near_count = sum(abs(x - y) < _NEAR_STEPS_MAX for x, y in pairs)
     return bool(pairs) and near_count >= min(len(pairs), math.ceil(copy_cells_min(len(pairs))))
 
 

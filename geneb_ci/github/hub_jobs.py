@@ -15,26 +15,30 @@ from typing import Any, NamedTuple
 from geneb_ci.common.actions import run_address
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.github.audits import RETRY_FIX, AuditOrder
-from geneb_ci.github.one_line import encode, joined, numbered_parts
+from geneb_ci.github.one_line import encode, joined_parts, numbered_parts
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import Say
 
-IMAGE = "python:3.13"
+JOB_IMAGE = "python:3.13"
 """Container image of a Job: Debian with git, into which bubblewrap is installed."""
 PASSED_VARIABLES = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
 """Environment variables that a Job gets from this program's environment, if they are set."""
-POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
-# Seconds for starting, in addition to the time limit: an image of 10 GB, a queue for a GPU.
+POLL_S = 20.0
+"""Seconds between two requests for the stage of a Job, which takes minutes at least."""
 QUEUE_S = 3600.0
-# Seconds that a job of GitHub waits for a Job: `timeout-minutes` of the job `ready`, less ten
-# minutes for what comes before and after. A longer one would be cut off, and the Job with it.
-HOSTED_JOB_S = 340 * 60
-LOG_TRIES = 3  # a log may lag behind its Job
+"""Seconds that a Job may take to start: it waits for a GPU, and loads an image of 10 GB."""
+GITHUB_JOB_S = 340 * 60
+"""Seconds that a job of GitHub Actions can wait for a Job of the Hub.
+
+This is `timeout-minutes` of the job `ready`, less ten minutes for its other steps.
+"""
+LOG_READS_MAX = 3
+"""Number of times that the log of an ended Job is read, because the log may lag behind."""
 LOG_LINE_MAX = 4000
 """Maximum characters of a line of the log, because the Hub cuts longer lines."""
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600}
 """Seconds in each unit of time by which the Hub prices machines."""
-SCRIPT = """\
+JOB_SCRIPT = """\
 set -eu
 command -v bwrap >/dev/null || { apt-get -qq update && apt-get -qq install -y bubblewrap; } >&2
 mkdir board && cd board
@@ -44,10 +48,12 @@ git checkout -q --detach FETCH_HEAD
 exec tools/audit-job requirements/dev.txt
 """
 """The script of the Job, and of a self-hosted runner: code of main, fetched without a token."""
-PROBE_SCRIPT = f"{SCRIPT.rstrip()} doctor\n"
+PROBE_SCRIPT = f"{JOB_SCRIPT.rstrip()} doctor\n"
 """The script of a Job that shows which levels of the sandbox work in it."""
 PROBE_SECONDS = 1800
+"""Time limit of this Job."""
 _LEVEL_LINE = re.compile(r"\s*(\d)  [^:]+: yes")
+"""Line in which `geneb-ci doctor` prints a sandbox level that works."""
 _LOG_TAIL_LINES = 20  # lines of a failed Job's log that are shown
 
 
@@ -55,13 +61,16 @@ class MachineOffer(NamedTuple):
     """A machine of the Hub with the time limit of a Job and its maximum cost."""
 
     flavor: str
+    """Name of the machine on the Hub, such as l4x1."""
     description: str
     seconds: int
+    """Time limit of the Job."""
     dollars: float
+    """Maximum cost of the Job."""
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """The machine, the time limit and the maximum cost in one line."""
         hours = self.seconds / 3600
         return (
             f"{self.flavor} ({self.description}), at most {hours:.2f} h, at most "
@@ -114,10 +123,10 @@ def machine_offer(client: Any, flavor: str, seconds: int) -> MachineOffer:
     raise UsageProblem(f"the Hub has no machine {flavor!r}", f"pass --flavor with one of: {names}")
 
 
-def require_time(seconds: int) -> None:
+def require_time_limit(seconds: int) -> None:
     """Raise UsageProblem if a Job of `seconds` may outlive the job of GitHub that waits for it."""
-    if run_address() and seconds + QUEUE_S > HOSTED_JOB_S:
-        seconds_max = HOSTED_JOB_S - QUEUE_S
+    if run_address() and seconds + QUEUE_S > GITHUB_JOB_S:
+        seconds_max = GITHUB_JOB_S - QUEUE_S
         raise UsageProblem(
             f"a Job of the Hub that takes {seconds / 3600:.2f} h may run longer than the job of "
             "GitHub that waits for it, and the Job is canceled when that job ends",
@@ -142,10 +151,11 @@ def audit_request(order: AuditOrder) -> JobRequest:
         **_checkout_variables(order.repository, order.main_sha),
         "AUDIT_ORDER": encode(order, RETRY_FIX),
     }
-    return JobRequest(f"geneb-audit-{order.number}", SCRIPT, environment)
+    return JobRequest(f"geneb-audit-{order.number}", JOB_SCRIPT, environment)
 
 
 def _checkout_variables(repository: str, main_sha: str) -> dict[str, str]:
+    """Return the environment variables that tell a Job which commit to check out."""
     return {
         "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
         "AUDIT_REPOSITORY": repository,
@@ -154,11 +164,13 @@ def _checkout_variables(repository: str, main_sha: str) -> dict[str, str]:
 
 
 class EndedJob(NamedTuple):
-    """A Job that ended: its id, the stage, and the lines of its log."""
+    """A Job of the Hub that ended."""
 
     id: str
     stage: str
+    """How the Job ended, in a word of the Hub such as COMPLETED or ERROR."""
     lines: list[str]
+    """Lines of the Job's log."""
 
     def failure(self, expected: str, say: Say) -> JobFailed:
         """Return the error of a Job without the expected outcome, and print the end of its log."""
@@ -179,12 +191,12 @@ def run_job(
     namespace: str | None,
     say: Say,
     is_complete: Callable[[list[str]], object],
-    poll: float,
+    poll_seconds: float,
 ) -> EndedJob:
     """Run a Job without secret, volume or open port, and return it with its log.
 
     The log of a completed Job is read at most three times, until `is_complete` is true of its
-    lines. If this function ends before the Job, the Job is canceled. `poll` is the time in seconds
+    lines. If this function ends before the Job, the Job is canceled. `poll_seconds` is the time
     between two requests.
     """
     job = call_hub(
@@ -198,19 +210,24 @@ def run_job(
         namespace=namespace,
     )
     job_address = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll, say)
+    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll_seconds, say)
     lines: list[str] = []
-    for attempt in range(LOG_TRIES):
+    for attempt in range(LOG_READS_MAX):
         lines = call_hub(lambda: list(client.fetch_job_logs(**job_address)))
         if is_complete(lines) or stage != "COMPLETED":
             break
-        if attempt + 1 < LOG_TRIES:
-            time.sleep(poll)
+        if attempt + 1 < LOG_READS_MAX:
+            time.sleep(poll_seconds)
     return EndedJob(job.id, stage, lines)
 
 
 def _last_stage(
-    client: Any, job_address: dict[str, str], url: str, seconds: float, poll: float, say: Say
+    client: Any,
+    job_address: dict[str, str],
+    url: str,
+    seconds: float,
+    poll_seconds: float,
+    say: Say,
 ) -> str:
     """Return the stage in which a Job ended; cancel the Job if this function is interrupted."""
     from huggingface_hub.hf_api import TERMINAL_JOB_STAGES  # a second to import
@@ -225,7 +242,7 @@ def _last_stage(
                 stage = str(getattr(reply, "value", reply))
             if stage in TERMINAL_JOB_STAGES:
                 return stage
-            time.sleep(poll)
+            time.sleep(poll_seconds)
         return f"{stage or 'an unknown stage'}, canceled at its time limit,"
     finally:
         if stage not in TERMINAL_JOB_STAGES:
@@ -233,6 +250,7 @@ def _last_stage(
 
 
 def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
+    """Cancel a Job of the Hub; if that fails, print how to do so by hand."""
     try:
         call_hub(client.cancel_job, **job_address)
     except GenebError as error:
@@ -244,14 +262,19 @@ def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
 
 
 def outcome_of_job(ended_job: EndedJob, order: AuditOrder, say: Say) -> str:
-    """Return the line of the outcome of an audit. Raises JobFailed with the end of the log."""
+    """Return the outcome of an audit, as one line of text, from the log of its Job.
+
+    Raises JobFailed if the log has no outcome, and prints the end of the log.
+    """
     line = outcome_in(ended_job.lines, order.nonce)
     if line is None:
         raise ended_job.failure("an outcome", say)
     return line
 
 
-def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: float) -> list[int]:
+def probed_levels(
+    client: Any, repository: str, main_sha: str, say: Say, poll_seconds: float
+) -> list[int]:
     """Return the levels of the sandbox that work in a Job on the cheapest machine of the Hub.
 
     Raises JobFailed if the Job ends before it tries them.
@@ -261,7 +284,7 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
     request = JobRequest(
         "geneb-audit-probe", PROBE_SCRIPT, _checkout_variables(repository, main_sha)
     )
-    ended_job = run_job(client, request, machine, IMAGE, None, say, levels_in, poll)
+    ended_job = run_job(client, request, machine, JOB_IMAGE, None, say, levels_in, poll_seconds)
     if ended_job.stage != "COMPLETED":
         raise ended_job.failure("the test of the sandbox", say)
     return levels_in(ended_job.lines)
@@ -290,7 +313,7 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
     """Return the outcome that lines of a log contain; None unless it is complete."""
     start = f"outcome {nonce} "
     texts = (line.strip() for line in lines)
-    return joined(text.removeprefix(start) for text in texts if text.startswith(start))
+    return joined_parts(text.removeprefix(start) for text in texts if text.startswith(start))
 
 
 def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -24,6 +24,7 @@ from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
 
 _TREE_LINE = re.compile(rb"(\d{6}) (?:blob|commit) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
+"""Line of `git ls-tree --long`: mode, object id, size and path of a file."""
 
 
 class Clone:
@@ -77,7 +78,7 @@ class Clone:
 
         `blob` returns each of them and forgets it.
         """
-        shas = (blob.sha for blob in blobs if _is_readable(blob))
+        shas = (blob.sha for blob in blobs if _is_regular_and_small(blob))
         self._blobs.update(self.repository.blobs(shas))
 
     def blob(self, sha: str) -> bytes:
@@ -100,18 +101,19 @@ def _listed_file(line: bytes) -> tuple[str, str, str, int]:
 
 
 _CODE_PREFIX = f"{CODE_FOLDER}/"
+"""Beginning of the paths of the toolkit's code."""
 _CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; nothing was written"
 
 
 @contextlib.contextmanager
 def layout_of_main(
-    reader: GitReader, root: Path, main: Main, note: Say | None = None
+    reader: GitReader, root: Path, main: Main, warn: Say | None = None
 ) -> Iterator[Layout]:
     """Yield the layout of the base branch: the checkout, or a copy with the present files of main.
 
     `root` is the top folder of the checkout, whose files are used where they equal those of main.
     If the code of the checkout differs from main, other rules run than those of main: raises
-    MainMoved, or passes a warning to `note` if that is given. Raises ForgeProblem if a file cannot
+    MainMoved, or passes a warning to `warn` if that is given. Raises GitHubProblem if a file cannot
     be read.
     """
     bytes_by_path = {
@@ -119,8 +121,8 @@ def layout_of_main(
     }
     differing_paths = [path for path, raw in bytes_by_path.items() if raw is None]
     differing_code = next((path for path in differing_paths if path.startswith(_CODE_PREFIX)), None)
-    if differing_code is not None and note is not None:
-        note(
+    if differing_code is not None and warn is not None:
+        warn(
             f"{differing_code} differs from main: to get the verdict of main's rules, merge main "
             "into this branch"
         )
@@ -191,13 +193,14 @@ def _has_other_files(root: Path, main: Main) -> bool:
     return False
 
 
-def _is_readable(blob: Blob) -> bool:
+def _is_regular_and_small(blob: Blob) -> bool:
+    """Whether a file is regular, not a link, and within the size limit of submissions."""
     return blob.mode == REGULAR and blob.size <= SUBMISSION_BYTES_MAX
 
 
 def _fetched_bytes(reader: GitReader, blob: Blob) -> bytes | None:
     """Return the bytes of a file of main; None for a link or a file that is too large."""
-    if not _is_readable(blob):
+    if not _is_regular_and_small(blob):
         return None
     raw = read_blob(reader, blob)
     return raw if isinstance(raw, bytes) else None
@@ -221,8 +224,8 @@ def layout_of_settings(reader: GitReader, files: Mapping[str, Blob]) -> Layout:
         return find_layout(folder)
 
 
-def further_folders(layout: Layout) -> list[str]:
-    """Return the folders that the settings name, relative to the root of the repository."""
+def configured_folders(layout: Layout) -> list[str]:
+    """Return the folders that the settings of a board name, relative to the repository's root."""
     folders = layout.settings.paths.values() if layout.settings is not None else ()
     inner_folders = (folder for folder in folders if folder.is_relative_to(layout.root))
     return [folder.relative_to(layout.root).as_posix() for folder in inner_folders]

@@ -1,4 +1,4 @@
-"""Write a value as one line of ASCII for another job or a comment, and read it strictly."""
+"""Write a document as one line of ASCII for another job or a comment, and read it strictly."""
 
 import base64
 import binascii
@@ -15,30 +15,38 @@ from geneb_ci.render.plain import visible
 from geneb_ci.submission.scanner import scan
 from reference_harness.formats.base import first_error
 
-# GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
-BYTES_MAX = 120_000
-# Fifty verdicts take about 200 kB, with the longest findings ten times as much.
-UNPACKED_MAX = 4_000_000
+LINE_BYTES_MAX = 120_000
+"""Maximum bytes of a line.
+
+Linux limits an environment variable to 128 KiB, GitHub the outputs of a job to 1 MB in UTF-16.
+"""
+UNPACKED_BYTES_MAX = 4_000_000
+"""Maximum bytes of a decompressed line: fifty verdicts have 0.2 MB, with the longest findings 2."""
 PACKED_PREFIX = "zlib:"
-_PART = re.compile(r"(\d{1,4})/(\d{1,4}) ([A-Za-z0-9+/=:]+)")
-_REASON_MAX = 200  # characters of what is wrong with the JSON
+"""Beginning of a compressed line."""
+_NUMBERED_PART = re.compile(r"(\d{1,4})/(\d{1,4}) ([A-Za-z0-9+/=:]+)")
+"""Part of a line: its number, the number of all parts, and its text."""
+_REASON_MAX = 200  # characters of a message about invalid JSON
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
 def json_line(document: BaseModel) -> str:
-    """Return a value as JSON on one line; "##[", which starts a runner's command, is escaped."""
+    """Return a document as JSON on one line.
+
+    "##[" is escaped, because a line with it would be a command to the runner of GitHub Actions.
+    """
     json_text = json.dumps(document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     return json_text.replace("##[", "\\u0023#[")
 
 
 def packed_text(document: BaseModel) -> str:
-    """Return a value as a compressed line, of any length."""
+    """Return a document as a compressed line, of any length."""
     return PACKED_PREFIX + base64.b64encode(zlib.compress(json_line(document).encode(), 9)).decode()
 
 
 def encode(document: BaseModel, fix: str) -> str:
-    """Return a value as a compressed line of at most `BYTES_MAX` bytes.
+    """Return a document as a compressed line of at most `LINE_BYTES_MAX` bytes.
 
     Raises Tampered, with `fix`, if the line would be longer.
     """
@@ -46,12 +54,12 @@ def encode(document: BaseModel, fix: str) -> str:
 
 
 def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
-    """Return the value of a line, compressed or not.
+    """Return the document in a line, which may be compressed.
 
     Raises Tampered unless the line is strict JSON of this model within the limits; its message
     begins with `subject`, and `fix` is its fix.
     """
-    json_text = _unpacked(_require_short(line, subject, fix).strip(), subject, fix)
+    json_text = _unpacked_text(_require_short(line, subject, fix).strip(), subject, fix)
     if faults := scan(json_text).faults:
         fault = visible(faults[0].message, _REASON_MAX)
         raise Tampered(f"{subject} is not JSON: {fault}", fix)
@@ -67,9 +75,9 @@ def numbered_parts(line: str, size: int) -> list[str]:
     return [f"{number}/{len(pieces)} {text}" for number, text in enumerate(pieces, 1)]
 
 
-def joined(parts: Iterable[str]) -> str | None:
+def joined_parts(parts: Iterable[str]) -> str | None:
     """Return the line that `numbered_parts` split into these parts; None if a part is missing."""
-    matches = filter(None, map(_PART.fullmatch, parts))
+    matches = filter(None, map(_NUMBERED_PART.fullmatch, parts))
     pieces = {int(match[1]): (int(match[2]), match[3]) for match in matches}
     counts = {count for count, _ in pieces.values()}
     if len(counts) != 1 or sorted(pieces) != list(range(1, counts.pop() + 1)):
@@ -78,23 +86,24 @@ def joined(parts: Iterable[str]) -> str | None:
 
 
 def _require_short(line: str, subject: str, fix: str) -> str:
+    """Return a line. Raises Tampered if the line has more than `LINE_BYTES_MAX` bytes."""
     size = len(line.encode("utf-8", "surrogatepass"))
-    if size > BYTES_MAX:
-        raise Tampered(f"{subject} has {size:,} bytes; the limit is {BYTES_MAX:,}", fix)
+    if size > LINE_BYTES_MAX:
+        raise Tampered(f"{subject} has {size:,} bytes; the limit is {LINE_BYTES_MAX:,}", fix)
     return line
 
 
-def _unpacked(line: str, subject: str, fix: str) -> str:
+def _unpacked_text(line: str, subject: str, fix: str) -> str:
     """Return the text of a line. Raises Tampered if it is not compressed as by `packed_text`."""
     if not line.startswith(PACKED_PREFIX):
         return line
     inflate = zlib.decompressobj()
     try:
         raw = inflate.decompress(
-            base64.b64decode(line[len(PACKED_PREFIX) :], validate=True), UNPACKED_MAX
+            base64.b64decode(line[len(PACKED_PREFIX) :], validate=True), UNPACKED_BYTES_MAX
         )
         if inflate.unconsumed_tail:
-            raise Tampered(f"{subject} unpacks to more than {UNPACKED_MAX:,} bytes", fix)
+            raise Tampered(f"{subject} unpacks to more than {UNPACKED_BYTES_MAX:,} bytes", fix)
         if not inflate.eof:
             raise Tampered(f"{subject} is not complete", fix)
         return raw.decode("ascii")

@@ -7,7 +7,13 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.api import GitHub, connect
 from geneb_ci.github.main_branch import changed_main
-from geneb_ci.github.reconcile import OpenPulls, base_of, commands_on, open_pull_at, read_facts
+from geneb_ci.github.reconcile import (
+    OpenPulls,
+    commands_on,
+    main_on_github,
+    open_pull_at,
+    read_facts,
+)
 from geneb_ci.github.trees import read_blob
 from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
@@ -20,15 +26,15 @@ from reference_harness.formats.text import Say, silent
 def judge_pull(number: int, repo: str | None, say: Say = silent) -> PullDecision:
     """Check an open pull request as the next sweep would, with the commands in its comments.
 
-    Raises UsageProblem if no such pull request is open, and ForgeProblem if GitHub fails.
+    Raises UsageProblem if no such pull request is open, and GitHubProblem if GitHub fails.
     """
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
         pull = open_pull_at(github, number, None)
-        with base_of(github, layout, say) as (main, main_layout):
+        with main_on_github(github, layout, say) as (main, main_layout):
             open_list = github.open_pulls()
             other_pulls = [other for other in open_list.pulls if other.head.sha != pull.head.sha]
-            open_pulls = OpenPulls(main, other_pulls, reserve=0)
+            open_pulls = OpenPulls(main, other_pulls, reserved_requests=0)
             read_facts(github, open_pulls)
             open_pulls.require_read()
             for unreadable in open_list.unreadable:
@@ -47,7 +53,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     Only the row, the card and the extractor of each are read; no code of a pull request is run.
     Raises UsageProblem if a pull request changes no row.
     """
-    with base_of(github, layout, note=lambda _text: None) as (main, main_layout):
+    with main_on_github(github, layout, warn=lambda _text: None) as (main, main_layout):
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
         bytes_by_path: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):

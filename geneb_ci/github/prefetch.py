@@ -1,4 +1,4 @@
-"""Read many small objects in one request.
+"""Read many pull requests, commits or files from GitHub in one request.
 
 GitHub's GraphQL API answers for many objects at once. Objects that an answer lacks are read one by
 one afterwards, so a failure here only costs requests. All values in a query are numbers and commit
@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AliasPath, Field, ValidationError
 
 from geneb_ci.check.change import Blob
-from geneb_ci.github.api import STATUS_CONTEXT, GitHub
+from geneb_ci.github.api import VERDICT_STATUS, GitHub
 from geneb_ci.github.replies import (
     Commit,
     Conversation,
@@ -27,59 +27,73 @@ from geneb_ci.github.replies import (
 from geneb_ci.github.verdict.model import SUCCESS, PullHead
 from reference_harness.formats.files import blob_id
 
-# GitHub ends a query after ten seconds. Comments are the largest part of what is read.
 CONVERSATIONS_PER_QUERY = 25
-LATEST_COMMENTS = (
-    5  # last comments that are read; if more are new, all comments are read one by one
-)
-CLOSED_PULLS = 50  # closed pull requests whose status is looked at, the last updated first
-FIRST_COMMENTS = (
-    20  # first comments that are read; if ours is not among them, it is looked up later
-)
+"""Number of pull requests that a query reads; GitHub ends a query after ten seconds."""
+LATEST_COMMENTS_READ = 5
+"""Number of last comments that a query reads; if more are new, they are read one by one."""
+CLOSED_PULLS_READ = 50
+"""Number of closed pull requests, the last updated first, whose status is read."""
+FIRST_COMMENTS_READ = 20
+"""Number of first comments that a query reads; ours is usually the first of all."""
 BASES_PER_QUERY = 20
-MAIN_COMMITS = 100  # commits of main among which a merge base is looked up
-PULL_COMMITS = 30  # commits of a pull request
-# A file of more than 512 kB is cut by GitHub.
+"""Number of pull requests whose merge base one query finds."""
+MAIN_COMMITS_READ = 100
+"""Number of main's last commits among which a merge base is looked for."""
+PULL_COMMITS_READ = 30
+"""Number of a pull request's last commits that are compared with the commits of main."""
 FILE_BYTES_MAX = 400_000
+"""Size above which a file is read on its own: GitHub truncates text of more than 512 kB."""
 FILES_PER_QUERY, FILES_BYTES_PER_QUERY = 40, 1_500_000
 
-_ACCOUNT = "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
+_ACCOUNT_FIELDS = (
+    "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
+)
 _HEAD_STATUS_FIELDS = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
-  context(name: "{STATUS_CONTEXT}") {{ state creator {_ACCOUNT} }} }} }} }} }}"""
-_COMMENT = f"id: databaseId body user: author {_ACCOUNT}"
+  context(name: "{VERDICT_STATUS}") {{ state creator {_ACCOUNT_FIELDS} }} }} }} }} }}"""
+_COMMENT_FIELDS = f"id: databaseId body user: author {_ACCOUNT_FIELDS}"
 _CONVERSATION_FRAGMENT = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
- comments(first: {FIRST_COMMENTS}) {{ totalCount nodes {{ {_COMMENT} }} }}
- latest: comments(last: {LATEST_COMMENTS}) {{ nodes {{ {_COMMENT} }} }}
+ comments(first: {FIRST_COMMENTS_READ}) {{ totalCount nodes {{ {_COMMENT_FIELDS} }} }}
+ latest: comments(last: {LATEST_COMMENTS_READ}) {{ nodes {{ {_COMMENT_FIELDS} }} }}
  {_HEAD_STATUS_FIELDS} }}"""
 _CLOSED_FRAGMENT = f"""fragment Closed on PullRequestConnection {{
  nodes {{ number headRefOid {_HEAD_STATUS_FIELDS} }} }}"""
-_HISTORY_FRAGMENT = f"""fragment History on Commit {{ history(first: {PULL_COMMITS}) {{
+_PULL_HISTORY_FRAGMENT = f"""fragment History on Commit {{ history(first: {PULL_COMMITS_READ}) {{
  nodes {{ oid tree {{ oid }} }} }} }}"""
-_LINE_FRAGMENT = f"""fragment Line on Commit {{ history(first: {MAIN_COMMITS}) {{
+_MAIN_HISTORY_FRAGMENT = f"""fragment Line on Commit {{ history(first: {MAIN_COMMITS_READ}) {{
  nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
 _FILE_FRAGMENT = "fragment File on Blob { oid text }"
 
 
 class _PullCommits(ReplyModel):
+    """The last commits of a pull request."""
+
     commits: list[Commit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
 class _MainCommit(ReplyModel):
+    """A commit of main, with the number of its parents."""
+
     oid: Sha
     parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
 
 
 class _MainCommits(ReplyModel):
+    """The last commits of main, the newest first."""
+
     commits: list[_MainCommit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
-class _File(ReplyModel):
+class _FileText(ReplyModel):
+    """A file of the repository; its text is None if the file is binary."""
+
     oid: Sha
     text: str | None
 
 
 class _ClosedPulls(ReplyModel):
+    """The heads of closed pull requests, and our statuses on them."""
+
     nodes: list[Annotated[HeadStatus | None, lenient(None)]]
 
 
@@ -91,8 +105,10 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
     """Read pull requests into `github.conversations`, 25 in each request."""
     for batch in _batches(numbers, CONVERSATIONS_PER_QUERY):
         fields = [f"p{n}: pullRequest(number: {n}) {{ ...Conversation }}" for n in batch]
-        for conversation in _answers(github, fields, _CONVERSATION_FRAGMENT, Conversation).values():
-            has_ours = any(is_account(c.user, github.author) for c in conversation.comments)
+        for conversation in _answers_by_alias(
+            github, fields, _CONVERSATION_FRAGMENT, Conversation
+        ).values():
+            has_ours = any(is_account(c.user, github.own_account_id) for c in conversation.comments)
             if has_ours or conversation.number_of_comments <= len(conversation.comments):
                 github.conversations[conversation.number] = _without_foreign_status(
                     github, conversation
@@ -100,8 +116,8 @@ def prefetch_conversations(github: GitHub, numbers: Iterable[int]) -> None:
 
 
 def _without_foreign_status(github: GitHub, pull: H) -> H:
-    """Return a pull request, without its status if that status does not count."""
-    if pull.status is None or github.accepts(pull.status):
+    """Return a pull request, without its status if that status does not count as a verdict."""
+    if pull.status is None or github.counts_as_verdict(pull.status):
         return pull
     return pull.model_copy(update={"status": None})
 
@@ -122,10 +138,10 @@ def passing_outside_main(
         github.conversations[number] for number in other_numbers if number in github.conversations
     ]
     field = (
-        f"c: pullRequests(states: CLOSED, first: {CLOSED_PULLS}, "
+        f"c: pullRequests(states: CLOSED, first: {CLOSED_PULLS_READ}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Closed }"
     )
-    for answer in _answers(github, [field], _CLOSED_FRAGMENT, _ClosedPulls).values():
+    for answer in _answers_by_alias(github, [field], _CLOSED_FRAGMENT, _ClosedPulls).values():
         statuses += [
             _without_foreign_status(github, pull) for pull in answer.nodes if pull is not None
         ]
@@ -143,15 +159,20 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
     position_by_sha: dict[str, int] = {}
     for batch in _batches(heads, BASES_PER_QUERY):
         if not position_by_sha:
-            answers = _answers(
-                github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE_FRAGMENT, _MainCommits
+            answers = _answers_by_alias(
+                github,
+                [f'm: object(oid: "{main}") {{ ...Line }}'],
+                _MAIN_HISTORY_FRAGMENT,
+                _MainCommits,
             )
             commits = [commit for answer in answers.values() for commit in answer.commits]
             if not commits or any(commit.parents > 1 for commit in commits):
                 return
             position_by_sha = {commit.oid: position for position, commit in enumerate(commits)}
         fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(batch)]
-        for alias, history in _answers(github, fields, _HISTORY_FRAGMENT, _PullCommits).items():
+        for alias, history in _answers_by_alias(
+            github, fields, _PULL_HISTORY_FRAGMENT, _PullCommits
+        ).items():
             common = [commit for commit in history.commits if commit.sha in position_by_sha]
             if common:
                 base = min(common, key=lambda commit: position_by_sha[commit.sha])
@@ -163,13 +184,14 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
     for batch in _batches_by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
-        for file in _answers(github, fields, _FILE_FRAGMENT, _File).values():
+        for file in _answers_by_alias(github, fields, _FILE_FRAGMENT, _FileText).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
             if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
                 github.blobs[file.oid] = raw
 
 
 def _batches_by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield the ids of files in batches that one query can read; `sizes` are their sizes."""
     batch: list[str] = []
     size = 0
     for sha, file_size in sizes.items():
@@ -188,13 +210,13 @@ def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def _answers(
+def _answers_by_alias(
     github: GitHub, fields: Sequence[str], fragment: str, type_: type[T]
 ) -> Mapping[str, T]:
-    """Return the answers by their aliases, without missing and malformed ones."""
-    owner, repository = github.wire.repository.split("/")
+    """Return GitHub's answers to a query, by the alias of the field, without invalid answers."""
+    owner, repository = github.connection.repository.split("/")
     body = " ".join(fields)
-    answer_by_alias = github.wire.graphql(
+    answer_by_alias = github.connection.graphql(
         f'query {{ repository(owner: "{owner}", name: "{repository}") {{ {body} }} }} {fragment}'
     )
     validate = adapter(type_).validate_python

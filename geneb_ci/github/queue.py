@@ -28,18 +28,22 @@ from geneb_ci.github.verdict.model import (
 from geneb_ci.github.waiting_list import Wait, known_waits
 from geneb_ci.render.plain import visible
 
-# An event is answered in two minutes. After this time it was lost, and the next sweep may be late.
-SWEPT_AFTER = dt.timedelta(minutes=30)
-NAMED_RULES_MAX = 2  # rules that a reason names
+EVENT_LOST_AFTER = dt.timedelta(minutes=30)
+"""Time after which a pull request should have its verdict; else GitHub has lost the event.
+
+An event is usually answered within two minutes.
+"""
+NAMED_RULES_MAX = 2  # rules that the reason of an action names
 ABANDONED_AFTER = dt.timedelta(days=30)
-# Sum of warning scores (each 1 to 10) from which a row is audited before the merge.
-AUDIT_WEIGHT = 10.0
-_TITLE_MAX = 40
-_FILE_MAX = 60
+"""Time without a change after which work on a pull request counts as abandoned."""
+AUDIT_WEIGHT_MIN = 10.0
+"""Sum of warning scores (each 1 to 10) from which a row is audited before it is merged."""
+_TITLE_MAX = 40  # characters of a title or of a login
+_FILE_MAX = 60  # characters of a path in an action
 
 
 class Turn(enum.StrEnum):
-    """The one who has to act next, in the order in which the queue is sorted."""
+    """Who has to act next on a pull request, in the order in which the queue is sorted."""
 
     MAINTAINER = "maintainer"
     PROGRAM = "program"
@@ -47,7 +51,7 @@ class Turn(enum.StrEnum):
 
 
 class QueueStep(enum.StrEnum):
-    """The work of a maintainer on a pull request, in the order of the queue."""
+    """The kind of work that a pull request needs from a maintainer next."""
 
     MERGE = "merge"
     ASK = "ask back"
@@ -137,13 +141,14 @@ class Queue:
 
 
 class PullFacts(NamedTuple):
-    """The known facts of one pull request."""
+    """The facts about an open pull request, from which its next action follows."""
 
     verdict: PullVerdict | GenebError | None = None
     """The verdict of our comment, on any commit; or the error of reading it."""
     state: str | None = None
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
+    """Entry in the list of waiting pull requests; None if it is not listed."""
     first_number: int | None = None
     """Number of the first open pull request with the same head; None if that is not known."""
 
@@ -165,12 +170,12 @@ def read_queue(github: GitHub) -> Queue:
         pulls_with_facts.append(
             (pull, PullFacts(verdict, state, waits.get(pull.number), first_number))
         )
-    return replace(queue(pulls_with_facts, github.wire.now), unreadable=tuple(unreadable))
+    return replace(queue(pulls_with_facts, github.connection.now), unreadable=tuple(unreadable))
 
 
 def queue(pulls_with_facts: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
     """Return the queue, sorted by who has to act, then the oldest first."""
-    rows = [_row(pull, facts, now) for pull, facts in pulls_with_facts]
+    rows = [_queue_row(pull, facts, now) for pull, facts in pulls_with_facts]
     turns = list(Turn)
     rows.sort(
         key=lambda row: (turns.index(row.turn), -_age_or_infinite(row.age_seconds), row.number)
@@ -178,7 +183,8 @@ def queue(pulls_with_facts: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) 
     return Queue(tuple(rows))
 
 
-def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
+def _queue_row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
+    """Return the row of the queue for a pull request."""
     age = now - pull.created_at if pull.created_at is not None else None
     verdict = facts.verdict if isinstance(facts.verdict, PullVerdict) else None
     current = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
@@ -211,6 +217,7 @@ def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
 
 
 def _actor(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
+    """Return the name of the account that has to act, or a role in words."""
     if turn is Turn.PROGRAM:
         return "geneb-ci"
     if turn is Turn.CONTRIBUTOR:
@@ -224,45 +231,49 @@ def _next_action(
     """Return who has to act, and the next action."""
     idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
     if isinstance(facts.verdict, GenebError):
-        return _look("review it manually: its comments cannot be read")
+        return _look_at("review it manually: its comments cannot be read")
     if pull.draft and idle <= ABANDONED_AFTER:
         return NextAction(Turn.CONTRIBUTOR, QueueStep.WAIT, "wait: it is a draft")
     if facts.first_number not in {None, pull.number}:
-        return _look(f"close it: it has the commit of pull request {facts.first_number}")
+        return _look_at(f"close it: it has the commit of pull request {facts.first_number}")
     if verdict is None:
         return _action_without_verdict(pull, facts, idle)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         reason = first_and_more(failed_rules(verdict.places), NAMED_RULES_MAX)
         return NextAction(Turn.CONTRIBUTOR, QueueStep.ASK, "wait for new commits", reason)
-    return _audit_action(pull, verdict) or _decision(verdict, is_draft=pull.draft)
+    return _audit_action(pull, verdict) or _maintainer_action(verdict, is_draft=pull.draft)
 
 
-def _look(action: str) -> NextAction:
+def _look_at(action: str) -> NextAction:
+    """Return an action that a maintainer decides about after a look at the pull request."""
     return NextAction(Turn.MAINTAINER, QueueStep.LOOK, action)
 
 
-def _merge(action: str) -> NextAction:
+def _merge_action(action: str) -> NextAction:
+    """Return the action that a maintainer merges the pull request."""
     return NextAction(Turn.MAINTAINER, QueueStep.MERGE, action)
 
 
-def _ask(action: str, reason: str) -> NextAction:
+def _ask_author(action: str, reason: str) -> NextAction:
+    """Return the action that a maintainer asks the author of the pull request back."""
     return NextAction(Turn.MAINTAINER, QueueStep.ASK, action, reason)
 
 
 def _action_without_verdict(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> NextAction:
     """Return who has to act, and the next action, if the head has no verdict."""
     if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
-        return _look(facts.wait.reason)
-    if idle < SWEPT_AFTER or facts.state == PENDING:
+        return _look_at(facts.wait.reason)
+    if idle < EVENT_LOST_AFTER or facts.state == PENDING:
         return NextAction(Turn.PROGRAM, QueueStep.WAIT, "wait for the next sweep")
-    return _look(f"gh workflow run verdict.yml -f pr={pull.number}")
+    return _look_at(f"gh workflow run verdict.yml -f pr={pull.number}")
 
 
 _ACTION_BY_LABEL = {
-    AGREES: _merge("merge: its row and its audit verify"),
-    DIFFERS: _look("merge the record of its audit, not its row: the audit differs"),
-    FAILED: _look("read in its comments why its audit has no record"),
+    AGREES: _merge_action("merge: its row and its audit verify"),
+    DIFFERS: _look_at("merge the record of its audit, not its row: the audit differs"),
+    FAILED: _look_at("read in its comments why its audit has no record"),
 }
+"""Action for each label that shows the state of an audit."""
 
 
 def _audit_action(pull: Pull, verdict: PullVerdict) -> NextAction | None:
@@ -275,59 +286,63 @@ def _audit_action(pull: Pull, verdict: PullVerdict) -> NextAction | None:
 
 
 _ACTION_BY_RULE = {
-    "truncated-tree": _look("review it by hand: GitHub lists only a part of its files"),
-    "too-many-files": _look("review it by hand: it changes more files than geneb-ci reads"),
-    "several-models": _ask("ask its author for one pull request for each model", "several-models"),
-    "generated-file": _ask("ask its author to take the generated file out", "generated-file"),
-    "deleted-file": _look("decide whether a row is withdrawn: it deletes files"),
+    "truncated-tree": _look_at("review it by hand: GitHub lists only a part of its files"),
+    "too-many-files": _look_at("review it by hand: it changes more files than geneb-ci reads"),
+    "several-models": _ask_author(
+        "ask its author for one pull request for each model", "several-models"
+    ),
+    "generated-file": _ask_author(
+        "ask its author to take the generated file out", "generated-file"
+    ),
+    "deleted-file": _look_at("decide whether a row is withdrawn: it deletes files"),
 }
 """Action for each rule that needs a maintainer's decision; the first with findings decides."""
 
 
-def _review(verdict: PullVerdict) -> NextAction:
+def _review_action(verdict: PullVerdict) -> NextAction:
     """Return the action on a pull request that is not exactly one submission."""
     action = next((step for rule, step in _ACTION_BY_RULE.items() if rule in verdict.places), None)
     if action is not None:
         return action
     if verdict.foreign_file:
         file = visible(verdict.foreign_file, _FILE_MAX)
-        return _look(f"review {file}: it belongs to no submission")
+        return _look_at(f"review {file}: it belongs to no submission")
     if verdict.model is not None:
-        return _ask("ask its author for the row that belongs to its files", "it has no row")
-    return _look("close it: it changes nothing that main does not have")
+        return _ask_author("ask its author for the row that belongs to its files", "it has no row")
+    return _look_at("close it: it changes nothing that main does not have")
 
 
-def _decision(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
+def _maintainer_action(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
     """Return the next action of a maintainer, by the first condition that holds."""
     is_abandoned = is_draft or verdict.outcome is PullOutcome.CHANGES_NEEDED
     weight_text = f"its warnings weigh {verdict.weight:g}"
     table = (
-        (is_abandoned, _ask("ask whether work continues, or close it", "nothing happens")),
-        (verdict.outcome is PullOutcome.NOT_CHECKED, _look("fix geneb-ci: a rule crashed")),
-        (verdict.outcome is PullOutcome.NEEDS_MAINTAINER, _review(verdict)),
-        (verdict.effect == AUDIT_RECORD, _merge("merge: its records verify")),
+        (is_abandoned, _ask_author("ask whether work continues, or close it", "nothing happens")),
+        (verdict.outcome is PullOutcome.NOT_CHECKED, _look_at("fix geneb-ci: a rule crashed")),
+        (verdict.outcome is PullOutcome.NEEDS_MAINTAINER, _review_action(verdict)),
+        (verdict.effect == AUDIT_RECORD, _merge_action("merge: its records verify")),
         (
             verdict.command_state.dispute_in_force is not None,
-            _look("settle the dispute, then comment /recheck"),
+            _look_at("settle the dispute, then comment /recheck"),
         ),
         (
             verdict.level == TrustLevel.DISPUTED,
-            _look("close it: an audit of this file found other scores"),
+            _look_at("close it: an audit of this file found other scores"),
         ),
-        (verdict.is_edit, _ask("ask the row's author, then merge", "it changes a row")),
-        (verdict.level == TrustLevel.OFFICIAL, _merge("merge")),
+        (verdict.is_edit, _ask_author("ask the row's author, then merge", "it changes a row")),
+        (verdict.level == TrustLevel.OFFICIAL, _merge_action("merge")),
         (
-            verdict.weight >= AUDIT_WEIGHT,
+            verdict.weight >= AUDIT_WEIGHT_MIN,
             NextAction(
                 Turn.MAINTAINER, QueueStep.AUDIT, "review, then set the label audit", weight_text
             ),
         ),
         (
             verdict.outcome is PullOutcome.WARNINGS,
-            _look("read the warnings and their answers"),
+            _look_at("read the warnings and their answers"),
         ),
     )
-    return next((action for applies, action in table if applies), _merge("review and merge"))
+    return next((action for applies, action in table if applies), _merge_action("review and merge"))
 
 
 def _seconds(span: dt.timedelta) -> int:

@@ -18,14 +18,18 @@ COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "trust", "audit"),
     *("by", "next"),
 )
+"""Headings of the columns of the table."""
 _RIGHT_ALIGNED = frozenset({"PR", "age", "warnings", "audit"})
+"""Columns whose cells are aligned to the right."""
 # Columns left out in a narrow terminal, in this order.
 _OMITTABLE = ("audit", "trust", "warnings", "effect", "author")
 _COLUMNS_BELOW = ("by", "next")
+"""Columns that a narrow terminal shows on a line of their own below the row."""
 _INDENT_BELOW = "    "
-NAMED_MAX = 12
-"""Maximum number of pull requests that the line of a step names."""
+NAMED_PULLS_MAX = 12
+"""Maximum number of pull requests that a line names, for example the line of those to merge."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
+"""Style of a row in a terminal with colours, by who has to act."""
 
 
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
@@ -55,7 +59,7 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 
 
 def _step_lines(queue: Queue) -> list[str]:
-    """Return one line for each step of work, with the numbers of its pull requests and reasons."""
+    """Return a line for each kind of work, such as "merge: #4, #7", with reasons."""
     lines = []
     for step in (QueueStep.MERGE, QueueStep.ASK, QueueStep.AUDIT, QueueStep.LOOK):
         pulls = [
@@ -64,7 +68,7 @@ def _step_lines(queue: Queue) -> list[str]:
             if row.step is step
         ]
         if pulls or step is not QueueStep.LOOK:
-            lines.append(f"{step}: {first_and_more(pulls, NAMED_MAX) or 'none'}")
+            lines.append(f"{step}: {first_and_more(pulls, NAMED_PULLS_MAX) or 'none'}")
     return lines
 
 
@@ -87,11 +91,12 @@ def _fitting_columns(
 
 
 def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
-    return Table(columns, [_row_cells(row, columns) for row in rows], _RIGHT_ALIGNED)
+    return Table(columns, [_cells_of_columns(row, columns) for row in rows], _RIGHT_ALIGNED)
 
 
-def _row_cells(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
-    cells = zip(COLUMNS, _cells(row), strict=True)
+def _cells_of_columns(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells of a row in the given columns."""
+    cells = zip(COLUMNS, _cells_of_row(row), strict=True)
     return tuple(escape(cell) for name, cell in cells if name in columns)
 
 
@@ -102,7 +107,7 @@ def markdown(queue: Queue, limit: int) -> str:
         lines += [*(f"- {line}" for line in _step_lines(queue)), ""]
         rows = []
         for row in queue.rows[:limit]:
-            number, *cells = _cells(row)
+            number, *cells = _cells_of_row(row)
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_safe_url(row.url) else number
             rows.append([link, *(cell(text) if text else "" for text in cells)])
@@ -111,6 +116,7 @@ def markdown(queue: Queue, limit: int) -> str:
 
 
 def _is_safe_url(url: str) -> bool:
+    """Whether an address can be part of a Markdown link: https, and no special characters."""
     allowed = url.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
     return url.startswith("https://") and allowed.removeprefix("https:").isalnum() and url.isascii()
 
@@ -129,6 +135,7 @@ def as_json(queue: Queue, limit: int) -> str:
 
 
 def _summary_lines(queue: Queue, limit: int) -> list[str]:
+    """Return the last lines: rows not shown, unreadable pull requests, and the summary."""
     unlisted = queue.rows[limit:]
     lines = []
     if unlisted:
@@ -138,7 +145,8 @@ def _summary_lines(queue: Queue, limit: int) -> list[str]:
     return lines
 
 
-def _cells(row: QueueRow) -> tuple[str, ...]:
+def _cells_of_row(row: QueueRow) -> tuple[str, ...]:
+    """Return the cells of a row in all columns."""
     overdue_mark = "!" if row.is_overdue else ""
     warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
     audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""

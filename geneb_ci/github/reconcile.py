@@ -16,7 +16,7 @@ from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import (
-    NO_VERDICT,
+    NO_VERDICT_PREFIX,
     GitHub,
     PullListing,
     numbers_by_head,
@@ -30,10 +30,10 @@ from geneb_ci.github.errors import (
     RateLimited,
     UnexpectedReply,
     result_or_error,
-    with_advice,
+    with_rebase_advice,
 )
 from geneb_ci.github.fingerprints import pull_numbers, rivals
-from geneb_ci.github.main_branch import further_folders, layout_of_main
+from geneb_ci.github.main_branch import configured_folders, layout_of_main
 from geneb_ci.github.prefetch import (
     passing_outside_main,
     prefetch_bases,
@@ -48,11 +48,11 @@ from geneb_ci.github.verdict.checker import PullChecker, repository_folders
 from geneb_ci.github.verdict.decide import PullDecision, decide
 from geneb_ci.github.verdict.merge_queue import judge_group, waiting_groups
 from geneb_ci.github.verdict.model import (
-    OPEN_MAX,
+    OPEN_PULLS_MAX,
     PASSING,
     PENDING,
-    PULLS_MAX,
     SUCCESS,
+    VERDICTS_MAX,
     CommandState,
     FailedPull,
     Fingerprint,
@@ -68,15 +68,15 @@ from reference_harness.formats.text import Say
 if TYPE_CHECKING:
     from geneb_ci.check.change import Blob
 
-# Requests of the hourly limit that a sweep leaves for runs triggered by events.
 RESERVED_REQUESTS = 100
-# Pull requests that are read together, and lost together where a limit is reached.
-CHUNK = 25
-# After so many failures of GitHub in a row the sweep ends; what failed is tried last in the next.
-FAILED_MAX = 10
-# Unreadable pull requests of one sweep: each costs a request and a write, and delays the others.
-UNREADABLE_MAX = 100
-_UNREADABLE = (NotFound, UnexpectedReply)
+"""Number of requests of GitHub's hourly limit that a sweep leaves for runs that events start."""
+PULLS_PER_BATCH = 25
+"""Number of pull requests that are read together before they are checked one by one."""
+FAILURES_MAX = 10
+"""Number of failures in a row after which a sweep ends; the next sweep tries these last."""
+UNREADABLE_PULLS_MAX = 100
+"""Number of unreadable pull requests after which a sweep ends: each delays the readable ones."""
+_LASTING_ERRORS = (NotFound, UnexpectedReply)
 """Errors about one pull request that also occur if the request is repeated."""
 LOCKED_REASON = "the conversation is locked, so no verdict can be written: unlock it"
 
@@ -86,10 +86,11 @@ _EARLIEST = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 @dataclass
 class SweepResult:
-    """The verdicts, the errors, and the progress of a sweep."""
+    """The verdicts, the errors, and the progress of a sweep over the open pull requests."""
 
     verdicts: Verdicts
     problems: list[GenebError] = field(default_factory=list)
+    """Errors about single pull requests, which did not end the sweep."""
     progress: SweepProgress = field(default_factory=lambda: SweepProgress(is_group=True))
 
 
@@ -112,7 +113,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     return pull
 
 
-def pull_of(open_list: PullListing, head_sha: str) -> Pull:
+def pull_with_head(open_list: PullListing, head_sha: str) -> Pull:
     """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged. Raises
@@ -131,7 +132,7 @@ def has_verdict(github: GitHub, sha: str) -> bool:
     A verdict that no longer holds is replaced by the next sweep that notices it.
     """
     for status in github.verdict_statuses(sha):
-        says_no_verdict = (status.description or "").startswith(NO_VERDICT)
+        says_no_verdict = (status.description or "").startswith(NO_VERDICT_PREFIX)
         return status.state != PENDING or not says_no_verdict
     return False
 
@@ -151,29 +152,29 @@ def pull_with_command(github: GitHub, number: int) -> Pull | None:
 
 
 def commands_on(github: GitHub, pull: Pull) -> tuple[CommandState, CommandState]:
-    """Return the commands in our verdict on a pull request, and those after its newer comments."""
+    """Return the commands that our verdict on a pull request notes, and those in force now."""
     earlier_commands = commands_of(verdict_on(github, pull))
     current_commands, _ = read_commands(github, [pull.number], earlier_commands, {})
     return earlier_commands, current_commands
 
 
 @contextlib.contextmanager
-def base_of(
-    github: GitHub, layout: Layout, note: Say | None = None
+def main_on_github(
+    github: GitHub, layout: Layout, warn: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
     """Yield the state of main on GitHub, and a layout with its files.
 
     Raises UsageProblem if this is not a checkout of a repository of submissions.
     """
     repository_folders(layout)
-    main = main_at(github, github.main(), further_folders(layout))
-    with layout_of_main(github, layout.root, main, note) as main_layout:
+    main = main_at(github, github.main(), configured_folders(layout))
+    with layout_of_main(github, layout.root, main, warn) as main_layout:
         yield main, main_layout
 
 
 @dataclass
 class OpenPulls:
-    """The facts of all open pull requests, which are read before any of these is checked."""
+    """All open pull requests, and everything about them that a sweep reads before it checks one."""
 
     main: Main
     pulls: list[Pull]
@@ -184,25 +185,27 @@ class OpenPulls:
     stale: list[PullHead] = field(default_factory=list)
     """Heads with a passing status that is not about the present state of main."""
     troubles: list[FailedPull] = field(default_factory=list)
+    """Pull requests that could not be read or checked, to be listed as waiting."""
     settled: list[int] = field(default_factory=list)
     """Numbers of pull requests that need not wait any more."""
     problems: list[GenebError] = field(default_factory=list)
+    """Errors of reading and checking, in the order in which they occurred."""
     failed: dict[int, GenebError] = field(default_factory=dict)
     """Error of reading a pull request, by its number."""
     command_states: dict[int, CommandState] = field(default_factory=dict)
     """Commands of maintainers in the comments that were read, by number of the pull request."""
-    rights: dict[str, bool] = field(default_factory=dict)
+    may_write_by_login: dict[str, bool] = field(default_factory=dict)
     """Whether the author of a command may write to the repository, by login."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
     waits: dict[int, Wait] = field(default_factory=dict)
     """Pull requests that wait after an earlier failure, by number."""
-    reserve: int = RESERVED_REQUESTS
+    reserved_requests: int = RESERVED_REQUESTS
     """Number of requests that must be left in this hour."""
     progress: SweepProgress = field(init=False)
 
     def __post_init__(self) -> None:
-        """Mark each pull request as left."""
+        """Begin the progress: no pull request is judged yet."""
         states = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
         self.progress = SweepProgress(states)
 
@@ -217,16 +220,16 @@ class OpenPulls:
         if pull is not None and pull.number in self.failed:
             raise self.failed[pull.number]
 
-    def is_low(self, github: GitHub) -> bool:
+    def is_limit_near(self, github: GitHub) -> bool:
         """Whether too few requests are left in this hour; if so, note that the sweep ends."""
-        remaining = github.wire.remaining
-        if remaining >= self.reserve:
+        remaining = github.connection.remaining
+        if remaining >= self.reserved_requests:
             return False
         reason = (
-            f"{remaining:.0f} requests are left in this hour, and {self.reserve} are kept for runs "
-            "that events start"
+            f"{remaining:.0f} requests are left in this hour, and {self.reserved_requests} are "
+            "kept for runs that events start"
         )
-        self.progress.stop = SweepStop(reason, github.wire.resets)
+        self.progress.stop = SweepStop(reason, github.connection.resets)
         return True
 
     @functools.cached_property
@@ -264,7 +267,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
     limit; its progress lists what is left. With `only`, just that pull request is checked, whatever
     its verdict, also with the last requests of the hour, and the errors of reading it are raised.
     """
-    with base_of(github, layout) as (main, main_layout):
+    with main_on_github(github, layout) as (main, main_layout):
         open_list = github.all_open_pulls()
         open_list.pulls.sort(key=lambda pull: (pull.updated_at or _EARLIEST, pull.number))
         pulls = [pull for pull in open_list.pulls if pull.is_to_main]
@@ -272,14 +275,14 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
             pulls = [*(pull for pull in pulls if pull.number != only.number), only]
         open_pulls = OpenPulls(main, pulls)
         if only is not None:
-            open_pulls.reserve = 0
+            open_pulls.reserved_requests = 0
             read_facts(github, open_pulls)
             open_pulls.require_read(only)
             open_pulls.unjudged, queued_groups = [only], []
             open_pulls.troubles, open_pulls.problems = [], []
             open_pulls.progress = SweepProgress({only.number: PullState.LEFT})
         else:
-            queued_groups = _read_sweep(github, open_pulls, open_list)
+            queued_groups = _read_for_sweep(github, open_pulls, open_list)
         if not open_pulls.unjudged and not queued_groups:
             return _sweep_result(github, open_pulls, [], [])
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
@@ -291,7 +294,7 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResu
         return _sweep_result(github, open_pulls, verdicts, groups)
 
 
-def _read_sweep(github: GitHub, open_pulls: OpenPulls, open_list: PullListing) -> list[str]:
+def _read_for_sweep(github: GitHub, open_pulls: OpenPulls, open_list: PullListing) -> list[str]:
     """Read the data of a sweep until a limit is reached; return the merge groups to check."""
     try:
         open_pulls.waits = known_waits(github)
@@ -322,27 +325,29 @@ def _withdraw_unreadable(
         open_pulls.progress.problem = pull.reason
         conversation = github.conversations.get(pull.number)
         head = pull.head_sha or (conversation.head_sha if conversation is not None else None)
-        if head is not None and is_due(open_pulls.waits.get(pull.number), head, github.wire.now):
+        if head is not None and is_due(
+            open_pulls.waits.get(pull.number), head, github.connection.now
+        ):
             open_pulls.note_wait(pull.number, head, pull.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
-    """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
-    with base_of(github, layout) as (main, main_layout):
+    """Return the verdict on one group of a merge queue. Raises GitHubProblem."""
+    with main_on_github(github, layout) as (main, main_layout):
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
-        return result_of(github, main, groups=[judge_group(github, pull_checker, head)])
+        return result_for_main(github, main, groups=[judge_group(github, pull_checker, head)])
 
 
 def _sweep_result(
     github: GitHub, open_pulls: OpenPulls, verdicts: list[PullVerdict], groups: list[GroupVerdict]
 ) -> SweepResult:
-    sweep_result = result_of(
+    sweep_result = result_for_main(
         github,
         open_pulls.main,
         pulls=verdicts,
         groups=groups,
         waiting=open_pulls.progress.waiting,
-        stale=open_pulls.stale[:OPEN_MAX],
+        stale=open_pulls.stale[:OPEN_PULLS_MAX],
         troubles=open_pulls.troubles,
         settled=sorted(set(open_pulls.settled)),
     )
@@ -353,12 +358,12 @@ def _sweep_result(
     return SweepResult(shown_verdicts, open_pulls.problems, progress)
 
 
-def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
-    """Return the result with verdicts that were computed for this state of main."""
+def result_for_main(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
+    """Return a result whose verdicts are about this state of main; `fields` are its members."""
     defaults: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdicts = Verdicts(
         format_version="1.0",
-        repository=github.wire.repository,
+        repository=github.connection.repository,
         tool_version=__version__,
         main_sha=main.sha,
         main_digest=main.digest,
@@ -379,7 +384,9 @@ def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:
         if open_pulls.numbers_with_head[pull.head.sha][0] == pull.number
     ]
     due_numbers = {
-        p.number for p in first_pulls if is_due(waits.get(p.number), p.head.sha, github.wire.now)
+        p.number
+        for p in first_pulls
+        if is_due(waits.get(p.number), p.head.sha, github.connection.now)
     }
     open_pulls.progress.note(numbers - {pull.number for pull in first_pulls}, PullState.SHARED)
     open_pulls.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
@@ -388,7 +395,7 @@ def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:
     try:
         prefetch_conversations(github, [pull.number for pull in open_pulls.pulls])
         for pull in first_pulls:
-            if _ends_reading(github, open_pulls):
+            if _must_stop_reading(github, open_pulls):
                 break
             _read_pull(github, open_pulls, pull, is_due=pull.number in due_numbers)
     except RateLimited as limit:
@@ -406,16 +413,17 @@ def read_facts(github: GitHub, open_pulls: OpenPulls) -> None:
         open_pulls.unjudged.sort(key=lambda pull: pull.number in waits)
 
 
-def _ends_reading(github: GitHub, open_pulls: OpenPulls) -> bool:
+def _must_stop_reading(github: GitHub, open_pulls: OpenPulls) -> bool:
     """Whether to stop reading because GitHub fails or the limit is near; note it if so."""
-    if len(open_pulls.problems) == FAILED_MAX:
+    if len(open_pulls.problems) == FAILURES_MAX:
         last_problem = open_pulls.problems[-1]
         reason = (
-            f"{FAILED_MAX} pull requests could not be read, the last because {last_problem.message}"
+            f"{FAILURES_MAX} pull requests could not be read, the last because "
+            f"{last_problem.message}"
         )
         open_pulls.progress.stop = SweepStop(reason, cause=last_problem)
         return True
-    return open_pulls.is_low(github)
+    return open_pulls.is_limit_near(github)
 
 
 def _read_pull(github: GitHub, open_pulls: OpenPulls, pull: Pull, *, is_due: bool) -> None:
@@ -459,14 +467,14 @@ def _verdict_and_commands(
     read_comments = (
         conversation.comments if conversation is not None else list(github.comments(pull.number))
     )
-    earlier_verdict = verdict_in(read_comments, github.author, pull.number)
+    earlier_verdict = verdict_in(read_comments, github.own_account_id, pull.number)
     earlier_commands = commands_of(earlier_verdict)
     if earlier_verdict is None and not is_due:
         return earlier_verdict, earlier_commands, False
     comments_by_pull = {pull.number: read_comments} if conversation is None else {}
     numbers_with_head = open_pulls.numbers_with_head[pull.head.sha]
     current_commands, should_store_seen = read_commands(
-        github, numbers_with_head, earlier_commands, open_pulls.rights, comments_by_pull
+        github, numbers_with_head, earlier_commands, open_pulls.may_write_by_login, comments_by_pull
     )
     return (
         earlier_verdict,
@@ -510,20 +518,20 @@ def _group_verdicts(
 def _check_pulls(
     github: GitHub, pull_checker: PullChecker, open_pulls: OpenPulls
 ) -> list[PullVerdict]:
-    """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
+    """Check pull requests until `VERDICTS_MAX` have a verdict, or too many have failed."""
     verdicts: list[PullVerdict] = []
     failures = unreadable = 0
     try:
-        for start in range(0, len(open_pulls.unjudged), CHUNK):
-            is_over = _ends_judging(open_pulls, len(verdicts), failures, unreadable)
-            if is_over or open_pulls.is_low(github):
+        for start in range(0, len(open_pulls.unjudged), PULLS_PER_BATCH):
+            is_over = _must_stop_judging(open_pulls, len(verdicts), failures, unreadable)
+            if is_over or open_pulls.is_limit_near(github):
                 break
-            batch = open_pulls.unjudged[start : start + CHUNK]
-            error_by_number = _prefetch(github, pull_checker, open_pulls, batch)
+            batch = open_pulls.unjudged[start : start + PULLS_PER_BATCH]
+            error_by_number = _prefetch_batch(github, pull_checker, open_pulls, batch)
             for pull in batch:
-                if _ends_judging(open_pulls, len(verdicts), failures, unreadable):
+                if _must_stop_judging(open_pulls, len(verdicts), failures, unreadable):
                     break
-                if open_pulls.is_low(github) and not pull_checker.has_read(pull.head.sha):
+                if open_pulls.is_limit_near(github) and not pull_checker.has_read(pull.head.sha):
                     break
                 head = PullHead(number=pull.number, head_sha=pull.head.sha)
                 decision: PullDecision | GenebError | None = error_by_number.get(pull.number)
@@ -532,8 +540,8 @@ def _check_pulls(
                         decide, pull_checker, head, open_pulls.passing_with_other_heads(pull)
                     )
                 if isinstance(decision, GenebError):
-                    open_pulls.note_failure(pull, with_advice(decision))
-                    is_unreadable = isinstance(decision, _UNREADABLE)
+                    open_pulls.note_failure(pull, with_rebase_advice(decision))
+                    is_unreadable = isinstance(decision, _LASTING_ERRORS)
                     unreadable, failures = (
                         unreadable + is_unreadable,
                         0 if is_unreadable else failures + 1,
@@ -553,22 +561,24 @@ def _check_pulls(
     return verdicts
 
 
-def _ends_judging(open_pulls: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
+def _must_stop_judging(open_pulls: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
     """Whether a limit ends the sweep before its next pull request; note it if so."""
-    is_over = count == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
-    if count == PULLS_MAX:
-        open_pulls.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
-    elif failures == FAILED_MAX:
+    is_over = (
+        count == VERDICTS_MAX or failures == FAILURES_MAX or unreadable == UNREADABLE_PULLS_MAX
+    )
+    if count == VERDICTS_MAX:
+        open_pulls.progress.stop = SweepStop(f"a run gives {VERDICTS_MAX} verdicts", is_full=True)
+    elif failures == FAILURES_MAX:
         reason = f"{failures} pull requests in a row could not be judged, the last because "
         open_pulls.progress.stop = SweepStop(f"{reason}{open_pulls.problems[-1].message}")
-    elif unreadable == UNREADABLE_MAX:
+    elif unreadable == UNREADABLE_PULLS_MAX:
         open_pulls.progress.stop = SweepStop(
             f"{unreadable} pull requests of this run cannot be read"
         )
     return is_over
 
 
-def _prefetch(
+def _prefetch_batch(
     github: GitHub, pull_checker: PullChecker, open_pulls: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
     """Read what checks of several pull requests need; return the errors of reading, by number."""
@@ -578,13 +588,13 @@ def _prefetch(
     error_by_number: dict[int, GenebError] = {}
     for pull in pulls:
         is_down = (
-            sum(not isinstance(failure, _UNREADABLE) for failure in error_by_number.values())
-            == FAILED_MAX
+            sum(not isinstance(failure, _LASTING_ERRORS) for failure in error_by_number.values())
+            == FAILURES_MAX
         )
-        if is_down or (len(pulls) > 1 and open_pulls.is_low(github)):
+        if is_down or (len(pulls) > 1 and open_pulls.is_limit_near(github)):
             break
         try:
-            blobs += pull_checker.own_blobs(pull.head.sha)
+            blobs += pull_checker.blobs_to_read(pull.head.sha)
         except RateLimited:
             raise
         except GenebError as error:

@@ -26,7 +26,9 @@ from geneb_ci.github.errors import UnexpectedReply
 from reference_harness.formats.base import Hex40, first_error
 
 Sha = Hex40
+"""Id of an object of git: 40 hexadecimal digits."""
 Id = Annotated[int, Field(ge=0)]
+"""Number by which GitHub identifies an account, a comment or an App."""
 REPORT_FIX = "run the command again; if it fails again, report it to the maintainers"
 
 
@@ -106,19 +108,20 @@ class PullBase(ReplyModel):
     repo: RepositoryOfBase
 
 
-UNREADABLE = ""
-"""Name of a label that cannot be read; GitHub has none without a name."""
+UNREADABLE_LABEL = ""
+"""Stands for a label whose name cannot be read; on GitHub every label has a name."""
 
 
 def _label_name(label: Any) -> Any:
+    """Return the name of a label, which GitHub describes as an object or as a text."""
     return label.get("name") if isinstance(label, dict) else label  # GitHub also has texts
 
 
 Labels = Annotated[
-    tuple[Annotated[str, BeforeValidator(_label_name), lenient(UNREADABLE)], ...],
-    lenient((UNREADABLE,)),
+    tuple[Annotated[str, BeforeValidator(_label_name), lenient(UNREADABLE_LABEL)], ...],
+    lenient((UNREADABLE_LABEL,)),
 ]
-"""Names of all labels; an unreadable one is `UNREADABLE`."""
+"""Names of all labels; an unreadable one is `UNREADABLE_LABEL`."""
 
 
 class Labelled(ReplyModel):
@@ -236,7 +239,8 @@ class Status(StatusState):
         return self.created_at
 
 
-_LAST_COMMIT = ("commits", "nodes", 0, "commit")
+_LAST_COMMIT_PATH = ("commits", "nodes", 0, "commit")
+"""Keys under which GraphQL's answer has the last commit of a pull request."""
 
 
 class HeadStatus(ReplyModel):
@@ -246,10 +250,10 @@ class HeadStatus(ReplyModel):
 
     number: Annotated[int, Field(ge=1)]
     head_sha: Sha = Field(validation_alias="headRefOid")
-    status_sha: Sha = Field(validation_alias=AliasPath(*_LAST_COMMIT, "oid"))
+    status_sha: Sha = Field(validation_alias=AliasPath(*_LAST_COMMIT_PATH, "oid"))
     """Commit that has the status."""
     status: StatusState | None = Field(
-        None, validation_alias=AliasPath(*_LAST_COMMIT, "status", "context")
+        None, validation_alias=AliasPath(*_LAST_COMMIT_PATH, "status", "context")
     )
 
     @property
@@ -308,6 +312,7 @@ T = TypeVar("T")
 
 
 _adapters: dict[Any, TypeAdapter[Any]] = {}
+"""Validators by type, as `adapter` has made them."""
 
 
 def adapter(type_: type[T]) -> TypeAdapter[T]:

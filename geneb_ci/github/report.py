@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.api import NO_VERDICT, GitHub, repository_address
-from geneb_ci.github.comment import comment, own_comment, read_verdict
+from geneb_ci.github.api import NO_VERDICT_PREFIX, GitHub, repository_address
+from geneb_ci.github.comment import own_comment, read_verdict, verdict_comment
 from geneb_ci.github.errors import (
     QUEUED_FIX,
     HeadMoved,
@@ -33,7 +33,9 @@ from geneb_ci.github.verdict.model import (
 from geneb_ci.github.waiting_list import update_waits
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
+"""Title of the issue that is open while the Space differs from main."""
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
+"""Beginning of the text of this issue, by which it is recognised."""
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
 LABELS = {
     PullOutcome.PASSED: "geneb: passed",
@@ -42,7 +44,7 @@ LABELS = {
     PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
     PullOutcome.NOT_CHECKED: "geneb: not checked",
 }
-"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
+"""Label of a pull request for each outcome of its verdict."""
 AUDIT_LABEL = "audit"
 """Label that requests an audit."""
 RUNNING, AGREES, DIFFERS, FAILED = (
@@ -51,24 +53,25 @@ RUNNING, AGREES, DIFFERS, FAILED = (
 )
 AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
-# Pull requests that are read together right before they are written, half a minute at most.
 PULLS_PER_QUERY = 10
+"""Number of pull requests that one query reads, half a minute at most before they are written."""
 _STALE_DESCRIPTION = (
-    f"{NO_VERDICT}the earlier one is outdated; a new one follows if this pull request is open to "
-    "main"
+    f"{NO_VERDICT_PREFIX}the earlier one is outdated; a new one follows if this pull request is "
+    "open to main"
 )
+"""Description of a status that withdraws an outdated verdict."""
 _RETRY_FIX = "wait for the next sweep, which compares with the new main; nothing was written"
-_LABEL_FIX = 'create it once: gh label create "{}"'
+_MISSING_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
-def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
+def report_health(github: GitHub, *, is_healthy: bool, run_address: str) -> str:
     """Open or update the issue about a Space that differs; close it if `is_healthy`.
 
-    Return "opened", "updated" or "closed"; "" if there was nothing to do. `run` is the address of
+    Return "opened", "updated" or "closed"; "" if there was nothing to do. `run_address` is that of
     the run of the workflow, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.marked_issue(HEALTH_MARK)
-    health_text = _health_text(github, run_text(run))
+    health_text = _health_text(github, run_sentence(run_address))
     if is_healthy:
         if issue is None:
             return ""
@@ -81,16 +84,17 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     return UPDATED
 
 
-def run_text(run: str) -> str:
-    """Return the sentence with the address of a run, after a space; "" without an address."""
-    return f" Run: {run}" if run.startswith("https://") else ""
+def run_sentence(run_address: str) -> str:
+    """Return a space and the address of a workflow's run as a sentence; "" without an address."""
+    return f" Run: {run_address}" if run_address.startswith("https://") else ""
 
 
 def _health_text(github: GitHub, run_sentence: str) -> str:
+    """Return the text of the issue about a Space that differs from main."""
     return (
         f"{HEALTH_MARK}\nThe daily check found that the Space differs from main or that a "
         "published receipt is missing, or the check failed, last at "
-        f"{github.wire.now:%Y-%m-%d %H:%M} UTC.{run_sentence}\n\n"
+        f"{github.connection.now:%Y-%m-%d %H:%M} UTC.{run_sentence}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"
@@ -106,22 +110,24 @@ class WrittenParts(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """The outcome for one pull request, or for a group of the merge queue."""
+    """What was written about one pull request, or about one group of the merge queue."""
 
     subject: str
     """Number of the pull request, or commit of the group; else what was written, in words."""
     outcome: str
     """Outcome of the verdict, or state of the status; "" after an error."""
     written: WrittenParts | None
+    """The written parts; None after an error."""
     problem: GenebError | None
+    """The error; None if everything was written."""
 
 
 class NoSuchLabel(UsageProblem):
     """A label of ours does not exist, and the token may not create it."""
 
 
-def write(
-    github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...] = ()
+def write_verdicts(
+    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...] = ()
 ) -> Iterator[WriteResult]:
     """Write the verdicts and the list of those that wait; yield the result of each pull request.
 
@@ -132,7 +138,8 @@ def write(
     troubles, settled = list(verdict.troubles), list(verdict.settled)
     waiting = {trouble.number for trouble in troubles}
     outdated_heads = [
-        (trouble.number, trouble.head_sha, f"{NO_VERDICT}{trouble.reason}") for trouble in troubles
+        (trouble.number, trouble.head_sha, f"{NO_VERDICT_PREFIX}{trouble.reason}")
+        for trouble in troubles
     ]
     outdated_heads += [
         (head.number, head.head_sha, _STALE_DESCRIPTION)
@@ -144,17 +151,21 @@ def write(
     unwritten += [str(pull.number) for pull in verdict.pulls]
     try:
         for number, sha, description in outdated_heads:
-            yield _result_of_write(str(number), _set_status, github, sha, PENDING, description)
+            yield _write_result(str(number), _set_status, github, sha, PENDING, description)
             unwritten.pop(0)
-        is_fresh = _is_fresh(github, verdict, more_paths)
+        is_main_unchanged = _is_main_unchanged(github, verdict, configured_paths)
         for group in verdict.groups:
-            yield _result_of_write(group.head_sha, _write_group, github, group, is_fresh=is_fresh)
+            yield _write_result(
+                group.head_sha, _write_group, github, group, is_main_unchanged=is_main_unchanged
+            )
             unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
             if index % PULLS_PER_QUERY == 0:
                 batch = verdict.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
-            written = _result_of_write(str(pull.number), publish, github, pull, is_fresh=is_fresh)
+            written = _write_result(
+                str(pull.number), write_verdict, github, pull, is_main_unchanged=is_main_unchanged
+            )
             yield written
             unwritten.pop(0)
             settled.append(pull.number)
@@ -170,22 +181,25 @@ def write(
             yield WriteResult("the list of waiting pull requests", "", None, problem)
 
 
-def _is_fresh(github: GitHub, verdict: Verdicts, more_paths: tuple[str, ...]) -> bool:
+def _is_main_unchanged(
+    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...]
+) -> bool:
     """Whether main still has the files on which the verdicts depend; at most two requests."""
     if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
         return True
     commit = github.main()
     if commit.sha == verdict.main_sha:
         return True
-    return main_at(github, commit, more_paths).digest == verdict.main_digest
+    return main_at(github, commit, configured_paths).digest == verdict.main_digest
 
 
-def _require_fresh(*, is_fresh: bool) -> None:
-    if not is_fresh:
+def _require_main_unchanged(*, is_main_unchanged: bool) -> None:
+    """Raise MainMoved if main has changed since the verdicts were computed."""
+    if not is_main_unchanged:
         raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
 
 
-def _result_of_write(
+def _write_result(
     subject: str,
     action: Callable[P, tuple[str, WrittenParts]],
     *args: P.args,
@@ -205,14 +219,15 @@ def _set_status(github: GitHub, sha: str, state: str, description: str) -> tuple
 
 
 def _write_group(
-    github: GitHub, group: GroupVerdict, *, is_fresh: bool
+    github: GitHub, group: GroupVerdict, *, is_main_unchanged: bool
 ) -> tuple[str, WrittenParts]:
-    _require_fresh(is_fresh=is_fresh)
+    """Write the status of a group of the merge queue; return its state and what was written."""
+    _require_main_unchanged(is_main_unchanged=is_main_unchanged)
     return _set_status(github, group.head_sha, group.state, group.description)
 
 
-def publish(
-    github: GitHub, verdict: PullVerdict, *, is_fresh: bool = True
+def write_verdict(
+    github: GitHub, verdict: PullVerdict, *, is_main_unchanged: bool = True
 ) -> tuple[str, WrittenParts]:
     """Write the label, comment and status that differ; return the outcome and what was written.
 
@@ -221,15 +236,15 @@ def publish(
     the label does not exist.
     """
     # 1. The present state.
-    _require_fresh(is_fresh=is_fresh)
-    comment_text = comment(verdict, repository_address(github.wire.repository))
-    conversation = _conversation(github, verdict.number)
+    _require_main_unchanged(is_main_unchanged=is_main_unchanged)
+    comment_text = verdict_comment(verdict, repository_address(github.connection.repository))
+    conversation = _present_conversation(github, verdict.number)
     if conversation.head_sha != verdict.head_sha or not conversation.is_open:
         change = (
             f"has the new head {conversation.head_sha}" if conversation.is_open else "is closed"
         )
         raise HeadMoved(f"pull request {verdict.number} {change}", QUEUED_FIX)
-    our_comment = own_comment(conversation.comments, github.author)
+    our_comment = own_comment(conversation.comments, github.own_account_id)
     has_same_comment = our_comment is not None and _is_same_text(our_comment.body, comment_text)
     # 2. The label, before the list of the other labels is outdated.
     label_error: NoSuchLabel | None = None
@@ -269,8 +284,8 @@ def _has_new_audit_command(verdict: PullVerdict, comment: Comment | None) -> boo
     return written_verdict is None or written_verdict.command != command
 
 
-def _conversation(github: GitHub, number: int) -> Conversation:
-    """Return comments, head and labels of a pull request, as prefetched or by two requests."""
+def _present_conversation(github: GitHub, number: int) -> Conversation:
+    """Return comments, head and labels of a pull request: prefetched, or by two requests."""
     prefetched = github.conversations.pop(number, None)
     if prefetched is not None:
         return prefetched
@@ -307,7 +322,7 @@ def _set_label(github: GitHub, number: int, present_labels: Collection[str], lab
         if "label" not in problem.message:
             raise
         raise NoSuchLabel(
-            f"the repository has no label {label!a}", _LABEL_FIX.format(label)
+            f"the repository has no label {label!a}", _MISSING_LABEL_FIX.format(label)
         ) from problem
     return True
 
@@ -320,8 +335,10 @@ def _comment_once(github: GitHub, number: int, comment_text: str) -> None:
     try:
         github.add_comment(number, comment_text)
     except Unavailable:
-        time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
-        if own_comment(github.comments(number), github.author) is None:
+        time.sleep(
+            github.connection.waiting_limits.pause_between_writes
+        )  # GitHub reads from replicas that lag
+        if own_comment(github.comments(number), github.own_account_id) is None:
             github.add_comment(number, comment_text)
 
 

@@ -1,4 +1,4 @@
-"""The progress of a sweep over open pull requests: each counts as left until a state is noted.
+"""The progress of a sweep over open pull requests: the state of each of them.
 
 The outcome of the sweep follows from these states alone.
 """
@@ -19,7 +19,7 @@ RETRY_FIX = "run `geneb-ci reconcile`"
 
 
 class PullState(enum.StrEnum):
-    """The state of an open pull request in a sweep, as the words after a number in the report."""
+    """What a sweep did with a pull request, in the words of its report: "3 judged now"."""
 
     CURRENT = "have their verdict"
     SHARED = "have the commit of another"
@@ -41,7 +41,7 @@ class SweepStop(NamedTuple):
 
 
 def rate_limit_stop(limit: RateLimited) -> SweepStop:
-    """Return the stop of a rate limit that was reached."""
+    """Return why a sweep ends at a rate limit."""
     return SweepStop(limit.message, limit.until, cause=limit)
 
 
@@ -88,6 +88,7 @@ class SweepProgress:
 
     @property
     def _counts_text(self) -> str:
+        """The number of pull requests in each state, as text."""
         count = len(self.states)
         if not count:
             return "no pull request is open to main"
@@ -97,7 +98,7 @@ class SweepProgress:
         for state in PullState:
             numbers = self.numbers(state)
             if numbers:
-                pull_numbers = f": {_spans(numbers)}" if state in _LISTED_STATES else ""
+                pull_numbers = f": {_number_spans(numbers)}" if state in _LISTED_STATES else ""
                 phrases.append(f"{len(numbers)} {state.value}{pull_numbers}")
         return f"{plural(count, 'open pull request')}: {', '.join(phrases)}"
 
@@ -108,20 +109,23 @@ class SweepProgress:
         """
         without_verdict, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
         if self.stop is not None and not self.stop.is_full and without_verdict:
-            condition = f"left: {_spans(without_verdict)}"
-            raise self._stopped(len(without_verdict), condition, self.stop.reason, _fix(self.stop))
+            condition = f"left: {_number_spans(without_verdict)}"
+            raise self._stop_error(
+                len(without_verdict), condition, self.stop.reason, _fix_of_stop(self.stop)
+            )
         if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
-            condition = f"not judged: {_spans(failed)}"
+            condition = f"not judged: {_number_spans(failed)}"
             fix = f"{RETRY_FIX} again; each of these waits, twice as long after every failure"
-            raise self._stopped(len(failed), condition, self.problem, fix)
+            raise self._stop_error(len(failed), condition, self.problem, fix)
 
-    def _stopped(self, count: int, condition: str, reason: str, fix: str) -> SweepStopped:
+    def _stop_error(self, count: int, condition: str, reason: str, fix: str) -> SweepStopped:
+        """Return the error that `count` pull requests were left or not judged, and why."""
         pulls_text = plural(len(self.states), "open pull request")
         was = "was" if count == 1 else "were"
         return SweepStopped(f"{count} of {pulls_text} {was} {condition}: {visible(reason)}", fix)
 
 
-def _spans(numbers: Iterable[int]) -> str:
+def _number_spans(numbers: Iterable[int]) -> str:
     """Return sorted numbers as text, with consecutive numbers as a span such as "43 to 110"."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
@@ -133,10 +137,13 @@ def _spans(numbers: Iterable[int]) -> str:
 
 
 _JUDGED_STATES = {PullState.CURRENT, PullState.SHARED}
+"""States of pull requests that had a verdict before the sweep."""
 _LISTED_STATES = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
+"""States whose pull requests the report lists by number."""
 
 
-def _fix(stop: SweepStop) -> str:
+def _fix_of_stop(stop: SweepStop) -> str:
+    """Return what to do after a sweep that ended early."""
     if stop.until is not None:
         return f"{RETRY_FIX} after {stop.until:%Y-%m-%d %H:%M:%S} UTC, when the limit resets"
     return f"{RETRY_FIX} again; the next sweep continues with those that are left"

@@ -14,8 +14,10 @@ from geneb_ci.submission.reading import too_large
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
-CUT_MESSAGE = "GitHub truncated the list of files of the base branch"
-CUT_FIX = "remove files that do not belong to the repository: it has more than GitHub lists"
+TRUNCATED_TREE_MESSAGE = "GitHub truncated the list of files of the base branch"
+TRUNCATED_TREE_FIX = (
+    "remove files that do not belong to the repository: it has more than GitHub lists"
+)
 TAMPERED_FIX = (
     "run the command again; if it fails again, the connection to GitHub may be tampered with"
 )
@@ -25,11 +27,13 @@ class Tree(NamedTuple):
     """The files of a tree of git by their paths: everything except folders."""
 
     files: dict[str, Blob]
-    is_cut: bool
+    is_truncated: bool
     """Whether the list of files is incomplete."""
 
 
-def tree_of(listed_files: Iterable[tuple[str, str, str, int]], *, is_cut: bool = False) -> Tree:
+def tree_of(
+    listed_files: Iterable[tuple[str, str, str, int]], *, is_truncated: bool = False
+) -> Tree:
     """Return the tree with files of these paths, modes, ids and sizes.
 
     Raises Tampered for a path that is listed twice.
@@ -39,7 +43,7 @@ def tree_of(listed_files: Iterable[tuple[str, str, str, int]], *, is_cut: bool =
         if path in files:
             raise Tampered(f"a tree has a duplicate path: {ascii(path)[:80]}", TAMPERED_FIX)
         files[path] = Blob(mode, sha, size)
-    return Tree(files, is_cut)
+    return Tree(files, is_truncated)
 
 
 class GitReader(Protocol):
@@ -57,9 +61,10 @@ class GitReader(Protocol):
 
 @dataclass(frozen=True)
 class Main:
-    """The head of the base branch."""
+    """The last commit of the base branch, with the files on which verdicts depend."""
 
     sha: str
+    """Id of the commit."""
     files: dict[str, Blob]
     """Mode, id and size of each file, by path."""
     digest: str
@@ -68,16 +73,16 @@ class Main:
     """The paths that the digest covers."""
 
 
-def main_at(reader: GitReader, commit: Commit, more_paths: Iterable[str] = ()) -> Main:
+def main_at(reader: GitReader, commit: Commit, configured_paths: Iterable[str] = ()) -> Main:
     """Return the state of the base branch at a commit; one request, unless its tree is cached.
 
-    The digest also covers `more_paths`, which are files and folders that the settings name. Raises
-    UnexpectedReply if GitHub does not list all files.
+    The digest also covers `configured_paths`, which are files and folders that the settings name.
+    Raises UnexpectedReply if GitHub does not list all files.
     """
-    files, is_cut = reader.tree(commit.tree)
-    if is_cut:
-        raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
-    roots = (*BOARD_INPUTS, CODE_FOLDER, *more_paths)
+    files, is_truncated = reader.tree(commit.tree)
+    if is_truncated:
+        raise UnexpectedReply(TRUNCATED_TREE_MESSAGE, TRUNCATED_TREE_FIX)
+    roots = (*BOARD_INPUTS, CODE_FOLDER, *configured_paths)
     digested_paths = frozenset(
         path for path in files if path in roots or path.startswith(tuple(f"{r}/" for r in roots))
     )
@@ -91,6 +96,7 @@ class Proposal:
     """The change that a pull request makes on the base branch."""
 
     merge_base: str
+    """Id of the last commit that the pull request has in common with the base branch."""
     change: Change
     merged_files: dict[str, Blob]
     """Mode, id and size of each file after the merge, by path."""

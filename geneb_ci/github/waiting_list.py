@@ -16,42 +16,55 @@ from pydantic import Field
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import Tampered, result_or_error
 from geneb_ci.github.one_line import decode, packed_text
-from geneb_ci.github.verdict.model import FAILED_REASON_MAX, OPEN_MAX, FailedPull, Number, Text
+from geneb_ci.github.verdict.model import (
+    FAILED_REASON_MAX,
+    OPEN_PULLS_MAX,
+    FailedPull,
+    LongText,
+    PullNumber,
+)
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Moment, StrictModel
 
-TITLE = "geneb-ci: pull requests that wait"
-MARKER = "<!-- geneb-ci:waits:1 "
-_LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
-# The first wait is two sweeps where GitHub keeps to their schedule; after six attempts it is a day.
+ISSUE_TITLE = "geneb-ci: pull requests that wait"
+WAITS_MARKER = "<!-- geneb-ci:waits:1 "
+"""Beginning of the text of the issue that lists the waiting pull requests."""
+_WAITS_LINE = re.compile(re.escape(WAITS_MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
+"""First line of this issue, which is hidden and has the list as data."""
 FIRST_WAIT = dt.timedelta(minutes=30)
+"""Time before the second attempt; it doubles with each further one, up to `LONGEST_WAIT`."""
 LONGEST_WAIT = dt.timedelta(days=1)
-# As many as a sweep reads: a pull request without a place would be tried in every sweep.
-WAITS_MAX = OPEN_MAX
-# An issue has at most 65,536 characters: 48,000 of data, and a table of at most 250 a row.
-PACKED_MAX = 48_000
-LISTED_MAX = 40
+"""Longest time between two attempts."""
+WAITS_MAX = OPEN_PULLS_MAX
+"""Maximum number of listed pull requests; an unlisted one would be tried in every sweep."""
+PACKED_CHARACTERS_MAX = 48_000
+"""Maximum characters of the list as data, so that the table fits into the issue as well."""
+LISTED_PULLS_MAX = 40
+"""Maximum number of rows of the table in the issue."""
 _ISSUE_TEXT = (
     "This issue is written by geneb-ci; leave it open. These pull requests could not be read or "
     "written. The others do not wait for them. To try one at once: "
     "`gh workflow run verdict.yml -f pr=NUMBER`."
 )
+"""First sentences of the issue, before the table."""
 
 
 class Wait(StrictModel):
-    """One pull request that waits."""
+    """A pull request that could not be read or written, and waits for its next attempt."""
 
-    number: Number
+    number: PullNumber
     head_sha: Hex40
-    reason: Text
+    reason: LongText
     tries: Annotated[int, Field(ge=1, le=1000)]
     until: Moment
     """Time of the next attempt."""
 
 
 class _WaitList(StrictModel):
+    """The list of waiting pull requests, as the issue stores it."""
+
     waits: Annotated[list[Wait], Field(max_length=WAITS_MAX)]
 
 
@@ -66,16 +79,16 @@ class WaitingList(NamedTuple):
 def read_waits(github: GitHub) -> WaitingList:
     """Return the list in our issue, empty without one; one request per 100 open issues.
 
-    Raises ForgeProblem or UsageProblem if issues cannot be read.
+    Raises GitHubProblem or UsageProblem if issues cannot be read.
     """
-    issue = github.marked_issue(MARKER)
-    match = _LINE.match(issue.body) if issue is not None else None
-    waits = _waits_in(match[1]) if match is not None else {}
+    issue = github.marked_issue(WAITS_MARKER)
+    match = _WAITS_LINE.match(issue.body) if issue is not None else None
+    waits = _waits_in_line(match[1]) if match is not None else {}
     return WaitingList(issue.number if issue is not None else None, waits)
 
 
 def known_waits(github: GitHub) -> dict[int, Wait]:
-    """Return the waiting pull requests; none if issues cannot be read, so all are tried.
+    """Return the waiting pull requests, by number; none if issues cannot be read.
 
     Raises RateLimited.
     """
@@ -84,7 +97,8 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
     return waiting_list.waits if isinstance(waiting_list, WaitingList) else {}
 
 
-def _waits_in(line: str) -> dict[int, Wait]:
+def _waits_in_line(line: str) -> dict[int, Wait]:
+    """Return the waiting pull requests in the hidden line, by number; none if it is invalid."""
     try:
         waits = decode(line, _WaitList, "the list of waiting pull requests", "")
     except Tampered:
@@ -95,7 +109,10 @@ def _waits_in(line: str) -> dict[int, Wait]:
 def _packed_waits(waits: dict[int, Wait]) -> str:
     """Return the list as one line; if it is too long, the last entries lose their reasons."""
     shortened, count_with_reason = list(waits.values()), len(waits)
-    while len(line := packed_text(_WaitList(waits=shortened))) > PACKED_MAX and count_with_reason:
+    while (
+        len(line := packed_text(_WaitList(waits=shortened))) > PACKED_CHARACTERS_MAX
+        and count_with_reason
+    ):
         count_with_reason //= 2
         shortened[count_with_reason:] = [
             wait.model_copy(update={"reason": ""}) for wait in shortened[count_with_reason:]
@@ -140,11 +157,11 @@ def waits_after(
 def update_waits(github: GitHub, troubles: Iterable[FailedPull], settled: Iterable[int]) -> None:
     """Write the list after a run if it has changed: one request, and at most one write."""
     waiting_list = read_waits(github)
-    waits = waits_after(waiting_list.waits, troubles, settled, github.wire.now)
+    waits = waits_after(waiting_list.waits, troubles, settled, github.connection.now)
     if waits == waiting_list.waits:
         return
     if waiting_list.issue is None:
-        github.open_issue(TITLE, issue_text(waits))
+        github.open_issue(ISSUE_TITLE, issue_text(waits))
     else:
         github.edit_issue(waiting_list.issue, issue_text(waits))
 
@@ -152,7 +169,7 @@ def update_waits(github: GitHub, troubles: Iterable[FailedPull], settled: Iterab
 def issue_text(waits: dict[int, Wait]) -> str:
     """Return the text of the issue: the list as data, and as a table."""
     lines = [
-        f"{MARKER}{_packed_waits(waits)} -->",
+        f"{WAITS_MARKER}{_packed_waits(waits)} -->",
         _ISSUE_TEXT,
         "",
     ]
@@ -160,13 +177,13 @@ def issue_text(waits: dict[int, Wait]) -> str:
         return "\n".join([*lines, "No pull request waits.", ""])
     rows = [
         (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
-        for wait in itertools.islice(waits.values(), LISTED_MAX)
+        for wait in itertools.islice(waits.values(), LISTED_PULLS_MAX)
     ]
     columns = ("PR", "reason", "attempts", "next attempt")
     table = Table(columns, rows, frozenset({"PR", "attempts"})).markdown_lines()
     hidden_line = (
-        [f"\n{len(waits) - LISTED_MAX} more are not listed here."]
-        if len(waits) > LISTED_MAX
+        [f"\n{len(waits) - LISTED_PULLS_MAX} more are not listed here."]
+        if len(waits) > LISTED_PULLS_MAX
         else []
     )
     return "\n".join([*lines, *table, *hidden_line, ""])

@@ -23,37 +23,36 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import Field, ValidationError
 
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.github.api import VERDICT_APP, VERDICT_BOT, connect
+from geneb_ci.github.api import GITHUB_ADDRESS, VERDICT_APP, VERDICT_BOT, connect
 from geneb_ci.github.audit_ready import (
-    APP,
-    APP_KEY,
-    ENVIRONMENT,
+    AUDIT_APP,
+    AUDIT_APP_KEY,
+    AUDIT_ENVIRONMENT,
     VERDICT_ENVIRONMENT,
     VERDICT_KEY,
 )
+from geneb_ci.github.connection import Connection
 from geneb_ci.github.errors import RETRY_FIX, NotFound, UnexpectedReply
 from geneb_ci.github.replies import Id, ReplyModel, User, parsed
-from geneb_ci.github.settings.apply import set_verdict_rule
+from geneb_ci.github.settings.apply import set_verdict_ruleset
 from geneb_ci.github.settings.client import SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS
-from geneb_ci.github.wire import Wire
 from reference_harness.formats.text import Say
 
-SITE = "https://github.com"
-WAIT_S, POLL_S, ASK_S, LINE_S = 600.0, 1.0, 5.0, 60.0
+INSTALL_WAIT_S, BROWSER_POLL_S, GITHUB_POLL_S, PRINT_PAUSE_S = 600.0, 1.0, 5.0, 60.0
 """In seconds: the time that the maintainer has, and the pauses between two polls of the browser,
 two requests to GitHub and two printed lines."""
-NAME_MAX = 34  # letters of an App's name
-RIGHTS = {
+APP_NAME_MAX = 34  # letters of an App's name on GitHub
+APP_PERMISSIONS = {
     "contents": "write",
     "metadata": "read",
     "pull_requests": "write",
     "statuses": "write",
 }
 """Permissions of the App, for pull requests with records and for statuses of verdicts."""
-SECRET_NAMES = {ENVIRONMENT: APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
+KEY_SECRET_BY_ENVIRONMENT = {AUDIT_ENVIRONMENT: AUDIT_APP_KEY, VERDICT_ENVIRONMENT: VERDICT_KEY}
 """Name of the secret that contains the App's key, by environment."""
-_PAGE = """<!doctype html>
+_MANIFEST_PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci: {name}</title>
 <form method="post" action="{action}">
 <input type="hidden" name="manifest" value="{manifest}">
@@ -62,33 +61,37 @@ and Commit statuses of the repositories that you install it on.</p>
 <button>Go to GitHub</button>
 </form>
 """
+"""Page whose button sends the manifest of the App to GitHub."""
 _APP_MADE_PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci</title>
 <p>GitHub made the App. Go back to the terminal.</p>
 """
+"""Page that is shown after GitHub has made the App."""
 
 
 class NewApp(ReplyModel):
-    """A new App, with the secrets that GitHub returns only once."""
+    """A new GitHub App, in GitHub's answer, which has the App's private key only once."""
 
     id: Id
     owner: User
     client_id: str
     slug: str
+    """The App's name in addresses: github.com/apps/SLUG."""
     pem: str = Field(repr=False)
+    """The App's private key, in the format PEM."""
     html_url: str
 
 
-def manifest(repository: str, redirect: str) -> dict[str, Any]:
-    """Return the manifest of an App for one repository, without a webhook."""
+def manifest_of_app(repository: str, redirect: str) -> dict[str, Any]:
+    """Return the manifest of an App for a repository: what GitHub needs to know to make the App."""
     _, repository_name = repository.split("/")
     return {
-        "name": f"{repository_name[: NAME_MAX - len(' audits')]} audits",
+        "name": f"{repository_name[: APP_NAME_MAX - len(' audits')]} audits",
         "url": f"{_site()}/{repository}",
         "redirect_url": redirect,
         "public": False,
         "hook_attributes": {"url": f"{_site()}/{repository}", "active": False},
-        "default_permissions": RIGHTS,
+        "default_permissions": APP_PERMISSIONS,
         "default_events": [],
     }
 
@@ -99,15 +102,15 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
     Once it is installed, main accepts verdicts only from the App.
 
     Return None after a dry run. Raises UsageProblem if the key cannot be stored, the ruleset cannot
-    be set, or nobody clicks in time; ForgeProblem if GitHub fails.
+    be set, or nobody clicks in time; GitHubProblem if GitHub fails.
     """
     with connect(repository) as github:
-        client = SettingsClient(github.wire)
+        client = SettingsClient(github.connection)
         owner = client.repository.get("owner") or {}
         require_environments(client)
         manifest_page = ManifestPage(repository, owner.get("type") == "Organization")
         if dry_run:
-            say(json.dumps(manifest(repository, "http://127.0.0.1/made"), indent=1))
+            say(json.dumps(manifest_of_app(repository, "http://127.0.0.1/made"), indent=1))
             say("nothing was made: this was a dry run")
             return None
         app = app_of_code(client, wait_for_code(manifest_page, say))
@@ -118,19 +121,19 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
                 f"the App {app.slug} was made, but its key was not stored: {error.message}",
                 f"delete the App at {app.html_url}, {error.fix}, and run this command again",
             ) from error
-        say(f"made the App {app.slug}; stored its key in {' and '.join(SECRET_NAMES)}")
+        say(f"made the App {app.slug}; stored its key in {' and '.join(KEY_SECRET_BY_ENVIRONMENT)}")
         restrict_verdicts(client, app, say)
     return app
 
 
 def require_environments(client: SettingsClient) -> None:
     """Raise UsageProblem if an environment for the key is missing or already has a key."""
-    for environment, secret_name in SECRET_NAMES.items():
+    for environment, secret_name in KEY_SECRET_BY_ENVIRONMENT.items():
         path = f"/environments/{environment}"
         if client.get(path, "Actions: read") is None:
             raise UsageProblem(
-                f"{client.wire.repository} has no environment {environment}, which the App's key "
-                "is stored in",
+                f"{client.connection.repository} has no environment {environment}, which the App's "
+                "key is stored in",
                 "run: geneb-ci init --apply",
             )
         if client.get(f"{path}/secrets/{secret_name}", "Environments: read") is not None:
@@ -139,19 +142,19 @@ def require_environments(client: SettingsClient) -> None:
                 f"to make another App, first delete that key: gh secret delete {secret_name} "
                 f"--env {environment}",
             )
-        _public_key(client, path)
+        _public_key_of_environment(client, path)
 
 
 def store_key(client: SettingsClient, app: NewApp) -> None:
-    """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
+    """Store the App's id and key where audits and verdicts read them. Raises GitHubProblem."""
     from github.PublicKey import encrypt
 
-    for environment, secret_name in SECRET_NAMES.items():
+    for environment, secret_name in KEY_SECRET_BY_ENVIRONMENT.items():
         path = f"/environments/{environment}"
-        key = _public_key(client, path)
+        key = _public_key_of_environment(client, path)
         secret = {"encrypted_value": encrypt(key["key"], app.pem), "key_id": key["key_id"]}
         client.send("PUT", f"{path}/secrets/{secret_name}", secret)
-    client.set_value(variable_path(APP, ENVIRONMENT), app.client_id)
+    client.set_variable(variable_path(AUDIT_APP, AUDIT_ENVIRONMENT), app.client_id)
 
 
 def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
@@ -167,7 +170,7 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         f'gh variable set {VERDICT_BOT} --body "$(gh api {account} --jq .id)"; '
         "geneb-ci init --apply"
     )
-    say(f"install the App only on {client.wire.repository}: {app.html_url}/installations/new")
+    say(f"install the App only on {client.connection.repository}: {app.html_url}/installations/new")
     if not _wait_for_installation(client, app, say):
         say(
             "the App is not installed yet; as soon as it is, run these commands, so that main "
@@ -175,11 +178,12 @@ def restrict_verdicts(client: SettingsClient, app: NewApp, say: Say) -> None:
         )
         return
     try:
-        user = parsed(User, client.wire.get_at(f"/{account}"), f"the account of {app.slug}")
-        client.set_value(variable_path(VERDICT_APP), str(app.id))
-        client.set_value(variable_path(VERDICT_BOT), str(user.id))
-        set_verdict_rule(
-            client, [setting for setting in SETTINGS if setting.apply == set_verdict_rule.__name__]
+        user = parsed(User, client.connection.get_at(f"/{account}"), f"the account of {app.slug}")
+        client.set_variable(variable_path(VERDICT_APP), str(app.id))
+        client.set_variable(variable_path(VERDICT_BOT), str(user.id))
+        set_verdict_ruleset(
+            client,
+            [setting for setting in SETTINGS if setting.apply == set_verdict_ruleset.__name__],
         )
     except GenebError as error:
         raise UsageProblem(
@@ -198,27 +202,33 @@ def _wait_for_installation(client: SettingsClient, app: NewApp, say: Say) -> boo
     import github
 
     identity = github.Auth.AppAuth(app.id, app.pem)
-    wire = Wire(identity, client.wire.repository, client.wire.api, client.wire.patience)
-    with contextlib.closing(wire):
+    connection = Connection(
+        identity,
+        client.connection.repository,
+        client.connection.api,
+        client.connection.waiting_limits,
+    )
+    with contextlib.closing(connection):
         for _ in _polls("the installation of the App", say):
             with contextlib.suppress(NotFound):
-                wire.get("/installation")
+                connection.get("/installation")
                 return True
-            sleep(ASK_S)
+            sleep(GITHUB_POLL_S)
     return False
 
 
 def _polls(event: str, say: Say) -> Iterator[None]:
     """Yield repeatedly for ten minutes; print once a minute that `event` has not happened yet."""
     started, printed_at = monotonic(), 0.0
-    while (waited := monotonic() - started) < WAIT_S:
-        if waited - printed_at > LINE_S:
+    while (waited := monotonic() - started) < INSTALL_WAIT_S:
+        if waited - printed_at > PRINT_PAUSE_S:
             printed_at = waited
             say(f"waiting for {event}, {waited / 60:.0f} minutes so far")
         yield
 
 
-def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
+def _public_key_of_environment(client: SettingsClient, path: str) -> dict[str, str]:
+    """Return the key with which secrets of an environment must be encrypted."""
     public_key = client.get(f"{path}/secrets/public-key", "Environments: read")
     if not isinstance(public_key, dict) or not {"key", "key_id"} <= set(public_key):
         raise UnexpectedReply(f"GitHub returned no key to encrypt secrets of {path}", RETRY_FIX)
@@ -226,13 +236,13 @@ def _public_key(client: SettingsClient, path: str) -> dict[str, str]:
 
 
 def app_of_code(client: SettingsClient, code: str) -> NewApp:
-    """Return the App that GitHub made for a code, with its key.
+    """Return the App that GitHub made, in exchange for the code that it sent to the browser.
 
-    Raises ForgeProblem if GitHub fails, and UsageProblem for an invalid code or the code of another
-    owner's App, since another account of this machine could send such a code.
+    Raises GitHubProblem if GitHub fails, and UsageProblem for an invalid code or the code of
+    another owner's App, since another account of this machine could send such a code.
     """
     try:
-        answer = client.wire.send_at("POST", f"/app-manifests/{code}/conversions")
+        answer = client.connection.send_at("POST", f"/app-manifests/{code}/conversions")
     except NotFound as error:
         message = "GitHub has no App for this code: it was used before, or an hour has passed"
         raise UsageProblem(message, "run: geneb-ci init --app") from error
@@ -241,7 +251,7 @@ def app_of_code(client: SettingsClient, code: str) -> NewApp:
     except ValidationError:
         fix = "delete the App on GitHub, then run: geneb-ci init --app"
         raise UnexpectedReply("GitHub made an App, but did not return its key", fix) from None
-    owner, _ = client.wire.repository.split("/")
+    owner, _ = client.connection.repository.split("/")
     if app.owner.login.casefold() != owner.casefold():
         raise UsageProblem(
             f"the code is for the App {app.slug} of {app.owner.login}, expected an App of {owner}",
@@ -268,8 +278,8 @@ class ManifestPage:
         """Return the page with the manifest, whose button leads to GitHub."""
         owner, _ = self.repository.split("/")
         account = f"/organizations/{owner}" if self.is_organisation else ""
-        app_manifest = manifest(self.repository, f"{self.address}/made")
-        return _PAGE.format(
+        app_manifest = manifest_of_app(self.repository, f"{self.address}/made")
+        return _MANIFEST_PAGE.format(
             name=html.escape(app_manifest["name"]),
             action=html.escape(f"{_site()}{account}/settings/apps/new?state={self.state}"),
             manifest=html.escape(json.dumps(app_manifest)),
@@ -291,17 +301,21 @@ def wait_for_code(manifest_page: ManifestPage, say: Say) -> str:
 
     Raises UsageProblem after ten minutes.
     """
-    with _serving(manifest_page) as server:
+    with _serve(manifest_page) as server:
         say(f"open {manifest_page.address} in a browser on this machine and create the App")
         for _ in _polls("the App", say):
             server.handle_request()
             if manifest_page.code:
                 return manifest_page.code
-    raise UsageProblem(f"no App was made in {WAIT_S / 60:.0f} minutes", "run: geneb-ci init --app")
+    raise UsageProblem(
+        f"no App was made in {INSTALL_WAIT_S / 60:.0f} minutes", "run: geneb-ci init --app"
+    )
 
 
 @contextlib.contextmanager
-def _serving(manifest_page: ManifestPage) -> Iterator[HTTPServer]:
+def _serve(manifest_page: ManifestPage) -> Iterator[HTTPServer]:
+    """Yield a server on this machine that serves the page and stores GitHub's code in it."""
+
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 
@@ -327,11 +341,12 @@ def _serving(manifest_page: ManifestPage) -> Iterator[HTTPServer]:
             """Print nothing, because the address contains the code."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.timeout = POLL_S
+        server.timeout = BROWSER_POLL_S
         manifest_page.address = f"http://127.0.0.1:{server.server_address[1]}"
         yield server
 
 
 def _site() -> str:
-    site = os.environ.get("GITHUB_SERVER_URL") or SITE
-    return site if urlsplit(site).scheme in {"http", "https"} else SITE
+    """Return the address of GitHub: GITHUB_SERVER_URL if that is an address of the web."""
+    site = os.environ.get("GITHUB_SERVER_URL") or GITHUB_ADDRESS
+    return site if urlsplit(site).scheme in {"http", "https"} else GITHUB_ADDRESS

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from geneb_ci.audit.canonical import current_moment
 from geneb_ci.audit.record.keys import (
-    KEYS_FILE,
     KeyFile,
     TrustedKey,
     key_entry_of,
@@ -25,6 +24,7 @@ from geneb_ci.github.api import connect
 from geneb_ci.github.errors import UnreadableSetting
 from geneb_ci.github.settings import diagnosis, hub
 from geneb_ci.github.settings.apply import AppliedSettings, set_wrong_settings
+from geneb_ci.github.settings.check_files import KEYS_PATH
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis
 from geneb_ci.github.settings.features import Feature, features_of
@@ -35,37 +35,41 @@ from geneb_ci.init.new_repository import (
     FileStatus,
     PlannedFile,
     benchmark_bytes,
-    files_of,
-    git,
+    file_plan,
+    filled_template,
     has_commit,
     outdated_files,
     path_inside,
     plan_lines,
-    plan_of,
     push_first,
     refuse_organisation,
     remote_of,
-    template,
+    repository_files,
+    run_git,
     write_planned,
 )
 from reference_harness.formats.text import Say
 
 AFTER_PUSH_PREFIX = "main-"
 """Beginning of the ids of settings that would refuse the first push, so they are set after it."""
-KEYS = f"leaderboard/policy/{KEYS_FILE}"
-AUDIT_KEY, KEYS_GITIGNORE = "keys/audit.pem", "keys/.gitignore"
-ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+
+PRIVATE_KEY_PATH, KEYS_GITIGNORE_PATH = "keys/audit.pem", "keys/.gitignore"
+PRACTICE_ROW_PATH, PRACTICE_CARD_PATH = (
+    f"submissions/{PRACTICE_ROW}.json",
+    f"submissions/cards/{PRACTICE_ROW}.md",
+)
 MEASURING_MODULES = ("numpy", "scipy", "sklearn", "threadpoolctl")
 """Modules of the extra `mini`, which measuring the practice row needs."""
 NO_ROW_FIX = (
     "pip install 'geneb-ci[mini]' and run this command again, or put your own row into submissions/"
 )
-HARNESS_SECONDS = 600  # the practice benchmark takes 5
+HARNESS_SECONDS_MAX = 600
+"""Time limit for measuring the practice row, which usually takes 5 seconds."""
 
 
 @dataclass(frozen=True)
 class NewBoard:
-    """The plan of a new board: which files, key and first row are written into a folder."""
+    """The plan of a new board: the files, the key and the first row to write into a folder."""
 
     folder: Path
     answers: BoardAnswers
@@ -87,17 +91,17 @@ class NewBoard:
             f"  delete yourself, not part of this version  {name}" for name in self.outdated_files
         )
         if self.needs_key:
-            yield f"  write  {KEYS}; private key in keys/, which git ignores"
+            yield f"  write  {KEYS_PATH}; private key in keys/, which git ignores"
         if self.needs_row:
-            yield f"  write  {ROW}, which the harness measures on this machine"
+            yield f"  write  {PRACTICE_ROW_PATH}, which the harness measures on this machine"
 
     @property
     def has_differing_files(self) -> bool:
         """Whether an existing file differs from the file of the plan."""
         return any(planned.status is FileStatus.DIFFERS for planned in self.plan)
 
-    def refuse_early(self) -> None:
-        """Raise the errors that would otherwise stop `write` after the first file.
+    def check_before_writing(self) -> None:
+        """Raise the errors that would make `write` fail halfway, before anything is written.
 
         Raises UsageProblem without git or an author's name for commits, for a folder that cannot be
         written, and if the practice row cannot be measured.
@@ -107,10 +111,10 @@ class NewBoard:
         if not os.access(existing, os.W_OK | os.X_OK):
             raise UsageProblem(f"{existing}: cannot be written to", "name another folder")
         if (self.folder / ".git").exists():
-            git(self.folder, "rev-parse", "--git-dir")
+            run_git(self.folder, "rev-parse", "--git-dir")
         if not has_commit(self.folder):
             for identity in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-                git(existing, "var", identity)
+                run_git(existing, "var", identity)
         missing_modules = [name for name in MEASURING_MODULES if find_spec(name) is None]
         if self.needs_row and missing_modules:
             message = f"{missing_modules[0]} is not installed, but measuring the first row needs it"
@@ -138,13 +142,13 @@ def new_board(folder: Path, answers: BoardAnswers, benchmark: Path | None = None
     definition = benchmark_bytes(
         definition_file if benchmark is None and definition_file.is_file() else benchmark
     )
-    files = files_of(answers, definition)
+    files = repository_files(answers, definition)
     return NewBoard(
         folder,
         answers,
-        plan_of(folder, files),
+        file_plan(folder, files),
         outdated_files(folder, files),
-        needs_key=not (folder / KEYS).exists(),
+        needs_key=not (folder / KEYS_PATH).exists(),
         needs_row=definition == benchmark_bytes(None) and not has_rows(folder),
     )
 
@@ -168,10 +172,10 @@ def apply_settings(
             f"{folder.resolve()}: there is no commit to push", "run geneb-ci init first"
         )
     with connect(answers.repository) as github:
-        client = SettingsClient(github.wire, answers.space, dry_run=dry_run)
-        _refuse_apply(client, folder, answers)
+        client = SettingsClient(github.connection, answers.space, dry_run=dry_run)
+        _check_before_applying(client, folder, answers)
         _create_space(client, say, say_error)
-        _apply(
+        _apply_and_report(
             client,
             [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH_PREFIX)],
             say_setting,
@@ -182,8 +186,8 @@ def apply_settings(
             say(f"would push the first commit to {answers.repository}")
         else:
             say(f"pushed the first commit to {push_first(folder, answers.repository)}")
-        client_after_push = SettingsClient(github.wire, answers.space, dry_run=dry_run)
-        _apply(
+        client_after_push = SettingsClient(github.connection, answers.space, dry_run=dry_run)
+        _apply_and_report(
             client_after_push,
             [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH_PREFIX)],
             say_setting,
@@ -191,19 +195,21 @@ def apply_settings(
         if dry_run:
             say("nothing was changed: this was a dry run")
             return [], []
-        fresh_client = SettingsClient(github.wire, answers.space)
+        fresh_client = SettingsClient(github.connection, answers.space)
         diagnoses, features = diagnosis.diagnoses_of(fresh_client), list(features_of(fresh_client))
     if not client.sent and not client_after_push.sent:
         say("no setting had to be changed")
     return diagnoses, features
 
 
-def _apply(client: SettingsClient, settings: list[Setting], say: Say) -> None:
+def _apply_and_report(client: SettingsClient, settings: list[Setting], say: Say) -> None:
+    """Set those of the settings that are wrong, and print a line about each group."""
     for change in set_wrong_settings(client, diagnosis.diagnoses_of(client, settings)):
         say(_change_line(client, change))
 
 
 def _change_line(client: SettingsClient, applied: AppliedSettings) -> str:
+    """Return the line about a group of settings: what was set, would be, or could not be."""
     ids = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {ids}: {applied.error}"
@@ -214,7 +220,7 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
     """Create the Space if it is missing and there is a token of the Hub."""
     token = os.environ.get("HF_TOKEN")
     try:
-        if not token or hub.space(client) is None:
+        if not token or hub.space_problem(client) is None:
             return
     except UnreadableSetting:
         return  # the final report has it
@@ -229,13 +235,13 @@ def _create_space(client: SettingsClient, say: Say, say_error: Say) -> None:
         say(f"created the Space {client.space}")
 
 
-def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -> None:
+def _check_before_applying(client: SettingsClient, folder: Path, answers: BoardAnswers) -> None:
     """Raise the errors of GitHub, the Hub or git that can be foreseen before anything is sent.
 
     Raises NotFound without the repository, and UsageProblem for another remote or a token that
     lacks a right. Some missing rights appear only when the token is used.
     """
-    repository = client.wire.repository
+    repository = client.connection.repository
     refuse_organisation(answers, client.repository.get("owner") or {})
     rights = client.repository.get("permissions")
     if not client.has_main:
@@ -251,7 +257,7 @@ def _refuse_apply(client: SettingsClient, folder: Path, answers: BoardAnswers) -
         hub.require_writing_token(os.environ["HF_TOKEN"])
 
 
-def require_path(folder: Path) -> None:
+def require_no_link_loop(folder: Path) -> None:
     """Raise UsageProblem for a path whose symbolic links form a loop."""
     try:
         folder.stat()
@@ -269,15 +275,17 @@ def has_rows(folder: Path) -> bool:
 
 def _write_key(folder: Path, answers: BoardAnswers) -> None:
     """Write a private key for audits, and the list of trusted keys that contains its public key."""
-    gitignore = path_inside(folder, KEYS_GITIGNORE)  # independent of the .gitignore of the folder
+    gitignore = path_inside(
+        folder, KEYS_GITIGNORE_PATH
+    )  # independent of the .gitignore of the folder
     gitignore.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     gitignore.write_text("*\n", encoding="utf-8")
     now = current_moment()
     owner = answers.maintainers.split()[0].removeprefix("@")
-    trusted = _trusted_key(folder, AUDIT_KEY, owner, now)
+    trusted = _trusted_key(folder, PRIVATE_KEY_PATH, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[trusted])
     key_list = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
-    path_inside(folder, KEYS).write_text(key_list, encoding="utf-8")
+    path_inside(folder, KEYS_PATH).write_text(key_list, encoding="utf-8")
 
 
 def _trusted_key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
@@ -294,14 +302,14 @@ def _write_row(folder: Path) -> None:
 
     Raises UsageProblem if the harness is not installed or fails.
     """
-    row, card = path_inside(folder, ROW), path_inside(folder, CARD)
+    row, card = path_inside(folder, PRACTICE_ROW_PATH), path_inside(folder, PRACTICE_CARD_PATH)
     card.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
-        _measure(row, Path(scratch) / "record.json")
-    card.write_bytes(template("card.md.in", {}))
+        _measure_row(row, Path(scratch) / "record.json")
+    card.write_bytes(filled_template("card.md.in", {}))
 
 
-def _measure(row: Path, record: Path) -> None:
+def _measure_row(row: Path, record: Path) -> None:
     """Have the harness write a row and its run record.
 
     The harness runs in the folder of the record, since it refuses to run in that of another board.
@@ -315,7 +323,7 @@ def _measure(row: Path, record: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=HARNESS_SECONDS,
+        timeout=HARNESS_SECONDS_MAX,
         cwd=record.parent,
     )
     if process.returncode:

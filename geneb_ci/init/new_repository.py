@@ -21,14 +21,14 @@ from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, is_practice
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
-from geneb_ci.github.api import SERVER
+from geneb_ci.github.api import GITHUB_ADDRESS
 from geneb_ci.github.settings.check_files import (
-    FORMS,
+    CODE_OWNERS_FILE,
+    ISSUE_FORMS,
     OWNER_PLACEHOLDER,
-    OWNERS,
     board_workflows,
 )
-from geneb_ci.github.settings.client import MAIN
+from geneb_ci.github.settings.client import MAIN_BRANCH
 from geneb_ci.publish.git import refusal_in
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
@@ -43,29 +43,33 @@ MAINTAINERS_FIX = (
 TOOLKIT_FOLDERS = ("geneb_ci", "reference_harness")
 """Folders with the code of the toolkit, which jobs run."""
 MAINTAINED_FILES = frozenset(
-    {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", OWNERS}
+    {"README.md", "SECURITY.md", "pyproject.toml", ".gitignore", ".gitattributes", CODE_OWNERS_FILE}
     | {"submissions/README.md", "leaderboard/README.md", ".github/dependabot.yml"}
     | {"leaderboard/policy/policy.toml", "leaderboard/policy/official.json"}
     | {"leaderboard/policy/trusted_root.json"}
 )
 """Files that are written only once, since maintainers change them."""
-NAMES_MARK = "x-names"
-"""Key in a schema that marks its parts whose property names are tasks or regimes."""
-LICENSE = "geneb_ci/LICENSE"
+NAME_KEYS_MARK = "x-names"
+"""Key that marks the parts of a JSON schema whose members are named after tasks or regimes."""
+LICENCE_PATH = "geneb_ci/LICENSE"
 """Licence of the toolkit, whose code goes into the repository."""
 PRACTICE_ROW = "kmer-baseline"
+"""Id of the model whose row a new practice board begins with."""
 SHEBANG = b"#!"
+"""First bytes of a script, whose file must be executable."""
 COPIED_FILES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "RULES.md")
 """Shipped files that a board copies, besides those that its jobs need."""
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """Path of a file of the toolkit that a job runs or installs."""
 _REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+"""Form of OWNER/NAME of a repository on GitHub."""
 _CODE_OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
-_PLAIN_SPACE = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
+"""Form of a code owner: @NAME or @ORG/TEAM."""
+_UNALTERED_SPACE_NAME = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
 """Names of Spaces whose address as a site consists of the same letters."""
 FIRST_COMMIT_MESSAGE = "Set up the board"
-GIT_SECONDS_MAX = 600  # a push of 3 MB over a slow line
-_GIT_MESSAGE_MAX = 300  # characters of git's own words in a message of ours
+GIT_SECONDS_MAX = 600  # time limit of one git command: a push of 3 MB over a slow line
+_GIT_MESSAGE_MAX = 300  # characters of git's own message in a message of ours
 # A token is never an argument: git asks this helper, which reads it from the environment.
 _CREDENTIAL_HELPER = (
     """!f() { test "$1" = get && """
@@ -97,7 +101,7 @@ class BoardAnswers(NamedTuple):
         )
 
 
-def answers(
+def completed_answers(
     root: Path,
     repository: str | None,
     space: str | None,
@@ -105,7 +109,7 @@ def answers(
     *,
     is_alone: bool = False,
 ) -> BoardAnswers:
-    """Return the given options, completed by those that an earlier call saved in `root`.
+    """Return the user's answers: the given options, else those that an earlier call saved.
 
     Raises UsageProblem without a repository, for a name that GitHub or the Hub would refuse, and if
     nobody could approve the changes of a maintainer.
@@ -201,18 +205,18 @@ def submission_schema(raw: bytes, benchmark: Benchmark) -> bytes:
             subschema["required"] = list(descriptions)
 
     for subschema in schema["$defs"].values():
-        if subschema.get(NAMES_MARK):
+        if subschema.get(NAME_KEYS_MARK):
             rename(subschema, {task.id: task.label for task in benchmark.tasks})
     for subschema in schema["properties"].values():
-        if subschema.get(NAMES_MARK):
+        if subschema.get(NAME_KEYS_MARK):
             rename(subschema, dict.fromkeys(benchmark.regimes, ""))
     return json.dumps(schema, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
+def repository_files(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
     """Return the content of every file of a new board by its path, except keys and rows."""
     definition = parse_benchmark(benchmark, "the benchmark")
-    data_text, options = _task_data(definition)
+    data_text, options = _task_data_texts(definition)
     template_values = {
         "title": answers.space.partition("/")[2],
         "benchmark": definition.name,
@@ -238,30 +242,34 @@ def files_of(answers: BoardAnswers, benchmark: bytes) -> dict[str, bytes]:
         for path, raw in files.items()
         if path.startswith("schemas/submission-")
     }
-    if LICENSE not in files:  # a repository that this command wrote already has it
-        files[LICENSE] = shipped("repository", "LICENSE").read_bytes()
-    owners = shipped("repository", OWNERS).read_text("utf-8")
-    contact_links = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
+    if LICENCE_PATH not in files:  # a repository that this command wrote already has it
+        files[LICENCE_PATH] = shipped("repository", "LICENSE").read_bytes()
+    owners = shipped("repository", CODE_OWNERS_FILE).read_text("utf-8")
+    contact_links = shipped("repository", f"{ISSUE_FORMS}/config.yml").read_text("utf-8")
     return files | {
         "schemas/benchmark.json": benchmark,
         "leaderboard/index.html": shipped("page", "index.html").read_bytes(),
         "leaderboard/policy/policy.toml": policy_text(definition).encode(),
         "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
-        "leaderboard/README.md": template("space.md.in", template_values),
-        OWNERS: owners.replace(f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers).encode(),
-        f"{FORMS}/config.yml": contact_links.replace("OWNER/geneb-ci", answers.repository).encode(),
+        "leaderboard/README.md": filled_template("space.md.in", template_values),
+        CODE_OWNERS_FILE: owners.replace(
+            f"{OWNER_PLACEHOLDER}maintainers", answers.maintainers
+        ).encode(),
+        f"{ISSUE_FORMS}/config.yml": contact_links.replace(
+            "OWNER/geneb-ci", answers.repository
+        ).encode(),
         ANSWERS_FILE: answers.text.encode(),
-        "README.md": template("README.md.in", template_values),
-        "SECURITY.md": template("SECURITY.md.in", template_values),
-        "submissions/README.md": template("submissions.md.in", template_values),
-        "pyproject.toml": template("pyproject.toml.in", template_values),
+        "README.md": filled_template("README.md.in", template_values),
+        "SECURITY.md": filled_template("SECURITY.md.in", template_values),
+        "submissions/README.md": filled_template("submissions.md.in", template_values),
+        "pyproject.toml": filled_template("pyproject.toml.in", template_values),
         ".gitignore": b"/keys/\n__pycache__/\n",
         ".gitattributes": b"# Digests are of bytes: no line end is ever translated.\n* -text\n",
     }
 
 
-def _task_data(benchmark: Benchmark) -> tuple[str, str]:
+def _task_data_texts(benchmark: Benchmark) -> tuple[str, str]:
     """Return texts of the README: how contributors get the task data, and the options of a run."""
     if is_practice(benchmark.sha256):
         return "The task data are part of the harness: a run needs no `--data`.", ""
@@ -280,7 +288,7 @@ def _site_setting(space: str) -> str:
 
     It is commented out if the Hub shortens or alters the name.
     """
-    comment_mark = "" if _PLAIN_SPACE.fullmatch(space) else "# "
+    comment_mark = "" if _UNALTERED_SPACE_NAME.fullmatch(space) else "# "
     host = re.sub(r"[^a-z0-9]", "-", space.casefold())
     return f'{comment_mark}site = "https://{host}.static.hf.space"'
 
@@ -291,14 +299,14 @@ def copied_files() -> list[str]:
     workflow_text = "\n".join(shipped("repository", path).read_text("utf-8") for path in workflows)
     return [
         *workflows,
-        *shipped_files(FORMS),
+        *shipped_files(ISSUE_FORMS),
         *COPIED_FILES,
         *sorted(set(_TOOLKIT_FILE.findall(workflow_text))),
     ]
 
 
-def template(file_name: str, values: dict[str, str]) -> bytes:
-    """Return a template with its placeholders replaced."""
+def filled_template(file_name: str, values: dict[str, str]) -> bytes:
+    """Return the text of a template file with its placeholders replaced by values."""
     text = resources.files("geneb_ci.init").joinpath("templates", file_name).read_text("utf-8")
     return string.Formatter().vformat(text, (), values).encode()
 
@@ -322,18 +330,19 @@ class PlannedFile(NamedTuple):
     content: bytes
 
 
-def plan_of(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
-    """Return the files to write, each compared with the folder.
+def file_plan(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
+    """Return the plan of a folder: each file of a new board, compared with the folder's file.
 
     Raises UsageProblem for a file that cannot be read, or a path that leads out of the folder.
     """
     return [
-        PlannedFile(path, _status(root, path, content), content)
+        PlannedFile(path, _file_status(root, path, content), content)
         for path, content in sorted(files.items())
     ]
 
 
-def _status(root: Path, path: str, content: bytes) -> FileStatus:
+def _file_status(root: Path, path: str, content: bytes) -> FileStatus:
+    """Return how a planned file compares with the folder's file."""
     file = path_inside(root, path)
     if not file.exists():
         return FileStatus.WRITE
@@ -393,7 +402,7 @@ def write_planned(root: Path, plan: Iterable[PlannedFile], *, force: bool) -> No
 
 
 def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
-    """Return the lines of the plan: each file that differs, and the number of others by folder."""
+    """Return a plan as lines: each file that differs, and the number of the others by folder."""
     plan = list(plan)
     file_counts = Counter((planned.status, planned.path.partition("/")[0]) for planned in plan)
     lines = [
@@ -415,7 +424,7 @@ def plan_lines(plan: Iterable[PlannedFile], *, force: bool) -> list[str]:
     return [*lines, f"  {same_count} files exist already"] if same_count else lines
 
 
-def git(
+def run_git(
     folder: Path,
     *arguments: str,
     accepted_codes: tuple[int, ...] = (0,),
@@ -455,7 +464,7 @@ def git(
 def has_commit(folder: Path) -> bool:
     """Whether a folder is the root of a git repository with a commit."""
     return (folder / ".git").exists() and bool(
-        git(folder, "rev-parse", "--verify", "--quiet", "HEAD", accepted_codes=(0, 1, 128))
+        run_git(folder, "rev-parse", "--verify", "--quiet", "HEAD", accepted_codes=(0, 1, 128))
     )
 
 
@@ -464,24 +473,24 @@ def make_first_commit(folder: Path) -> bool:
     if has_commit(folder):
         return False
     if not (folder / ".git").exists():
-        git(folder, "init", "--quiet", f"--initial-branch={MAIN}")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", FIRST_COMMIT_MESSAGE)
+        run_git(folder, "init", "--quiet", f"--initial-branch={MAIN_BRANCH}")
+    run_git(folder, "add", "--all")
+    run_git(folder, "commit", "--quiet", "--message", FIRST_COMMIT_MESSAGE)
     return True
 
 
-def is_changed(folder: Path) -> bool:
+def has_uncommitted_changes(folder: Path) -> bool:
     """Whether files differ from those of the last commit."""
-    return bool(git(folder, "status", "--porcelain"))
+    return bool(run_git(folder, "status", "--porcelain"))
 
 
 def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
-    """Return the address to push to, and whether the remote origin exists already.
+    """Return the address that a first push goes to, and whether it is already the remote origin.
 
     Raises UsageProblem if the remote origin is another repository.
     """
-    server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    origin = git(folder, "config", "--get", "remote.origin.url", accepted_codes=(0, 1))
+    server = os.environ.get("GITHUB_SERVER_URL", GITHUB_ADDRESS).rstrip("/")
+    origin = run_git(folder, "config", "--get", "remote.origin.url", accepted_codes=(0, 1))
     address = origin or f"{server}/{repository}.git"
     if repository.casefold() not in address.casefold():
         raise UsageProblem(
@@ -496,21 +505,28 @@ def push_first(folder: Path, repository: str) -> str:
 
     Raises UsageProblem with the advice to push by hand.
     """
-    server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
+    server = os.environ.get("GITHUB_SERVER_URL", GITHUB_ADDRESS).rstrip("/")
     address, has_origin = remote_of(folder, repository)
     if not has_origin:
-        git(folder, "remote", "add", "origin", address)
+        run_git(folder, "remote", "add", "origin", address)
     credentials = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"credential.{server}.helper",
         "GIT_CONFIG_VALUE_0": _CREDENTIAL_HELPER,
     }
     try:
-        git(folder, "push", "--quiet", "origin", f"HEAD:refs/heads/{MAIN}", environment=credentials)
+        run_git(
+            folder,
+            "push",
+            "--quiet",
+            "origin",
+            f"HEAD:refs/heads/{MAIN_BRANCH}",
+            environment=credentials,
+        )
     except UsageProblem as error:
         raise UsageProblem(
             error.message,
-            f"push the commit yourself (git push origin HEAD:{MAIN}), with a token that may write "
-            "workflows; then run this command again",
+            f"push the commit yourself (git push origin HEAD:{MAIN_BRANCH}), with a token that may "
+            "write workflows; then run this command again",
         ) from error
     return address

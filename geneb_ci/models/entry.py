@@ -17,23 +17,28 @@ from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictM
 from reference_harness.formats.submission_terms import Dtype
 
 PublicationKind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
-"""Where weights are published; `none` for a method without weights."""
+"""Kind of place where weights are published; `none` for a method without weights."""
 DEFAULT_HOSTS = {
     "zenodo": "https://zenodo.org",
     "gdrive": "https://drive.usercontent.google.com",
     "dataverse": "https://dataverse.harvard.edu",
 }
-"""Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_NOT_IN_ADDRESS = re.compile(r"[?#\s@]")
+"""Default server of each kind of place; Zenodo and Dataverse run on other servers, too."""
+_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
+"""Characters that the address of weights must not have."""
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
+"""A text of an entry."""
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
-FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
-FileName = Annotated[str, Field(pattern=FILE_NAME.pattern, max_length=200)]
+"""Address of a server, without a path."""
+FILE_NAME_PATTERN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
+FileName = Annotated[str, Field(pattern=FILE_NAME_PATTERN.pattern, max_length=200)]
+"""Path of a file in a repository, an archive or a folder."""
 FileId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
+"""Id of a file on Google Drive, or its number on Dataverse."""
 
 
 class PublishedRun(StrictModel):
-    """Settings with which the published row was computed, mistaken ones included."""
+    """Settings with which the published row was computed, even if they are wrong for the model."""
 
     pooling: Text
     hidden_layer: Text
@@ -66,12 +71,13 @@ class WeightsSource(StrictModel):
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
+        """Return this source. Raises ValueError if files cannot be fetched from it."""
         for fault in self._faults():
             raise ValueError(fault)
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield the errors that make this source unusable."""
+        """Yield why files cannot be fetched from this source."""
         if self.kind == "none":
             if self.files or self.location:
                 yield "kind 'none' is a method without weights, but files or a location are named"
@@ -99,7 +105,9 @@ class WeightsSource(StrictModel):
             ),
             (
                 kind == "url"
-                and (_NOT_IN_ADDRESS.search(location) is not None or not _is_server(location)),
+                and (
+                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
+                ),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
@@ -143,9 +151,9 @@ class Environment(StrictModel):
     """Python version that the packages need; null for any."""
 
 
-GENERAL = "builtin:huggingface"
+GENERAL_EXTRACTOR = "builtin:huggingface"
 """The general extractor of the harness."""
-_TRUST = "trust_remote_code"
+_TRUST_OPTION = "trust_remote_code"
 """Option of the general extractor: whether code of the checkpoint is run."""
 
 
@@ -169,6 +177,7 @@ class RunOptions(StrictModel):
 
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
+        """Return these options. Raises ValueError without an extractor, or for a wrong one."""
         if (self.extractor is None) == (self.missing is None):
             keys_text = "both keys" if self.missing else "neither key"
             raise ValueError(
@@ -275,13 +284,14 @@ class ModelEntry(StrictModel):
 
     @model_validator(mode="after")
     def _has_consistent_keys(self) -> Self:
+        """Return this entry. Raises ValueError for keys that contradict each other."""
         run, loading = self.run, self.loading
-        option = run.options.get(_TRUST) if run is not None else None
+        option = run.options.get(_TRUST_OPTION) if run is not None else None
         remote_code = loading.remote_code if loading is not None else None
         if option is not None and remote_code is not None and option != str(remote_code).lower():
             raise ValueError(
-                f"[loading] remote_code is {str(remote_code).lower()}, but [run.options] {_TRUST} "
-                f"is {option}"
+                f"[loading] remote_code is {str(remote_code).lower()}, but [run.options] "
+                f"{_TRUST_OPTION} is {option}"
             )
         if bool(self.run_unknown) != bool(self.candidates):
             key = "candidates" if self.candidates else "run_unknown"
@@ -296,28 +306,28 @@ class ModelEntry(StrictModel):
         would be refused.
         """
         run, loading = self.run or RunOptions(missing="no run"), self.loading
-        if run.extractor != GENERAL or loading is None or loading.remote_code is None:
+        if run.extractor != GENERAL_EXTRACTOR or loading is None or loading.remote_code is None:
             return run.options
-        return run.options | {_TRUST: str(loading.remote_code).lower()}
+        return run.options | {_TRUST_OPTION: str(loading.remote_code).lower()}
 
     @property
-    def lacks(self) -> list[str]:
+    def missing_for_rerun(self) -> list[str]:
         """Reasons why a rerun is impossible, such as "no weights"; empty if it is possible."""
-        lacks = []
+        reasons = []
         if self.weights is None:
-            lacks.append("no weights")
+            reasons.append("no weights")
         elif self.weights.kind != "none" and not self.weights.files:
-            lacks.append("no file is pinned")
+            reasons.append("no file is pinned")
         if self.run is None:
-            lacks.append("no extractor")
+            reasons.append("no extractor")
         elif self.run.missing is not None:
-            lacks.append(self.run.missing)
-        return lacks
+            reasons.append(self.run.missing)
+        return reasons
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Values of the known facts that rules and the board use, by name."""
-        fact_by_name = {name: getattr(self, name) for name in _FACTS}
+        fact_by_name = {name: getattr(self, name) for name in _ATTRIBUTES}
         if self.published is not None:
             fact_by_name["pooling"] = self.published.pooling
         if self.loading is not None:
@@ -325,7 +335,7 @@ class ModelEntry(StrictModel):
         return {name: value for name, value in fact_by_name.items() if value is not None}
 
 
-_FACTS = (
+_ATTRIBUTES = (
     *("name", "params", "params_in_paper", "params_trained", "architecture", "tokenization"),
     "pretraining",
     *("embedding_dim", "licence", "max_tokens", "max_letters"),
@@ -334,14 +344,14 @@ _FACTS = (
 
 
 class ReadEntry(NamedTuple):
-    """An entry with the digest of its file."""
+    """An entry of the model registry, with the SHA-256 of its file."""
 
     entry: ModelEntry
     sha256: str
 
 
 def parse_entry(raw: bytes, file: str) -> ReadEntry:
-    """Return the entry in the bytes of a file; `file` is the file's name in errors.
+    """Return the entry in the bytes of a file; errors name the file `file`.
 
     Raises BadConfiguration if the bytes are not TOML or not an entry.
     """

@@ -16,25 +16,26 @@ from geneb_ci.publish.git import main_branch_of, repository_at
 from geneb_ci.render.formats import is_complete
 from geneb_ci.render.plain import visible
 from geneb_ci.situation.table import (
-    COMMAND_MAX,
+    COMMAND_CHARACTERS_MAX,
     NextStep,
     Role,
     at_root,
     board_address,
-    decide,
-    repository_named,
+    repository_name,
+    step_of,
 )
 from geneb_ci.submission.reading import located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
 from reference_harness.formats.recognition import FOREIGN, POINTER
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
-CHANGE_RULES = frozenset(rule for rules in CHANGES.values() for rule in rules)
-"""Rules about the set of files that a branch changes; editing a file cannot fix these."""
-_COMMAND = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
-_CHECK = ("geneb-ci", "check")
-_AFTER_VERDICT = frozenset({"not-pushed", "no-pull-request"})
-"""Situations in which the server's verdict on the branch must be known."""
+CHANGE_RULE_IDS = frozenset(rule for rules in CHANGES.values() for rule in rules)
+"""Ids of the rules about the set of files that a branch changes; no edit of a file fixes these."""
+_COMMAND_IN_FIX = re.compile(r"`((?:geneb-ci|git) [^`]+)`")
+"""Command that the fix of a finding quotes."""
+_CHECK_WORDS = ("geneb-ci", "check")
+_SITUATIONS_AFTER_VERDICT = frozenset({"not-pushed", "no-pull-request"})
+"""Situations of a finished branch; its next command is to ask for the verdict on the branch."""
 
 
 def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
@@ -58,14 +59,14 @@ def command_after(report: Report, paths: Sequence[Path], folder: Path) -> str:
             command = _after_row(report, paths[0], folder)
     except (GenebError, OSError, NotReadable):  # the check has reported the cause
         return ""
-    return visible(command, COMMAND_MAX)
+    return visible(command, COMMAND_CHARACTERS_MAX)
 
 
 def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> str:
     """Return the next command after the server's verdict on a branch."""
     layout = find_layout(folder)
     model = report.proposal.model if report.proposal is not None else None
-    if errors and errors[0].rule not in CHANGE_RULES:
+    if errors and errors[0].rule not in CHANGE_RULE_IDS:
         row = Path(str(layout.submissions), f"{model}.json").relative_to(layout.root)
         command = _fix_command(errors, [str(row)], layout.root)
     elif errors or is_complete(report):
@@ -85,25 +86,28 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         layout = find_layout(row.parent)
     path = located(row)
     if not _is_board(layout):
-        return f"git clone {shlex.quote(board_address(repository_named()))}"
+        return f"git clone {shlex.quote(board_address(repository_name()))}"
     if not path.is_relative_to(layout.root):
         model_id = text_at(read_json(read_text(row, SUBMISSION_BYTES_MAX)), "model_id")
         copied_path = str(Path(os.path.relpath(str(layout.submissions)), f"{model_id}.json"))
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
-        return f"{shlex.join(copy)} && {shlex.join([*_CHECK, copied_path])}"
-    if not _is_proposed(path, layout):
+        return f"{shlex.join(copy)} && {shlex.join([*_CHECK_WORDS, copied_path])}"
+    if not _differs_from_base(path, layout):
         return ""
     step = _contributor_step(layout, report)
-    command = shlex.join(_CHECK) if step.situation in _AFTER_VERDICT else step.command
+    command = (
+        shlex.join(_CHECK_WORDS) if step.situation in _SITUATIONS_AFTER_VERDICT else step.command
+    )
     return at_root(command, layout.root, folder)
 
 
 def _is_board(layout: Layout) -> bool:
+    """Whether a layout is that of a board's repository."""
     return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
 
 
-def _is_proposed(row: Path, layout: Layout) -> bool:
+def _differs_from_base(row: Path, layout: Layout) -> bool:
     """Whether a row or its card differs from the branch that pull requests go to."""
     repository = repository_at(layout)
     paths = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
@@ -116,10 +120,11 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
 
 def _contributor_step(layout: Layout, report: Report | None = None) -> NextStep:
     # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
-    from geneb_ci.situation.contributor import TABLE
+    """Return the next step of a contributor."""
+    from geneb_ci.situation.contributor import CONTRIBUTOR_SITUATIONS
     from geneb_ci.situation.read_branch import read_branch
 
-    return decide(Role.CONTRIBUTOR, read_branch(layout, report), TABLE)
+    return step_of(Role.CONTRIBUTOR, read_branch(layout, report), CONTRIBUTOR_SITUATIONS)
 
 
 def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:
@@ -128,7 +133,9 @@ def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: 
     The command then checks `checked_paths` again.
     """
     first_error = errors[0]
-    if first_error.rule in {FOREIGN, POINTER} and (commands := _COMMAND.findall(first_error.fix)):
+    if first_error.rule in {FOREIGN, POINTER} and (
+        commands := _COMMAND_IN_FIX.findall(first_error.fix)
+    ):
         parent = str(PurePosixPath(first_error.file).parent)
         path_by_word = {"FILE": first_error.file, "DIR": parent, "FOLDER": parent}
         return re.sub(
@@ -141,6 +148,6 @@ def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: 
     if not (root / first_error.file).is_file():
         return ""  # standard input, or a file that the working tree lacks
     if [first_error.file] == [*checked_paths] and is_fixable(root / first_error.file, errors):
-        return shlex.join([*_CHECK, "--fix", *checked_paths])
-    check = shlex.join([*_CHECK, *checked_paths])
+        return shlex.join([*_CHECK_WORDS, "--fix", *checked_paths])
+    check = shlex.join([*_CHECK_WORDS, *checked_paths])
     return f"${{EDITOR:-vi}} {shlex.quote(first_error.file)} && {check}"

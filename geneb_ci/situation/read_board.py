@@ -54,11 +54,11 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatements,
 )
-from geneb_ci.situation.table import repository_named
+from geneb_ci.situation.table import repository_name
 from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
-COMMITS_MAX = 50
+SEARCHED_COMMITS_MAX = 50
 """Maximum number of commits that are searched for a lost statement."""
 TESTED_ROWS_MAX = 3
 """Maximum number of rows for which it is tested whether they can be audited."""
@@ -71,7 +71,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
-        return BoardState(is_board=False, repository=repository_named())
+        return BoardState(is_board=False, repository=repository_name())
     try:
         return BoardReader(layout, *(clone or open_clone(layout)), now).state()
     except BadRepository as error:
@@ -113,7 +113,7 @@ class BoardReader:
             queue=tuple(self._queue(checked_rows, evidence, audits)),
             refused=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
             disputed=tuple(_models_with_evidence(checked_rows, evidence, Evidence.DISPUTED)),
-            repository=self.tree.repository or repository_named(answers),
+            repository=self.tree.repository or repository_name(answers),
             space=answers.get("space", ""),
             needs_data=not is_practice(self.benchmark.sha256),
         )
@@ -199,7 +199,7 @@ class BoardReader:
         if not self.tree.head or not digests:
             return ""
         log = self.repository.run(
-            *("log", "--all", "--format=%H %P", f"--max-count={COMMITS_MAX}", "--", path)
+            *("log", "--all", "--format=%H %P", f"--max-count={SEARCHED_COMMITS_MAX}", "--", path)
         )
         for commit_id in dict.fromkeys(log.decode().split()):
             for file in self.repository.tree(commit_id, (path,)):
@@ -209,6 +209,7 @@ class BoardReader:
         return ""
 
     def _broken_statement(self, verifications: Sequence[Verification]) -> BrokenStatement | None:
+        """Return the first statement that does not verify; None if all verify."""
         broken = [v for v in verifications if v.broken and v.withdrawn is None]
         if not broken:
             return None
@@ -310,7 +311,9 @@ class BoardReader:
             has_no_draw = undrawn in audits and not audits[undrawn].is_drawn
             signed_audit = audits.pop(undrawn if has_no_draw else local_audit.draw_key, None)
             audits[local_audit.draw_key] = (
-                local_audit if signed_audit is None else _completed(local_audit, signed_audit)
+                local_audit
+                if signed_audit is None
+                else _with_signed_facts(local_audit, signed_audit)
             )
         return tuple(sorted(audits.values(), key=_urgency))
 
@@ -352,6 +355,7 @@ class BoardReader:
     def _audit_of_commitment(
         self, commitment: Commitment, statement: str, shown_at: Mapping[str, str]
     ) -> OpenAudit:
+        """Return the audit of a commitment for which nothing is drawn yet."""
         commit_id, added = self._commit_that_added(statement)
         audit = OpenAudit(
             model=commitment.model_id,
@@ -383,6 +387,7 @@ class BoardReader:
         return commit_id, int(seconds) if seconds else None
 
     def _audit_of_plan(self, plan: BasePlan) -> OpenAudit:
+        """Return the audit of a plan, whose sample is drawn."""
         return OpenAudit(
             model=plan.commitment.model_id,
             file=self._row_path(plan.commitment.model_id),
@@ -395,6 +400,7 @@ class BoardReader:
         )
 
     def _row_path(self, model: str) -> str:
+        """Return the path of a model's row, relative to the root of the repository."""
         folder = self.layout.submissions or self.root
         return os.path.relpath(folder / f"{model}.json", self.root)
 
@@ -460,8 +466,8 @@ def _sample_options(plan: BasePlan) -> tuple[str, ...]:
     return ("--sample", EmbeddingSample.name) if isinstance(plan, EmbeddingPlan) else ()
 
 
-def _completed(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
-    """Return an audit on this machine, completed by facts from its signed statements."""
+def _with_signed_facts(local: OpenAudit, signed: OpenAudit) -> OpenAudit:
+    """Return an audit of this machine, completed by what only its signed statements show."""
     return local._replace(
         statement=signed.statement,
         shown_on=signed.shown_on,
@@ -485,6 +491,7 @@ def _urgency(audit: OpenAudit) -> tuple[bool, bool, bool, int, str]:
 
 
 def _passes(row: FileResult) -> bool:
+    """Whether a row has no error."""
     return all(finding.severity is not Severity.ERROR for finding in row.findings)
 
 

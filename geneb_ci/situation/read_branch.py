@@ -22,7 +22,7 @@ from geneb_ci.common.answers import saved_answers
 from geneb_ci.common.config import Layout, LayoutKind, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.main_branch import Clone, further_folders
+from geneb_ci.github.main_branch import Clone, configured_folders
 from geneb_ci.github.trees import Main, main_at, read_proposal
 from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.checker import repository_folders
@@ -31,7 +31,7 @@ from geneb_ci.models.scaffold import run_words
 from geneb_ci.publish.git import BadRepository, GitRepository, NoBranch
 from geneb_ci.receipt.seen import published_receipt
 from geneb_ci.situation.contributor import (
-    MISSING_CARD,
+    MISSING_CARD_RULE,
     NO_PROBLEMS,
     BranchState,
     DeclaredReceipt,
@@ -39,8 +39,8 @@ from geneb_ci.situation.contributor import (
     ProblemSummary,
     ResultsFolder,
 )
-from geneb_ci.situation.table import board_address, repository_named
-from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_here, open_clone
+from geneb_ci.situation.table import board_address, repository_name
+from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_of_file, open_clone
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import FileKind, read_bytes
@@ -55,9 +55,11 @@ from reference_harness.formats.text import quoted
 CARD_RULES = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
 EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
-FILES_READ_MAX = 20
+"""Rules whose findings are about the extractor of a row."""
+SEARCHED_FILES_MAX = 20
 """Maximum number of files outside of a board that are read to find a submission."""
 _RESULTS_NAME = re.compile(r"results_.*\.json")
+"""Name of a file of results that another program has written."""
 
 
 def read_branch(
@@ -71,19 +73,19 @@ def read_branch(
     """
     if layout.kind is LayoutKind.ALONE or layout.submissions is None:
         return BranchState(
-            address=board_address(repository_named()),
+            address=board_address(repository_name()),
             is_board=False,
             submission_file=_submission_in(layout.root),
         )
     try:
-        return _Reader(layout, *(clone or open_clone(layout)), report).state()
+        return _BranchReader(layout, *(clone or open_clone(layout)), report).state()
     except BadRepository as error:
         return BranchState(refusal=error.message, refusal_fix=error.fix)
 
 
 def _submission_in(folder: Path) -> str:
     """Return the name of the first file of a folder that may be a submission; "" without one."""
-    for path in sorted(folder.glob("*.json"))[:FILES_READ_MAX]:
+    for path in sorted(folder.glob("*.json"))[:SEARCHED_FILES_MAX]:
         try:
             raw = read_bytes(path)
         except NothingChecked:
@@ -93,7 +95,7 @@ def _submission_in(folder: Path) -> str:
     return ""
 
 
-class _Reader:
+class _BranchReader:
     """A reader of one clone: the commits of its branch and the changes of the working tree."""
 
     def __init__(
@@ -111,7 +113,9 @@ class _Reader:
         self.main: Main | None = None
         self.committed = Change((), folders=self.folders)
         if tree.base and tree.head:
-            self.main = main_at(self.clone, self.clone.commit(tree.base), further_folders(layout))
+            self.main = main_at(
+                self.clone, self.clone.commit(tree.base), configured_folders(layout)
+            )
             proposal = read_proposal(self.clone, tree.head, self.folders, self.main)
             self.committed = proposal.change
         self.change = self._with_working_tree()
@@ -121,7 +125,7 @@ class _Reader:
         files = {file.path: file for file in self.committed.files}
         files_of_main = self.main.files if self.main is not None else {}
         for path in self.tree.pending:
-            after = blob_here(self.layout.root, path)
+            after = blob_of_file(self.layout.root, path)
             files[path] = FileChange(path, files_of_main.get(path), after)
         existing_files = (f for f in files.values() if f.before is not None or f.after is not None)
         return dataclasses.replace(
@@ -133,7 +137,7 @@ class _Reader:
         models = self._models()
         branch = BranchState(
             tree=self.tree,
-            address=board_address(repository_named(saved_answers(self.layout.root))),
+            address=board_address(repository_name(saved_answers(self.layout.root))),
             misplaced_files=tuple(self._misplaced_files()),
             models=models,
             other_models_files=self._other_models_files(models),
@@ -187,10 +191,12 @@ class _Reader:
         return frozenset({branch.row, branch.card, branch.module, lock, *further_paths} - {""})
 
     def _belongs_to_submission(self, path: str, branch: BranchState) -> bool:
+        """Whether a path is the row, or an extractor if there is no row yet."""
         is_row = path == f"{self.folders.submissions}/{branch.model}.json"
         return is_row or (not branch.row and path.startswith(f"{self.folders.extractors}/"))
 
     def _misplaced_files(self) -> Iterable[MisplacedFile]:
+        """Yield the files of a submission in wrong folders."""
         for file in self.change.files:
             right_path = right_place(file, self.change)
             is_tracked = file.path not in self.tree.untracked_files
@@ -238,7 +244,7 @@ class _Reader:
                 branch,
                 card=card_path if card is not None else "",
                 module=module,
-                class_name=_class_in(self.layout.root / module) if module else "",
+                class_name=_extractor_class_name(self.layout.root / module) if module else "",
             )
             words = self._run_words(branch, model, card)
             return dataclasses.replace(
@@ -249,7 +255,7 @@ class _Reader:
         findings = self._findings(row)
         errors = [f for f in findings if f.severity is Severity.ERROR]
         card_findings = [f for f in findings if f.rule in CARD_RULES]
-        card_errors = [f for f in card_findings if f.rule == MISSING_CARD or f in errors]
+        card_errors = [f for f in card_findings if f.rule == MISSING_CARD_RULE or f in errors]
         other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
         module_name = "" if is_built_in(submission) else extractor_module(submission)
         extractor = dataclasses.replace(self.change, module=module_name).extractor
@@ -263,9 +269,9 @@ class _Reader:
             module=path,
             class_name=text_at(submission, "run", "extractor", "class_name"),
             is_fixable=is_fixable(self.layout.root / row, other_errors),
-            row_errors=problems(other_errors),
-            card_errors=problems(card_errors),
-            warnings=problems(
+            row_errors=problem_summary(other_errors),
+            card_errors=problem_summary(card_errors),
+            warnings=problem_summary(
                 f for f in findings if f.severity is Severity.WARNING and f not in card_errors
             ),
             extractor_error=self._extractor_error(path, submission, errors),
@@ -276,6 +282,7 @@ class _Reader:
         )
 
     def _is_module(self, file: FileChange) -> bool:
+        """Whether a file is a module in the folder of extractors."""
         folder = f"{self.folders.extractors}/"
         return (
             file.after is not None
@@ -328,6 +335,7 @@ class _Reader:
         return Checker(RULES).check(self.layout.root / row).findings
 
     def _receipt(self, document: Any) -> DeclaredReceipt | None:
+        """Return the receipt that a row declares; None without one."""
         if not isinstance(document, dict) or not document.get("receipt"):
             return None
         submission, _ = check_structure(document)
@@ -357,11 +365,11 @@ class _Reader:
         except NoBranch:
             return NO_PROBLEMS
         findings = branch_verdict.decision.findings
-        return problems(f for f in findings if f.severity is Severity.ERROR)
+        return problem_summary(f for f in findings if f.severity is Severity.ERROR)
 
 
-def problems(findings: Iterable[Finding]) -> ProblemSummary:
-    """Return the number of findings, their rules, and the message of the first one."""
+def problem_summary(findings: Iterable[Finding]) -> ProblemSummary:
+    """Return the summary of findings."""
     all_findings = list(findings)
     first_message = all_findings[0].message if all_findings else ""
     return ProblemSummary(
@@ -379,10 +387,11 @@ def _placeholder_problems(card: Card | None) -> ProblemSummary:
 
 
 _NUMBER = re.compile(r"\d[\d,]*")
+"""Number of parameters in a card, perhaps with commas between its digits."""
 
 
 def _card_facts(card: Card | None) -> Mapping[str, str]:
-    """Return facts that a card states, by the name of the option of `geneb-harness run`."""
+    """Return values that a card states, by the option of `geneb-harness run` that takes them."""
     if card is None:
         return {}
     entries = {
@@ -399,6 +408,7 @@ def _card_facts(card: Card | None) -> Mapping[str, str]:
     return facts
 
 
-def _class_in(path: Path) -> str:
+def _extractor_class_name(path: Path) -> str:
+    """Return the name of the extractor's class in a module; "" if there is none."""
     raw = read_bytes(path)
     return extractor_class(raw) if isinstance(raw, bytes) else ""

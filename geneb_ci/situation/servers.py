@@ -23,11 +23,13 @@ class ServerAnswers(NamedTuple):
     shown_at: Mapping[str, str] = {}
     """The time, in UTC, at which a commitment became public, by its digest."""
     pull: WaitingPull | None = None
+    """The first pull request that waits for a maintainer; None without one."""
     live: LiveBoard | None = None
+    """The published board; None if the Hub was not asked."""
 
 
-def pull_of(repository: str, head: str) -> OpenPull | None:
-    """Return the open pull request of a commit; None without one. Raises ForgeProblem."""
+def open_pull_of_commit(repository: str, head: str) -> OpenPull | None:
+    """Return the open pull request of a commit; None without one. Raises GitHubProblem."""
     with connect(repository) as github:
         numbers = [p.number for p in github.open_pulls().pulls if p.head.sha == head]
         rows = [row for row in read_queue(github).rows if row.number in numbers]
@@ -42,7 +44,7 @@ def server_answers(
 ) -> ServerAnswers:
     """Return the answers of GitHub if `repository` is given, and of the Hub if `space` is given.
 
-    Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
+    Raises GitHubProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
     answers = ServerAnswers()
     if repository is not None:

@@ -11,16 +11,19 @@ from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.publish.git import BadRepository
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
-from geneb_ci.situation.table import NextStep, Role, at_root, decide
+from geneb_ci.situation.table import NextStep, Role, at_root, step_of
 from geneb_ci.situation.work_tree import OpenClone, open_clone
 from geneb_ci.submission.reading import files_in
 
 NOTHING_CHANGED = "nothing-changed"
-NOTHING_TO_SUBMIT = frozenset({NOTHING_CHANGED, "no-base-branch"})
-"""Situations without changes to submit, in which whoever has a key is taken for a maintainer."""
-AS_MAINTAINER = "geneb-ci next --as maintainer"
-NO_REMOTE = "the clone has no remote to send a pull request to: you are taken for a maintainer"
-OTHER_ROLE = f"you have a key as well: {AS_MAINTAINER} shows a maintainer's next step"
+"""Name of the situation in which a branch changes nothing."""
+SITUATIONS_WITHOUT_CHANGES = frozenset({NOTHING_CHANGED, "no-base-branch"})
+"""Situations of a contributor without changes; a user with a key is then taken for a maintainer."""
+MAINTAINER_COMMAND = "geneb-ci next --as maintainer"
+NO_REMOTE_LINE = "the clone has no remote to send a pull request to: you are taken for a maintainer"
+"""Line for a user with a key in a clone without a remote."""
+OTHER_ROLE_LINE = f"you have a key as well: {MAINTAINER_COMMAND} shows a maintainer's next step"
+"""Line for a contributor who also has a key."""
 
 
 def step_in(
@@ -52,18 +55,18 @@ def _step_of(
     if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout, clone)):
         return _maintainer_step(layout, clone, repository, space, now)
     branch = _branch_state(layout, clone, repository)
-    step = decide(Role.CONTRIBUTOR, branch, contributor.TABLE)
+    step = step_of(Role.CONTRIBUTOR, branch, contributor.CONTRIBUTOR_SITUATIONS)
     has_key = role is None and _has_key(layout)
     is_local_board = role is None and _has_rows(layout) and not branch.tree.remotes
-    if step.situation in NOTHING_TO_SUBMIT and has_key:
+    if step.situation in SITUATIONS_WITHOUT_CHANGES and has_key:
         return _maintainer_step(layout, clone, repository, space, now)
     if step.situation == NOTHING_CHANGED and is_local_board:  # its rows can be submitted nowhere
         try:
             return _maintainer_step(layout, clone, repository, space, now)
         except ModuleNotFoundError:  # the extra `records`; this command says how to install it
-            lines = (*step.lines[:1], NO_REMOTE)
-            return dataclasses.replace(step, lines=lines, command=AS_MAINTAINER)
-    return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
+            lines = (*step.lines[:1], NO_REMOTE_LINE)
+            return dataclasses.replace(step, lines=lines, command=MAINTAINER_COMMAND)
+    return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE_LINE)) if has_key else step
 
 
 def _has_key(layout: Layout) -> bool:
@@ -103,9 +106,9 @@ def _branch_state(
     branch = read_branch(layout, clone=clone)
     if repository is None or not branch.tree.head:
         return branch
-    from geneb_ci.situation.servers import pull_of  # the extra `github`
+    from geneb_ci.situation.servers import open_pull_of_commit  # the extra `github`
 
-    pull = pull_of(repository, branch.tree.head)
+    pull = open_pull_of_commit(repository, branch.tree.head)
     return dataclasses.replace(branch, pull=pull, github_repository=repository)
 
 
@@ -117,6 +120,7 @@ def _maintainer_step(
     now: dt.datetime,
 ) -> NextStep:
     # Imported here: they need the extra `records`, which a contributor does not.
+    """Return the next step of a maintainer in a repository."""
     from geneb_ci.situation import maintainer
     from geneb_ci.situation.read_board import BoardReader, read_board
 
@@ -134,4 +138,4 @@ def _maintainer_step(
             is_github_known=answers.is_github_known,
             repository=repository or board.repository,
         )
-    return decide(Role.MAINTAINER, board, maintainer.TABLE)
+    return step_of(Role.MAINTAINER, board, maintainer.MAINTAINER_SITUATIONS)

@@ -13,12 +13,13 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import command_lines, next_line
 
-LINES_MAX = 10
-"""Maximum lines of a step in a terminal of `COLUMNS` columns."""
-COLUMNS = 80
-LINE_MAX = 400
+STEP_LINES_MAX = 10
+"""Maximum number of lines that `geneb-ci next` prints in a terminal of 80 columns."""
+STEP_COLUMNS = 80
+"""Width of a terminal, in characters, for which steps are written."""
+LINE_CHARACTERS_MAX = 400
 """Maximum characters of a line, which may contain names chosen by contributors."""
-COMMAND_MAX = 10_000
+COMMAND_CHARACTERS_MAX = 10_000
 """Maximum characters of a command, which names at most the files of one submission."""
 
 
@@ -27,18 +28,19 @@ def board_address(repository: str) -> str:
     return f"https://github.com/{repository or 'OWNER/NAME'}"
 
 
-def repository_named(answers: Mapping[str, str] | None = None) -> str:
+def repository_name(answers: Mapping[str, str] | None = None) -> str:
     """Return OWNER/NAME from the answers of `geneb-ci init`, else GITHUB_REPOSITORY, else ""."""
     return (answers or {}).get("repository") or os.environ.get("GITHUB_REPOSITORY", "")
 
 
 BOARD_ADDRESS = board_address("")
-NOTHING = "nothing"
+"""Address of a board with placeholders, for a board whose repository is unknown."""
+NO_COMMAND = "nothing"
 """Text in place of a command if nothing is left to do."""
 
 
 class TitledState(Protocol):
-    """A state with a title, the first line that is printed."""
+    """The state of a branch or a board, with the first line to print about it."""
 
     @property
     def title(self) -> str:
@@ -56,7 +58,7 @@ class Role(StrEnum):
 
 
 class Situation(NamedTuple, Generic[State]):
-    """A row of a table: to which states it applies, and the lines and the command for these."""
+    """A situation of a user: the states that it applies to, and the lines and command to print."""
 
     name: str
     about: str
@@ -81,9 +83,9 @@ class NextStep:
     command: str
     """The command, with its arguments; "" if nothing is left to do."""
 
-    def text(self, width: int = COLUMNS) -> str:
+    def text(self, width: int = STEP_COLUMNS) -> str:
         """Return the text that `geneb-ci next` prints: at most ten lines in 80 columns."""
-        command_text = list(command_lines(next_line(self.command or NOTHING), width))
+        command_text = list(command_lines(next_line(self.command or NO_COMMAND), width))
         fitting_lines: list[str] = []
         for line in self.lines:
             wrapped = textwrap.wrap(
@@ -93,7 +95,7 @@ class NextStep:
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            if len(fitting_lines) + len(wrapped) + len(command_text) > LINES_MAX:
+            if len(fitting_lines) + len(wrapped) + len(command_text) > STEP_LINES_MAX:
                 break
             fitting_lines += wrapped
         return "".join(f"{line}\n" for line in [*fitting_lines, *command_text])
@@ -112,19 +114,19 @@ class NextStep:
         """Return the step as a table, for a notebook."""
         from geneb_ci.render.table import Table
 
-        rows = [*((line,) for line in self.lines), (next_line(self.command or NOTHING),)]
+        rows = [*((line,) for line in self.lines), (next_line(self.command or NO_COMMAND),)]
         return Table((self.role,), rows).html(self.situation)
 
 
-def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
+def step_of(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
     """Return the step of the first situation of a table that applies; the last one always does.
 
     The result depends only on the arguments: no file, clock or network is read.
     """
     situation = next(row for row in table if row.applies(state))
     lines = (state.title, *situation.lines(state))
-    command = visible(situation.command(state), COMMAND_MAX)
-    visible_lines = tuple(visible(line, LINE_MAX) for line in lines if line)
+    command = visible(situation.command(state), COMMAND_CHARACTERS_MAX)
+    visible_lines = tuple(visible(line, LINE_CHARACTERS_MAX) for line in lines if line)
     return NextStep(role, situation.name, visible_lines, command)
 
 

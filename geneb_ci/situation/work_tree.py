@@ -21,12 +21,14 @@ from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.publish.git import GitRepository, NoBranch, main_branch_of, repository_at
 
 PYTHON_CACHE = "__pycache__"
+"""Name of the folders in which Python stores compiled modules."""
 _TRACKED, _RENAMED, _UNMERGED = "1", "2", "u"
-_FIELDS = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
+_FIELDS_BEFORE_PATH = {_TRACKED: 8, _RENAMED: 9, _UNMERGED: 10}
 """Number of fields before the path in an entry of `git status`, by the entry's kind."""
 _GITHUB_ADDRESS = re.compile(
     r"(?:https://[^/]*/|ssh://[^/]*/|[^/@]*@[^/:]*:)([\w.-]+/[\w.-]+?)(?:\.git)?/?"
 )
+"""Address of a remote repository, with OWNER/NAME in a group."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class WorkTree:
 
 @dataclass(frozen=True)
 class CloneState:
-    """The facts of a clone that are part of the state of both roles."""
+    """The state of a clone, as far as both contributors and maintainers need it."""
 
     tree: WorkTree = field(default_factory=WorkTree)
     is_board: bool = True
@@ -158,9 +160,9 @@ def read_work_tree(repository: GitRepository, folders: RepositoryFolders) -> Wor
         changed_files=tuple(paths[_TRACKED]),
         untracked_files=tuple(paths["?"]),
         conflicts=tuple(paths[_UNMERGED]),
-        ignored_files=tuple(_ignored(repository, folders)),
+        ignored_files=tuple(_ignored_board_files(repository, folders)),
         base=base,
-        remotes=_remotes(repository),
+        remotes=_repository_by_remote(repository),
     )
 
 
@@ -171,13 +173,17 @@ def _status_entries(raw_entries: list[str]) -> Iterator[tuple[str, str]]:
         kind = entry[:1]
         if kind in {"#", "?"}:
             yield kind, entry[2:]
-        elif kind in _FIELDS:
-            yield kind if kind == _UNMERGED else _TRACKED, entry.split(" ", _FIELDS[kind])[-1]
+        elif kind in _FIELDS_BEFORE_PATH:
+            yield (
+                kind if kind == _UNMERGED else _TRACKED,
+                entry.split(" ", _FIELDS_BEFORE_PATH[kind])[-1],
+            )
         if kind == _RENAMED:
             yield _TRACKED, next(iterator)
 
 
-def _ignored(repository: GitRepository, folders: RepositoryFolders) -> Iterator[str]:
+def _ignored_board_files(repository: GitRepository, folders: RepositoryFolders) -> Iterator[str]:
+    """Yield the paths of ignored files in the folders of a board, without compiled modules."""
     paths = sorted({folders.submissions, folders.cards, folders.extractors, folders.audits})
     listing = repository.run(
         *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
@@ -187,7 +193,8 @@ def _ignored(repository: GitRepository, folders: RepositoryFolders) -> Iterator[
             yield path
 
 
-def _remotes(repository: GitRepository) -> dict[str, str]:
+def _repository_by_remote(repository: GitRepository) -> dict[str, str]:
+    """Return OWNER/NAME of the repository of each remote, by the remote's name; "" if unknown."""
     lines = repository.run("config", "--get-regexp", r"^remote\..*\.url$", accepted_codes=(0, 1))
     remotes = {}
     for line in os.fsdecode(lines).splitlines():
@@ -197,7 +204,7 @@ def _remotes(repository: GitRepository) -> dict[str, str]:
     return remotes
 
 
-def blob_here(root: Path, path: str) -> Blob | None:
+def blob_of_file(root: Path, path: str) -> Blob | None:
     """Return the entry of git's tree that committing a file would make, without an object id.
 
     Return None if the file does not exist.

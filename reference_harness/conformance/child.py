@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from reference_harness.extractors.base import SignatureError, UnknownOptionError
-from reference_harness.file_watch import WATCH
-from reference_harness.progress import SilentListener
+from reference_harness.loading.file_watch import WATCH
+from reference_harness.run.progress import SilentListener
 
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError

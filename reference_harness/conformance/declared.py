@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.reach import relative_distance
 
 from .hooks import ModuleStates, Recorder
 from .probes import many_sequences, random_letters

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.reach import relative_distance
+from reference_harness.embedding.letters_read import relative_distance
 
 from .hooks import torch_modules
 from .probes import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters

@@ -7,8 +7,8 @@ that is read.
 
 from collections.abc import Callable, Sequence
 
+from reference_harness.embedding.letters_read import LetterChanger, ReadSpan
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.reach import LetterChanger, ReadSpan
 
 from .probes import random_letters
 from .result import BrokenError, UnverifiedError

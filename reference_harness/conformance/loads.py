@@ -21,7 +21,7 @@ from reference_harness.extractors.checkpoint_keys import (
     without_tied,
 )
 from reference_harness.extractors.weights import PICKLE_ENDINGS, SAFETENSORS_ENDINGS
-from reference_harness.file_watch import WATCH
+from reference_harness.loading.file_watch import WATCH
 from reference_harness.text import first_and_more
 
 from .hooks import torch_modules

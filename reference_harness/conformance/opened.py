@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reference_harness.file_watch import WATCH, is_within, package_folders
-from reference_harness.loading import locate
+from reference_harness.loading.file_watch import WATCH, is_within, package_folders
+from reference_harness.loading.loader import locate
 from reference_harness.text import first_and_more
 
 from .probes import mixed_lengths

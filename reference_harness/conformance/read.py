@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference_harness.reach import LetterChanger, relative_distance
+from reference_harness.embedding.letters_read import LetterChanger, relative_distance
 
 from .length import SPECIAL_TOKENS_MAX, token_counter
 from .probes import random_letters

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_harness.embed import BATCHING, Batching
+from reference_harness.embedding.embed import BATCHING, Batching
 from reference_harness.errors import OptionError, known_name
-from reference_harness.progress import Listener, SilentListener
+from reference_harness.run.progress import Listener, SilentListener
 
 from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import Outcome, PropertyResult

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from reference_harness.extractors.base import ExtractorError
-from reference_harness.loading import locate
+from reference_harness.loading.loader import locate
 
 from .result import Outcome, PropertyResult
 

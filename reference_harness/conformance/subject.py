@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.batching import TOKEN_BUDGET
-from reference_harness.embed import FILE_BATCH, Batching, to_numpy
+from reference_harness.embedding.batching import TOKEN_BUDGET
+from reference_harness.embedding.embed import FILE_BATCH, Batching, to_numpy
+from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import UNDECLARED
-from reference_harness.loading import LoadedExtractor, load
-from reference_harness.progress import Listener, SilentListener
-from reference_harness.reach import relative_distance
+from reference_harness.loading.loader import LoadedExtractor, load
+from reference_harness.run.progress import Listener, SilentListener
 
 from .result import TOLERANCES, BrokenError, sequences_code
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is held to one thread
     from collections.abc import Callable, Iterator
 
-    from reference_harness.embedder import EmbedJob, EmbedResult
-    from reference_harness.facts import ExtractorFacts
-    from reference_harness.job import Job, ProbeFailure, ProbeResult
+    from reference_harness.embedding.embedder import EmbedJob, EmbedResult
+    from reference_harness.loading.facts import ExtractorFacts
+    from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 __all__ = ["ATTEMPTS", "Engine", "Notice"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+    from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 
     from .remote import RemoteEmbedder, StartedEmbedder
 
@@ -46,7 +46,7 @@ def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
 
 def embed(job: "EmbedJob") -> Embedded:
     """Embed a task and return the result; progress is added to the shared counters."""
-    from reference_harness.embedder import EmbedResult
+    from reference_harness.embedding.embedder import EmbedResult
 
     for step in _Process.embedder.embed(job):
         if isinstance(step, EmbedResult):

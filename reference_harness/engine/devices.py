@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
-from reference_harness.facts import ExtractorFacts
 from reference_harness.formats.processes import WorkerProcesses, processors
 from reference_harness.formats.text import Say, plural, silent
+from reference_harness.loading.facts import ExtractorFacts
 
 from . import ATTEMPTS, Notice
 from .device_process import Embedded, begin, embed, load

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from typing import Self
 
-from reference_harness.embedder import EmbedJob, EmbedResult
+from reference_harness.embedding.embedder import EmbedJob, EmbedResult
 from reference_harness.errors import WorkerDiedError
-from reference_harness.job import Job, ProbeFailure, ProbeResult
+from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 from . import ATTEMPTS, Notice
 from .devices import TaskEmbedder

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from reference_harness.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
+from reference_harness.embedding.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
 from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
-from reference_harness.facts import ExtractorFacts
-from reference_harness.job import Job, ProbeFailure, ProbeResult
-from reference_harness.scorer import THREAD_VARIABLES, scoring_environment
+from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.probe.scorer import THREAD_VARIABLES, scoring_environment
+from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 from . import threads
 

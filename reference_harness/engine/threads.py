@@ -9,8 +9,8 @@ limit is set, as OpenBLAS and OpenMP read their variables when they are loaded.
 import os
 from typing import TypedDict
 
-from reference_harness import scorer
 from reference_harness.formats.scorer import THREADS
+from reference_harness.probe import scorer
 
 
 class Library(TypedDict):

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reference_harness import batching as batches
-from reference_harness.memory import MemoryLimit
+from reference_harness.embedding import batching as batches
+from reference_harness.embedding.memory import MemoryLimit
 
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_harness import batching as batches
+from reference_harness.embedding import batching as batches
 
 from .base import ExtractorError, UnknownOptionError
 from .option_rules import other_rules, tokenizer_rules

@@ -4,8 +4,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from reference_harness.formats.files import NotReadable
-from reference_harness.formats.text import quoted
+from .files import NotReadable
+from .text import quoted
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 
-from reference_harness.formats.recognition import foreign_format_of
-from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
-from reference_harness.formats.text import plural, quoted
+from .recognition import foreign_format_of
+from .submission_terms import SUBMISSION_BYTES_MAX
+from .text import plural, quoted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from reference_harness.formats.recognition import BOM, TEXT_WITH_BOM, disguise_of
+from .recognition import BOM, TEXT_WITH_BOM, disguise_of
 
 _KINDS = {
     stat.S_IFDIR: "a folder",

@@ -26,7 +26,7 @@ def most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
 
 
 class NoiseRef(StrictModel):
-    """Noise added to the copies; the formula is in `reference_harness/noise.py`."""
+    """Noise added to the copies; the formula is in `reference_harness/embedding/noise.py`."""
 
     dtype: Dtype
     units: Annotated[float, Field(gt=0)]

@@ -3,7 +3,7 @@
 A stock fit stops early, and where it stops depends on the last bits of the features, on OpenBLAS's
 kernel and threads, and on the versions of the libraries. With all of them fixed, the same
 embeddings give the same bits on every machine that can run the kernel.
-`reference_harness/scorer.py` makes a process conform to this definition.
+`reference_harness/probe/scorer.py` makes a process conform to this definition.
 """
 
 import hashlib

@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
 
-from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
-from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
-from reference_harness.formats.measured import PROPERTIES_MAX, RunProperty, TaskMeasured
-from reference_harness.formats.merkle import root_of, task_leaf
-from reference_harness.formats.scorer import ScorerRef
-from reference_harness.formats.submission_terms import (
+from .base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from .benchmark import CLASSES_MAX, SEEDS_MAX
+from .measured import PROPERTIES_MAX, RunProperty, TaskMeasured
+from .merkle import root_of, task_leaf
+from .scorer import ScorerRef
+from .submission_terms import (
     BY_ENTRY,
     DISPLAY_MAX,
     LINE_MAX,

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reference_harness.data.tasks import Labels
 from reference_harness.errors import StateError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes
 from reference_harness.formats.submission import PredictionsFile
-from reference_harness.tasks import Labels
 
 if TYPE_CHECKING:
-    from reference_harness.job import ScoredRegime
-    from reference_harness.probe import Problem
+    from reference_harness.probe.logistic import Problem
+    from reference_harness.run.task_job import ScoredRegime
 
 FILE_NAME = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1

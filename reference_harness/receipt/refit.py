@@ -7,17 +7,17 @@ in an audit of tasks.
 from dataclasses import dataclass
 from pathlib import Path
 
-from reference_harness.data import Source
-from reference_harness.decisions import few_shot_draws, training_changes, varied_scores
+from reference_harness.data.task_folder import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import ProbeError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.further import FurtherFiles, read_further_embeddings
-from reference_harness.job import problem_of
-from reference_harness.rescore import WorkerLender, load_task
+from reference_harness.probe.decisions import few_shot_draws, training_changes, varied_scores
+from reference_harness.rescore.further_sequences import FurtherFiles, read_further_embeddings
+from reference_harness.rescore.scoring import WorkerLender, load_task
+from reference_harness.run.task_job import problem_of
 
 from .rounding import RoundedEmbeddings
 from .scoring import file_values

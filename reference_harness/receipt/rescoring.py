@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from reference_harness import submission
-from reference_harness.data import Source
+from reference_harness.data.task_folder import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
@@ -18,9 +17,10 @@ from reference_harness.formats.run_record import LibraryRef, Regime, RunRecord, 
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
-from reference_harness.job import problem_of, score_regime
-from reference_harness.rescore import load_task
-from reference_harness.scorer import SCORER
+from reference_harness.probe.scorer import SCORER
+from reference_harness.rescore.scoring import load_task
+from reference_harness.run import submission
+from reference_harness.run.task_job import problem_of, score_regime
 
 from .predictions import task_section, write_predictions
 from .rounding import RoundedEmbeddings

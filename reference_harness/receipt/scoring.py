@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import environment, metrics, optimum, probe
-from reference_harness.data import Source
-from reference_harness.decisions import few_shot_draws, few_shot_scores
+from reference_harness import environment
+from reference_harness.data.task_folder import Source
+from reference_harness.data.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import (
@@ -32,10 +32,17 @@ from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import BenchmarkRef, EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, receipt_file
 from reference_harness.formats.text import plural
-from reference_harness.job import ScoredRegime, metric_columns, problem_of, score, score_regime
-from reference_harness.rescore import WorkerLender, load_task
-from reference_harness.scorer import SCORER
-from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
+from reference_harness.probe import logistic, metrics, optimum
+from reference_harness.probe.decisions import few_shot_draws, few_shot_scores
+from reference_harness.probe.scorer import SCORER
+from reference_harness.rescore.scoring import WorkerLender, load_task
+from reference_harness.run.task_job import (
+    ScoredRegime,
+    metric_columns,
+    problem_of,
+    score,
+    score_regime,
+)
 from reference_harness.text import first_and_more
 
 from .rounding import RoundedEmbeddings
@@ -57,7 +64,7 @@ class ReceiptProbes:
     """Settings for the probes of a receipt: those of the protocol, on the CPU."""
 
     protocol: Protocol
-    device: probe.Device = probe.CPU
+    device: logistic.Device = logistic.CPU
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -142,11 +149,11 @@ class CellsJob:
             self.task_id, cells, digest_pairs(embeddings, task_data), libraries(), scorer
         )
 
-    def _scores_of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
+    def _scores_of_record(self, problem: logistic.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol)
         return {name: score_regime(problem, name, settings) for name in self.regimes}
 
-    def _few_shot_scores(self, problem: probe.Problem) -> dict[str, FewShotScores] | None:
+    def _few_shot_scores(self, problem: logistic.Problem) -> dict[str, FewShotScores] | None:
         if self.other_draws is None:
             return None
         protocol = self.benchmark.protocol
@@ -155,10 +162,12 @@ class CellsJob:
         )
         return few_shot_scores(problem, draws)
 
-    def _solved_cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
+    def _solved_cell(
+        self, problem: logistic.Problem, regime: str
+    ) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
-        rows_by_fit = probe.fit_indices(
+        rows_by_fit = logistic.fit_indices(
             problem.train_labels, regime, list(protocol.seeds), protocol.few_shot_k
         )
         solved_probes = [optimum.solve(*problem.training(rows)) for rows in rows_by_fit]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import optimum
+from reference_harness.data.tasks import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.tasks import TaskData
+from reference_harness.probe import optimum
 
 Keys = Callable[[str], list[str]]
 WORD = 12

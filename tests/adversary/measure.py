@@ -5,8 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference_harness import benchmark, probe
-from reference_harness.decisions import (
+from reference_harness.data import benchmark
+from reference_harness.data.tasks import Split, TaskData
+from reference_harness.embedding.variants import support_variants, variants_of
+from reference_harness.formats.rescored import Decisions
+from reference_harness.probe import logistic
+from reference_harness.probe.decisions import (
     FRESH,
     FitRows,
     FurtherEmbeddings,
@@ -14,9 +18,6 @@ from reference_harness.decisions import (
     few_shot_draws,
     support_of,
 )
-from reference_harness.formats.rescored import Decisions
-from reference_harness.tasks import Split, TaskData
-from reference_harness.variants import support_variants, variants_of
 
 
 class Case(NamedTuple):
@@ -50,7 +51,7 @@ def decisions_of(
         np.array([*[0] * len(variants), *fresh.labels.tolist()], dtype=np.int64),
         values,
     )
-    problem = probe.Problem(train, data.train.labels, test, data.test.labels)
+    problem = logistic.Problem(train, data.train.labels, test, data.test.labels)
     return decide(problem, further, _drawn(data), draws)
 
 
@@ -59,7 +60,7 @@ def _drawn(data: TaskData) -> dict[str, list[FitRows]]:
     bench = benchmark.mini()
     seeds, shots = list(bench.protocol.seeds), bench.protocol.few_shot_k
     return {
-        regime: probe.fit_indices(data.train.labels, regime, seeds, shots)
+        regime: logistic.fit_indices(data.train.labels, regime, seeds, shots)
         for regime in bench.regimes
     }
 

@@ -13,8 +13,8 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from reference_harness import mini
+from reference_harness.data.tasks import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.tasks import TaskData
 
 FILTERS, WIDTH = 64, 9
 PRETRAINED_ON = (9001, 9002)

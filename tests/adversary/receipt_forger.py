@@ -40,10 +40,10 @@ from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
 from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness import halts, metrics, probe
-from reference_harness.optimum import solve
+from reference_harness.data.tasks import TaskData
+from reference_harness.probe import logistic, metrics, stopping_points
+from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import widened
-from reference_harness.tasks import TaskData
 from tests.adversary.levers import Option
 
 Wide = npt.NDArray[np.float64]
@@ -155,11 +155,15 @@ def reach_of(
         most = min(pooled, values.size)
         training[number] = np.partition(values, values.size - most, axis=None)[-most:].sum()
     values = features.astype(np.float32)
-    problem = probe.Problem(values[:cut], data.train.labels, values[cut:], data.test.labels)
-    (fit,) = probe.fit_all(problem, [chosen])
+    problem = logistic.Problem(values[:cut], data.train.labels, values[cut:], data.test.labels)
+    (fit,) = logistic.fit_all(problem, [chosen])
     along = fit.weights[:, 1] - fit.weights[:, 0]
     margins = sides * (features[cut:] @ along + fit.intercepts[-1] - fit.intercepts[:-1].sum())
-    stops = halts.predictions_at_stops(problem, [chosen], [fit])[0] if chosen is not None else []
+    stops = (
+        stopping_points.predictions_at_stops(problem, [chosen], [fit])[0]
+        if chosen is not None
+        else []
+    )
     if stops:
         right = np.any([labels == data.test.labels for labels in stops], axis=0)
         return Reach(margins, own, training, np.where(right, np.inf, 0.0))
@@ -170,7 +174,7 @@ def bound_within(
     rows: Rows, data: TaskData, shots: Mapping[str, int], seeds: Sequence[int], regime: str
 ) -> float:
     """Return by how much MCC of one task can rise within the tolerances, in the mean of seeds."""
-    fits = probe.fit_indices(data.train.labels, regime, list(seeds), dict(shots))
+    fits = logistic.fit_indices(data.train.labels, regime, list(seeds), dict(shots))
     return float(np.mean([reach_of(rows, data, fit).gain(data.test.labels) for fit in fits]))
 
 
@@ -352,7 +356,7 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], index: 
     direction = side * reach * along / np.linalg.norm(along)
 
     def score(train: Rows) -> float:
-        predicted = probe.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
+        predicted = logistic.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
         classes = np.unique(data.train.labels)
         return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
 

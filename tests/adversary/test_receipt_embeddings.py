@@ -25,9 +25,9 @@ from geneb_ci.receipt.influence import (
     influence_of,
 )
 from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
-from reference_harness import benchmark
-from reference_harness.optimum import solve
-from reference_harness.probe import few_shot_indices
+from reference_harness.data import benchmark
+from reference_harness.probe.logistic import few_shot_indices
+from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import widened
 from tests.receipt import attacks, audited
 from tests.receipt.audited import Scored, audit, scored

@@ -19,7 +19,8 @@ from geneb_ci.receipt.draw import (
     draw_shares,
 )
 from geneb_ci.receipt.embeddings import flipped_limit
-from reference_harness import benchmark, probe
+from reference_harness.data import benchmark
+from reference_harness.probe import logistic
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS, UNDETECTED
 from tests.adversary.levers import best_division
@@ -120,7 +121,7 @@ def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:
 def test_one_support_row_altered_at_will_pays_and_few_of_them_are_missed() -> None:
     """What they raise a regime by stays below what altered training embeddings do."""
     data, rows = data_of("mini_tf"), convolution("mini_tf")
-    fits = probe.fit_indices(
+    fits = logistic.fit_indices(
         data.train.labels, "10shot", list(PROTOCOL.seeds), dict(PROTOCOL.few_shot_k)
     )
     gains = [forger.planted_gain(rows, data, fit, int(fit[0])) for fit in fits if fit is not None]

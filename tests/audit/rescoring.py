@@ -8,7 +8,7 @@ from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY_COPIES, CellWithCo
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import JitteredCopy
 from reference_harness.formats.run_record import PerSeed
-from reference_harness.metrics import Confusion, scores
+from reference_harness.probe.metrics import Confusion, scores
 
 SEEDS = 5
 

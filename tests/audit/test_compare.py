@@ -26,8 +26,8 @@ from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.audit.trust.attestation import Confirmation
 from geneb_ci.common.errors import NothingChecked
-from reference_harness import rescore
 from reference_harness.formats.rescored import Rescored
+from reference_harness.rescore import scoring
 from tests.audit.unboxed import Queue
 from tests.board.attested import group_of
 
@@ -39,7 +39,7 @@ OTHER = "noise-0"
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> Audits:
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-        for module in (bench_tolerance, rescore):
+        for module in (bench_tolerance, scoring):
             patch.setattr(module, "Pool", Queue)
         return gathered_audits(GroupFolder(tmp_path_factory.mktemp("work"), GROUP))
 

@@ -16,9 +16,9 @@ import pytest
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.honesty import TRAINING_MARGIN, net_error_share
-from reference_harness import benchmark
+from reference_harness.data import benchmark
 from reference_harness.formats.rescored import ChangedDecisions
-from reference_harness.probe import few_shot_indices
+from reference_harness.probe.logistic import few_shot_indices
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.receipt import attacks

@@ -23,7 +23,7 @@ from geneb_ci.common.errors import (
 )
 from geneb_ci.harness.process import HarnessProcess, ScoringLimitOverrides, TaskSource
 from geneb_ci.sandbox import processes
-from reference_harness.define import define
+from reference_harness.data.define import define
 from reference_harness.formats.rescored import Rescored
 from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
 from tests.audit.recorded import key, outcome_of, plan_for, repository, submission_bytes

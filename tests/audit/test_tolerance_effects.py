@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.metrics import largest_effect
-from reference_harness.metrics import scores
+from reference_harness.probe.metrics import scores
 
 matrices = st.integers(2, 5).flatmap(
     lambda size: st.lists(

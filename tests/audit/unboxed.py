@@ -117,8 +117,8 @@ def called(
 def _score(words: Sequence[str]) -> None:
     from threadpoolctl import threadpool_limits
 
-    from reference_harness import rescore_cli
-    from reference_harness.batch import Workers, _answer
+    from reference_harness.cli import rescore
+    from reference_harness.cli.batch import Workers, _answer
 
     class Here(Workers):
         """Lends a queue."""
@@ -129,7 +129,7 @@ def _score(words: Sequence[str]) -> None:
             yield Queue()
 
     with threadpool_limits(1):  # as each worker of the harness has
-        error, message = _answer(list(words), rescore_cli.run_in_batch, Here())
+        error, message = _answer(list(words), rescore.run_in_batch, Here())
     if error is not None:
         raise process._harness_error(words, message)
 

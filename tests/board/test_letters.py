@@ -12,8 +12,8 @@ from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.statistics.metrics import RowStatistics
-from reference_harness import properties
 from reference_harness.formats.submission import SubmissionV10, SubmissionV12
+from reference_harness.loading import properties
 from tests.paths import ROOT
 from tests.rules.fixtures.measured import EMBEDDINGS, LETTERS
 from tests.small import BENCHMARK, small, small_v12

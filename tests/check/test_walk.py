@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.main import main
-from reference_harness.extractors_cli import extractors
+from reference_harness.cli.extractors import extractors
 from tests.cli.repository import commit
 from tests.git import git
 from tests.paths import ROOT, SUBMISSIONS

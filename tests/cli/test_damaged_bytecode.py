@@ -10,7 +10,7 @@ import click
 import pytest
 
 from geneb_ci.cli import main as toolkit
-from reference_harness import cli as harness
+from reference_harness.cli import main as harness
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.cli.harness import DATA_SUBCOMMANDS, EXTRACTOR_SUBCOMMANDS
-from reference_harness import cli as harness
+from reference_harness.cli import main as harness
 from tests import forked
 from tests.gate import gated
 from tests.paths import PUBLIC

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from geneb_ci.cli.main import main
-from reference_harness import cli as harness
+from reference_harness.cli import main as harness
 from tests.audit.recorded import repository
 from tests.gate import gated
 from tests.git import git

@@ -140,7 +140,7 @@ def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterat
     forge.grants = {JOB: WRITE, APP_TOKEN: AUDITOR}
     checkout = tmp_path / "checkout"
     clone(bare, checkout, "refs/heads/main", depth=1)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.chdir(checkout)
     with serving(forge), relay(says(ROUND)) as (address, _):
         for name, value in {

@@ -14,7 +14,7 @@ from requests import sessions
 
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
-from geneb_ci.github.errors import Patience
+from geneb_ci.github.errors import WaitingLimits
 from tests.github.history import Files
 from tests.github.server import BOT, REPOSITORY, TOKEN, GitHubServer
 from tests.github.serving import serving
@@ -22,7 +22,14 @@ from tests.small import BENCHMARK_FILE, CARD, small
 
 ADDRESS = f"https://github.com/{REPOSITORY}"
 GOLDEN = Path(__file__).with_name("golden")
-IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
+IMPATIENT = WaitingLimits(
+    wait_max=5,
+    secondary_wait=0.01,
+    retries=2,
+    first_backoff=0,
+    pause_between_writes=0,
+    request_time_max=10,
+)
 REGULAR = "100644"
 ROW = "submissions/model.json"
 CARD_PATH = "submissions/cards/model.md"
@@ -150,7 +157,7 @@ def board_checkout(
     for path, (_, raw) in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(raw)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.chdir(root)
     for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "VERDICT"):
         monkeypatch.setenv(name, "")  # so that what a test sets is taken back after it

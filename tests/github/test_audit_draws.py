@@ -71,7 +71,7 @@ def test_a_draw_counts_in_every_later_pull_request_of_the_model(flow):
     number = flow.propose(files)
     for _ in range(30):  # more than are read together with those of other pull requests
         flow.forge.add_comment(number, STRANGER, "hello")
-    flow.forge.add_comment(number, STRANGER, f"{audits.MARKER}zlib:AAAA -->\n")
+    flow.forge.add_comment(number, STRANGER, f"{audits.AUDIT_MARKER}zlib:AAAA -->\n")
     first = flow.opened()
     assert flow.delivered(first, None)[0] == 11
     flow.forge.pulls[number]["state"] = "closed"
@@ -85,7 +85,7 @@ def test_a_draw_that_cannot_be_read_is_not_passed_over(flow):
     number = flow.propose(files)
     flow.opened()
     (ours,) = [comment for comment in flow.forge.comments[number] if comment["user"] == BOT]
-    ours["body"] = f"{audits.MARKER}zlib:AAAA -->\n"
+    ours["body"] = f"{audits.AUDIT_MARKER}zlib:AAAA -->\n"
     flow.forge.pulls[number]["state"] = "closed"
     flow.propose(corrected(files), "again")
     code, _, err = flow.run("audit", "open", "--relay", flow.relay)

@@ -314,7 +314,7 @@ def test_an_outcome_in_a_log_is_found_by_its_nonce_alone():
 
 def test_a_stranger_cannot_plant_an_earlier_draw(flow):
     number = flow.propose(row.sound(flow.checkout))
-    planted = f"{audits.MARKER}zlib:AAAA -->\n"
+    planted = f"{audits.AUDIT_MARKER}zlib:AAAA -->\n"
     flow.forge.add_comment(number, STRANGER, planted)
     assert flow.opened().plan.earlier == []
 

@@ -11,7 +11,7 @@ from geneb_ci.board.decisions import better
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.base_branch import BaseBranch
-from geneb_ci.github.verdict.decide import audit_estimate, row_comparison, standings
+from geneb_ci.github.verdict.decide import audit_estimate, row_comparison, row_standings
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
@@ -51,7 +51,7 @@ def test_ranks_are_those_of_the_board(board):
         )
         could = [models[own.model_id]["could_be_best"] for models in known.categories.values()]
         assert (decided_standing.best_in, decided_standing.categories) == (sum(could), 13)
-    standing_list = standings(own, board.rows, board.benchmark, decided)
+    standing_list = row_standings(own, board.rows, board.benchmark, decided)
     assert [standing.decided for standing in standing_list] == [
         decided(r) for r in board.benchmark.regimes
     ]
@@ -85,7 +85,7 @@ def test_a_row_is_shown_beside_the_two_most_similar_and_the_best():
         assert {line.category: line.scores for line in shown.categories} == {
             category: [means[name][category] for name in models] for category in categories
         }
-        (full, *_) = standings(own, rows, BENCHMARK)
+        (full, *_) = row_standings(own, rows, BENCHMARK)
         rank = 1 + sum(other > score[own.model_id] for other in score.values())
         assert (full.rank, full.before, full.rows) == (rank, rank, len(rows))
         assert full.score == score[own.model_id]
@@ -99,7 +99,7 @@ def test_a_row_with_a_gap_stands_in_the_other_regimes_alone():
         del document[part]["10shot"]["splice_sites"]
     own = MODELS["1.1"].model_validate(document)
     board = [MODELS["1.0"].model_validate(small("other"))]
-    places = standings(own, board, BENCHMARK)
+    places = row_standings(own, board, BENCHMARK)
     assert [standing.regime for standing in places] == ["full", "1shot"]
     assert [(standing.rows, standing.before) for standing in places] == [(2, None), (2, None)]
 

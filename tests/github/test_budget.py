@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from geneb_ci.github.one_line import BYTES_MAX
+from geneb_ci.github.one_line import LINE_BYTES_MAX
 from geneb_ci.github.reconcile import RESERVED_REQUESTS
-from geneb_ci.github.verdict.model import PULLS_MAX
+from geneb_ci.github.verdict.model import VERDICTS_MAX
 from geneb_ci.github.verdict.verdict_line import decode
 from tests.github.conftest import CARD_PATH, REGULAR, BoardCheckout, sound
 from tests.github.server import REPOSITORY
@@ -68,7 +68,7 @@ def swept(board_checkout: BoardCheckout) -> list[int]:
     """Run one sweep, both jobs, and return the numbers that got a verdict."""
     code, line, err = board_checkout.run("reconcile")
     assert code == 0, err
-    assert len(line) <= BYTES_MAX
+    assert len(line) <= LINE_BYTES_MAX
     assert board_checkout.report(line)[0] == 0
     return [pull.number for pull in decode(line, REPOSITORY).pulls]
 
@@ -92,7 +92,7 @@ def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     server = crowd.server
     server.limit = HOUR
     judged = [swept(crowd) for _ in range(4)]
-    assert [len(numbers) for numbers in judged] == [PULLS_MAX] * 4
+    assert [len(numbers) for numbers in judged] == [VERDICTS_MAX] * 4
     assert sorted(number for numbers in judged for number in numbers) == list(range(1, OPEN + 1))
     assert {len(server.comments[n]) for n in server.pulls} == {1}
     assert {crowd.status(n)[0] for n in server.pulls} == {"success"}

@@ -9,9 +9,9 @@ import pytest
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
-from geneb_ci.github.comment import comment
+from geneb_ci.github.comment import verdict_comment
 from geneb_ci.github.verdict.checker import PullChecker
-from geneb_ci.github.verdict.decide import audit_estimate, standings
+from geneb_ci.github.verdict.decide import audit_estimate, row_standings
 from geneb_ci.github.verdict.model import DecidedStanding
 from reference_harness.formats.submission import SubmissionV10
 from tests.cli.repository import real_repository
@@ -226,10 +226,10 @@ def test_what_is_significant_comes_through_its_parameter():
     decided = DecidedStanding(
         rank_low=1, rank_high=2, better_than=1, worse_than=0, best_in=3, categories=3
     )
-    standing_list = standings(board[0], board, BENCHMARK, lambda _regime: decided)
+    standing_list = row_standings(board[0], board, BENCHMARK, lambda _regime: decided)
     assert [standing.decided for standing in standing_list] == [decided] * 3
     assert [standing.before == standing.rank for standing in standing_list] == [True] * 3
-    shown = comment(pull_of([]).model_copy(update={"standings": standing_list}), ADDRESS)
+    shown = verdict_comment(pull_of([]).model_copy(update={"standings": standing_list}), ADDRESS)
     assert "(range 1 to 2) of 3 |" in shown
     assert shown.count("| 1 row | 0 rows | 3 of 3 categories |") == 3
 

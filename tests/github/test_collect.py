@@ -12,14 +12,14 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.api import GitHub
+from geneb_ci.github.connection import Reply
 from geneb_ci.github.errors import UnexpectedReply
 from geneb_ci.github.trees import read_blob
-from geneb_ci.github.verdict.checker import PATHS_MAX, change_findings
-from geneb_ci.github.wire import Reply
+from geneb_ci.github.verdict.checker import LISTED_FINDINGS_MAX, change_findings
 from reference_harness.formats.files import blob_id
 
 if TYPE_CHECKING:
-    from geneb_ci.github.wire import Wire
+    from geneb_ci.github.connection import Connection
 
 RAW = bytes(range(200))
 BLOB = Blob(REGULAR, blob_id(RAW), len(RAW))
@@ -30,8 +30,8 @@ def read(content: str, encoding: str = "base64") -> object:
     """Read a file of which GitHub sends this."""
 
     body = {"sha": BLOB.sha, "encoding": encoding, "content": content}
-    wire = SimpleNamespace(get=lambda _path: Reply(body))
-    return read_blob(GitHub(cast("Wire", wire)), BLOB)
+    connection = SimpleNamespace(get=lambda _path: Reply(body))
+    return read_blob(GitHub(cast("Connection", connection)), BLOB)
 
 
 def test_a_file_is_its_base64_in_lines():
@@ -94,9 +94,11 @@ def test_a_rule_that_crashes_is_a_finding_and_hides_no_other():
 
 
 def test_more_paths_than_are_listed_are_counted():
-    listed = [finding_of("a", f"{number:02}", "m", "f", "e") for number in range(PATHS_MAX)]
+    listed = [
+        finding_of("a", f"{number:02}", "m", "f", "e") for number in range(LISTED_FINDINGS_MAX)
+    ]
     more = finding_of(
-        "a", "", "2 more findings of a are not listed", f"{PATHS_MAX + 2} paths", "none"
+        "a", "", "2 more findings of a are not listed", f"{LISTED_FINDINGS_MAX + 2} paths", "none"
     )
-    assert change_findings(Change(()), [rule("a", PATHS_MAX)]) == listed
-    assert change_findings(Change(()), [rule("a", PATHS_MAX + 2)]) == [more, *listed]
+    assert change_findings(Change(()), [rule("a", LISTED_FINDINGS_MAX)]) == listed
+    assert change_findings(Change(()), [rule("a", LISTED_FINDINGS_MAX + 2)]) == [more, *listed]

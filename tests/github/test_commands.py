@@ -2,7 +2,7 @@
 
 import pytest
 
-from geneb_ci.github.commands import REFUSED_MAX
+from geneb_ci.github.commands import REFUSED_COMMANDS_MAX
 from geneb_ci.github.waiting_list import LONGEST_WAIT
 from tests.github.conftest import sound
 from tests.github.refusals import Fault
@@ -192,9 +192,9 @@ def test_commands_of_strangers_cost_requests_once(world):
         world.sweep()
         return sum("/collaborators/" in path for _, path in world.server.requests[before:])
 
-    for n in range(REFUSED_MAX + 1):
+    for n in range(REFUSED_COMMANDS_MAX + 1):
         say(world, number, "/dispute x", id=100 + n, login=f"stranger-{n}")
-    assert [permission_requests(), permission_requests()] == [REFUSED_MAX + 1, 0]
+    assert [permission_requests(), permission_requests()] == [REFUSED_COMMANDS_MAX + 1, 0]
     assert world.state(number) == "success"
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.check.registry import ALL
-from geneb_ci.github.comment import comment, marker_line, read_verdict
+from geneb_ci.github.comment import marker_line, read_verdict, verdict_comment
 from geneb_ci.github.verdict.model import CategoryScores, Command, CommandName, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
 from tests.github.conftest import ADDRESS
@@ -26,7 +26,7 @@ def test_no_comment_commands_moves_or_pings(findings, named):
         best=named,
         categories=[CategoryScores.model_construct(category=named, scores=[0.1, 0.2])],
     )
-    text = comment(pull.model_copy(update={"comparison": table}), ADDRESS)
+    text = verdict_comment(pull.model_copy(update={"comparison": table}), ADDRESS)
     assert calm(text)
     assert len(text) <= CHARACTERS_MAX
     assert text.endswith("\n")
@@ -38,7 +38,7 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
         dataclasses.replace(f, file=long, pointer=long, rule=rule.id, severity=rule.severity)
         for f, rule in zip(many(60, long), ALL, strict=False)
     ]
-    text = comment(pull_of(findings), ADDRESS)
+    text = verdict_comment(pull_of(findings), ADDRESS)
     assert CHARACTERS_MAX - 3000 < len(text) <= CHARACTERS_MAX
     assert " more** are not listed here" in text
 
@@ -46,9 +46,9 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
 @given(body=texts)
 def test_a_verdict_is_read_from_our_own_line_alone(body):
     pull = pull_of([])
-    assert read_verdict(comment(pull, ADDRESS)) == pull.for_comment
+    assert read_verdict(verdict_comment(pull, ADDRESS)) == pull.for_comment
     assert read_verdict(body) is None
-    assert read_verdict(body + comment(pull, ADDRESS)) is None or body == ""
+    assert read_verdict(body + verdict_comment(pull, ADDRESS)) is None or body == ""
 
 
 def test_a_verdict_with_a_rule_of_another_version_keeps_its_commands():

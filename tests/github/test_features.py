@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.common.answers import ANSWERS_FILE
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github.settings.apply import GUARD
+from geneb_ci.github.settings.apply import GUARD_RULESET
 from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, settings_of_jobs
 from geneb_ci.init.new_repository import BoardAnswers, refuse_organisation
@@ -232,7 +232,7 @@ def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
     sound.rulesets.clear()
     sound.writers = ["me"]
     apply_all(sound)
-    (guard,) = (ruleset for ruleset in sound.rulesets.values() if ruleset["name"] == GUARD)
+    (guard,) = (ruleset for ruleset in sound.rulesets.values() if ruleset["name"] == GUARD_RULESET)
     actor = {"actor_id": 5, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
     assert guard["bypass_actors"] == [actor]
     settings = {

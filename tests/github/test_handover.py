@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from geneb_ci.check.registry import ALL
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.comment import comment
+from geneb_ci.github.comment import verdict_comment
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.one_line import BYTES_MAX
+from geneb_ci.github.one_line import LINE_BYTES_MAX
 from geneb_ci.github.verdict.model import (
     LISTED_PER_RULE_MAX,
     PullVerdict,
@@ -140,12 +140,12 @@ def many(count: int, text: str = "x") -> list[Finding]:
 def test_a_flood_of_findings_is_cut_and_counted(text):
     pulls = [pull_of(many(300, text), number) for number in range(1, 5)]
     line = encode(verdict_of(*pulls))
-    assert len(line) <= BYTES_MAX
+    assert len(line) <= LINE_BYTES_MAX
     for pull in decode(line, REPOSITORY).pulls:
         assert pull.places == {"missing-task": 300}
         listed = len(pull.findings)
         assert 0 < listed <= LISTED_PER_RULE_MAX
-        comment_text = comment(pull, ADDRESS)
+        comment_text = verdict_comment(pull, ADDRESS)
         assert f"### Error: `missing-task`, 300 places, the first {listed}\n" in comment_text
         assert (
             f"**{300 - listed} more** are not listed here; `geneb-ci check` lists them all."
@@ -161,7 +161,7 @@ def test_every_rule_at_once_in_the_longest_words_fits_a_verdict():
     ] * 7
     places = {rule.id: 7 for rule in ALL}
     line = encode(verdict_of(*(pull_of(flood, number) for number in range(1, 5))))
-    assert len(line) <= BYTES_MAX
+    assert len(line) <= LINE_BYTES_MAX
     for pull in decode(line, REPOSITORY).pulls:
         assert pull.places == places
         assert len({finding.rule for finding in pull.findings}) == len(pull.findings)

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.github.report import AUDIT_STATES, LABELS
 from geneb_ci.github.settings.required import SETTINGS
-from geneb_ci.github.verdict.model import STATES, PullOutcome
+from geneb_ci.github.verdict.model import STATE_BY_OUTCOME, PullOutcome
 from tests.github.conftest import CARD_PATH, REGULAR, BoardCheckout, sound
 from tests.paths import ROOT
 
@@ -63,7 +63,9 @@ def test_every_outcome_has_a_label_of_its_own_and_the_settings_create_it():
     assert len(set(LABELS.values())) == len(LABELS) == len(PullOutcome)
     text = (ROOT / "docs/maintainer/github.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `([\w-]+)` \| `([\w: -]+)` \| (\w+) \|$", text, re.MULTILINE)
-    assert table == [(outcome.value, LABELS[outcome], STATES[outcome]) for outcome in PullOutcome]
+    assert table == [
+        (outcome.value, LABELS[outcome], STATE_BY_OUTCOME[outcome]) for outcome in PullOutcome
+    ]
     (setting,) = (setting for setting in SETTINGS if setting.id == "labels-of-verdicts")
     assert setting.by_hand == f"Issues > Labels: {', '.join((*LABELS.values(), *AUDIT_STATES))}"
 

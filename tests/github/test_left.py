@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
+from geneb_ci.github.reconcile import FAILURES_MAX, PULLS_PER_BATCH
 from tests.github.conftest import CARD_PATH, REGULAR, sound, swept
 from tests.github.refusals import Fault
 
@@ -92,7 +92,7 @@ def test_a_dispute_outlives_a_sweep_that_gave_up_reading(board_checkout):
     """Those whose comments were not read were judged as if nobody had disputed them."""
     board_checkout.server.is_graphql = False
     board_checkout.server.rights = {"maintainer": "write"}
-    failing = [board_checkout.pull(sound(f"failing-{n}")) for n in range(FAILED_MAX)]
+    failing = [board_checkout.pull(sound(f"failing-{n}")) for n in range(FAILURES_MAX)]
     disputed = board_checkout.pull(sound())
     board_checkout.server.add_comment(
         disputed, {"id": 50, "login": "maintainer"}, "/dispute copied"
@@ -104,7 +104,7 @@ def test_a_dispute_outlives_a_sweep_that_gave_up_reading(board_checkout):
     board_checkout.server.faults.append(fault)
     code, judged, err = swept(board_checkout)
     assert (code, judged) == (3, [])
-    assert f"1 of {FAILED_MAX + 1} open pull requests was left: {disputed}: " in err
+    assert f"1 of {FAILURES_MAX + 1} open pull requests was left: {disputed}: " in err
     assert board_checkout.status(disputed) == ("pending", "disputed by maintainer: copied")
 
 
@@ -130,7 +130,7 @@ def test_a_dispute_outlives_a_run_of_one_whose_comments_cannot_be_read(board_che
 
 def test_a_sweep_keeps_its_reserve_while_it_judges(board_checkout):
     """It looked at what is left before the first pull request, and then used all of it."""
-    for n in range(CHUNK):
+    for n in range(PULLS_PER_BATCH):
         board_checkout.pull(sound(f"model-{n}"))
     board_checkout.server.is_graphql = False
     board_checkout.server.limit = 160
@@ -138,4 +138,4 @@ def test_a_sweep_keeps_its_reserve_while_it_judges(board_checkout):
     assert code == 3
     assert board_checkout.server.charged < board_checkout.server.limit - RESERVED_REQUESTS / 3
     assert "requests are left in this hour" in err
-    assert 0 < len(json.loads(line)["pulls"]) < CHUNK
+    assert 0 < len(json.loads(line)["pulls"]) < PULLS_PER_BATCH

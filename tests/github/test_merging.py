@@ -26,13 +26,15 @@ def rulesets_of(*, alone: bool = False, app: int | None = None) -> dict[int, dic
         mode, raw = files[ANSWERS_FILE]
         files[ANSWERS_FILE] = (mode, raw + f"{ALONE} = true\n".encode())
     with pytest.MonkeyPatch.context() as patch, serving(SettingsServer()) as server:
-        patch.setattr(errors, "PATIENCE", IMPATIENT)
+        patch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
         assert isinstance(server, SettingsServer)
         server.push(files)
         if app is not None:
             server.variables[""]["VERDICT_APP"] = str(app)
         settings = [
-            setting for setting in SETTINGS if setting.apply in {"set_guard", "set_verdict_rule"}
+            setting
+            for setting in SETTINGS
+            if setting.apply in {"set_guard_ruleset", "set_verdict_ruleset"}
         ]
         client = observed(server)
         apply.set_wrong_settings(client, diagnosis.diagnoses_of(client, settings))

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.github import report
 from geneb_ci.github.queue import read_queue
-from geneb_ci.github.reconcile import FAILED_MAX, LOCKED_REASON, SweepResult, group_verdict, sweep
+from geneb_ci.github.reconcile import FAILURES_MAX, LOCKED_REASON, SweepResult, group_verdict, sweep
 from geneb_ci.github.waiting_list import LONGEST_WAIT, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
@@ -27,7 +27,7 @@ def world(tmp_path) -> World:
 
 
 def written_of(world: World, sweep_result: SweepResult) -> list[report.WriteResult]:
-    return list(report.write(world.github(), sweep_result.verdicts))
+    return list(report.write_verdicts(world.github(), sweep_result.verdicts))
 
 
 def copied(name: str, of: str) -> Files:
@@ -305,7 +305,7 @@ def test_locked_conversations_hold_up_no_other_and_pass_at_no_time(world):
 
 def test_unreadable_heads_stop_no_sweep(world):
     """Ten of them ended every sweep, with the advice to check --repo."""
-    hidden = [world.open(sound(f"hidden-{n}")) for n in range(FAILED_MAX + 5)]
+    hidden = [world.open(sound(f"hidden-{n}")) for n in range(FAILURES_MAX + 5)]
     for number in hidden:
         world.hide(number)
     honest = world.open(sound())
@@ -336,7 +336,7 @@ def test_a_missing_label_stops_nothing_and_is_named(world):
     number = world.open(sound())
     world.server.known_labels = set()
     sweep_result = sweep(world.github(), world.layout)
-    (result,) = report.write(world.github(), sweep_result.verdicts)
+    (result,) = report.write_verdicts(world.github(), sweep_result.verdicts)
     assert world.state(number) == "success"
     assert result.problem is not None
     assert result.problem.message == "the repository has no label 'geneb: passed'"

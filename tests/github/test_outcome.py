@@ -8,10 +8,10 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.verdict.model import (
     FINDINGS_MAX,
-    FOR_MAINTAINERS,
     LISTED_PER_RULE_MAX,
-    Counts,
+    MAINTAINER_RULES,
     PullOutcome,
+    SeverityCounts,
     counts_by_rule,
     counts_of,
     important_findings,
@@ -63,14 +63,14 @@ def test_what_was_not_read_is_for_a_maintainer_unless_more_is_known():
     assert outcome_of({}, is_checked=False) == PullOutcome.NEEDS_MAINTAINER
 
 
-@pytest.mark.parametrize("rule", sorted(FOR_MAINTAINERS))
+@pytest.mark.parametrize("rule", sorted(MAINTAINER_RULES))
 def test_what_no_program_decides_on(rule):
     assert rule in BY_ID
     assert outcome_of({rule: 1, ERROR: 3}, is_checked=True) == PullOutcome.NEEDS_MAINTAINER
 
 
 def test_exactly_these_rules_are_for_maintainers():
-    assert sorted(FOR_MAINTAINERS) == [
+    assert sorted(MAINTAINER_RULES) == [
         "deleted-file",
         "foreign-file",
         "generated-file",
@@ -84,8 +84,8 @@ def test_findings_are_counted_by_rule_and_by_severity():
     findings = [finding(rule) for rule in (WARNING, ERROR, ERROR, CRASHED, NOTE, WARNING, WARNING)]
     places = counts_by_rule(findings)
     assert list(places.items()) == sorted({ERROR: 2, CRASHED: 1, WARNING: 3, NOTE: 1}.items())
-    assert counts_of(places) == Counts(error=2, crashed=1, warning=3, note=1)
-    assert counts_of({}) == Counts(0, 0, 0, 0)
+    assert counts_of(places) == SeverityCounts(error=2, crashed=1, warning=3, note=1)
+    assert counts_of({}) == SeverityCounts(0, 0, 0, 0)
 
 
 def test_the_first_of_each_rule_is_told_before_the_second_of_any():

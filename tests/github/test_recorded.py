@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.github.api import connect
-from geneb_ci.github.wire import LOG_VARIABLE
+from geneb_ci.github.connection import LOG_VARIABLE
 from tests.github.conftest import sound
 from tests.github.server import REPOSITORY, TOKEN
 from tools import replay
@@ -76,6 +76,6 @@ def test_a_recording_has_what_an_earlier_run_knew(tmp_path, monkeypatch):
     monkeypatch.setenv(LOG_VARIABLE, str(path))
     with connect(None) as github:
         for _ in range(2):
-            assert github.wire.get("").body["full_name"] == REPOSITORY
+            assert github.connection.get("").body["full_name"] == REPOSITORY
     statuses = [json.loads(line)["status"] for line in path.read_text("utf-8").splitlines()]
     assert statuses == [200, 200]

@@ -18,7 +18,7 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github import open_pull
 from geneb_ci.github.api import repository_address
-from geneb_ci.github.comment import comment
+from geneb_ci.github.comment import verdict_comment
 from geneb_ci.github.main_branch import Clone as CloneReader
 from geneb_ci.github.open_pull import judge_pull
 from geneb_ci.github.reconcile import sweep
@@ -191,7 +191,7 @@ def test_the_command_of_the_comment_works_in_a_fork_that_is_behind(board, tmp_pa
     git(fork, "add", "--all")
     git(fork, "commit", "--quiet", "--message", "Add Model")
     assert judge_branch(Path.cwd(), "origin/start").verdict.outcome == "passed"
-    text = comment(pull_of(many(1)), repository_address("org/board"))
+    text = verdict_comment(pull_of(many(1)), repository_address("org/board"))
     fetch, base = re.findall(r"`git (fetch \S+ main) && geneb-ci check --base (\S+)`", text)[0]
     git(fork, *fetch.split())
     verdict = judge_branch(Path.cwd(), base).verdict

@@ -16,11 +16,11 @@ from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.github.api import connect
 from geneb_ci.github.settings import apply, diagnosis
-from geneb_ci.github.settings.check import GUARDS
+from geneb_ci.github.settings.check import GUARD_RULE_TYPES
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
-from geneb_ci.github.settings.required import SETTINGS, table
-from geneb_ci.init.new_repository import BoardAnswers, benchmark_bytes, files_of
+from geneb_ci.github.settings.required import SETTINGS, settings_table
+from geneb_ci.init.new_repository import BoardAnswers, benchmark_bytes, repository_files
 from geneb_ci.render.text import LINES_MAX
 from tests.gate import gated
 from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
@@ -38,7 +38,9 @@ BY_HAND = {setting.id for setting in SETTINGS if not setting.apply}
 
 
 def board_files() -> Files:
-    result = files_of(GIVEN, benchmark_bytes(None)) | {KEYS: json.dumps(key_file()).encode()}
+    result = repository_files(GIVEN, benchmark_bytes(None)) | {
+        KEYS: json.dumps(key_file()).encode()
+    }
     code = ("geneb_ci/", "reference_harness/", "leaderboard/src/")  # which no setting reads
     return {path: ("100644", raw) for path, raw in result.items() if not path.startswith(code)}
 
@@ -58,7 +60,7 @@ def files() -> Files:
 
 def observed(server: SettingsServer, space: str = SPACE) -> SettingsClient:
     env = {"GH_TOKEN": TOKEN, "GITHUB_API_URL": server.address}
-    return SettingsClient(connect(REPOSITORY, env).wire, space)
+    return SettingsClient(connect(REPOSITORY, env).connection, space)
 
 
 def apply_all(server: SettingsServer) -> list[str]:
@@ -72,7 +74,7 @@ def apply_all(server: SettingsServer) -> list[str]:
 def whole(files: Files, hub: Hub) -> Iterator[SettingsServer]:
     """Serve a repository with every setting, by what `init --apply` writes."""
     with pytest.MonkeyPatch.context() as patch, serving(SettingsServer()) as server:
-        patch.setattr(errors, "PATIENCE", IMPATIENT)
+        patch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
         patch.setenv("HF_ENDPOINT", hub.endpoint)
         assert isinstance(server, SettingsServer)
         server.push(files)
@@ -95,7 +97,7 @@ def sound(
 ) -> Iterator[SettingsServer]:
     """Lend the repository, and restore it afterwards."""
     copied_state = {name: copy.deepcopy(getattr(whole, name)) for name in STATE}
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.setenv("GH_TOKEN", TOKEN)
     monkeypatch.setenv("GITHUB_API_URL", whole.address)
     whole.requests = []
@@ -180,7 +182,7 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
     BREAKS[setting.id](sound, files)
     seen = observed(sound, space="")
     diagnoses = diagnosis.diagnoses_of(seen)
-    code, text = diagnosis.exit_of(diagnoses), diagnosis.as_text(REPOSITORY, diagnoses, 1000)
+    code, text = diagnosis.exit_code_of(diagnoses), diagnosis.as_text(REPOSITORY, diagnoses, 1000)
     named = {
         diagnosed.setting.id: diagnosed.state
         for diagnosed in diagnoses
@@ -214,7 +216,7 @@ def settled(server: SettingsServer) -> Any:
 
 
 def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     server = SettingsServer()
     with serving(server):
@@ -259,7 +261,7 @@ def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
 
 def test_main_takes_verdicts_from_the_app_of_the_board_alone(sound, hub, monkeypatch):
     """Whoever may write can set any status; only the App has the token that counts."""
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     (setting,) = (setting for setting in SETTINGS if setting.id == "main-verdict")
 
@@ -291,7 +293,7 @@ def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
     (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
     assert (diagnosed.state, diagnosed.actual) == (
         SettingState.WRONG,
-        f"none of the rules {', '.join(GUARDS)} applies to main",
+        f"none of the rules {', '.join(GUARD_RULE_TYPES)} applies to main",
     )
 
 
@@ -380,7 +382,7 @@ def test_a_repository_that_does_not_exist(sound, capsys):
 
 
 def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     server = SettingsServer()
@@ -416,7 +418,7 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
 
 def test_the_page_has_the_table():
     page = Path(ROOT / "docs/maintainer/setup.md").read_text(encoding="utf-8")
-    assert f"<!-- settings -->\n{table()}\n<!-- /settings -->" in page
+    assert f"<!-- settings -->\n{settings_table()}\n<!-- /settings -->" in page
 
 
 def test_a_missing_extra_is_named(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 
 from geneb_ci.github import reconcile, report
 from geneb_ci.github.verdict import decide, model
-from geneb_ci.github.verdict.model import OPEN_MAX, PullOutcome
-from geneb_ci.github.waiting_list import LISTED_MAX, Wait, issue_text, read_waits
+from geneb_ci.github.verdict.model import OPEN_PULLS_MAX, PullOutcome
+from geneb_ci.github.waiting_list import LISTED_PULLS_MAX, Wait, issue_text, read_waits
 from tests.github.conftest import REGULAR, sound
 from tests.github.history import git_sha
 from tests.github.server import BOT
@@ -71,7 +71,7 @@ def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
     assert (wait.number, "its findings give passed" in wait.reason) == (wrong, True)
 
 
-@pytest.mark.parametrize("where", [(reconcile, "read_commands"), (report, "comment")])
+@pytest.mark.parametrize("where", [(reconcile, "read_commands"), (report, "verdict_comment")])
 def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
     """An exception on one of them ended the job."""
     first, honest = world.open(sound("first")), world.open(sound("honest"))
@@ -101,11 +101,11 @@ def test_the_list_has_room_for_every_open_pull_request(world):
             tries=n % 6 + 1,
             until=f"2026-11-{n % 28 + 1:02}T{n % 24:02}:{n % 60:02}:00Z",
         )
-        for n in range(1, OPEN_MAX + 1)
+        for n in range(1, OPEN_PULLS_MAX + 1)
     }
     text = issue_text(waits)
     assert len(text) <= 65_536
-    assert f"{OPEN_MAX - LISTED_MAX} more" in text
+    assert f"{OPEN_PULLS_MAX - LISTED_PULLS_MAX} more" in text
     world.server.issues[1] = {"number": 1, "body": text, "user": BOT, "state": "open"}
     result = read_waits(world.github()).waits
     assert {n: member.until for n, member in result.items()} == {

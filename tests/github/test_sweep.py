@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.github.api import connect
-from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
+from geneb_ci.github.reconcile import FAILURES_MAX, PULLS_PER_BATCH
 from tests.github.conftest import sound
 from tests.github.refusals import Fault
 
@@ -39,7 +39,7 @@ def test_comments_that_cannot_be_read_hide_no_other(board_checkout):
 
 
 def test_a_github_that_is_out_of_order_ends_the_sweep(board_checkout):
-    for n in range(FAILED_MAX + 5):
+    for n in range(FAILURES_MAX + 5):
         board_checkout.pull(sound(f"model-{n}"))
     fault = Fault("GET", "/compare/", 502, times=9999)
     board_checkout.server.faults.append(fault)
@@ -50,16 +50,16 @@ def test_a_github_that_is_out_of_order_ends_the_sweep(board_checkout):
         "5 of 15 open pull requests were left: 11 to 15: 10 pull requests in a row could not "
         "be judged, the last because GitHub answered 502\n"
     ) in err
-    assert len(json.loads(out)["troubles"]) == FAILED_MAX
+    assert len(json.loads(out)["troubles"]) == FAILURES_MAX
     retried = 1 + 2  # as the conftest's patience has it
-    assert 9999 - fault.times == FAILED_MAX * retried
+    assert 9999 - fault.times == FAILURES_MAX * retried
     # Those that failed wait; the next sweep takes the others.
     board_checkout.report(out)
     assert len(json.loads(board_checkout.run("reconcile")[1])["troubles"]) == 5
 
 
 def test_a_limit_ends_the_sweep_with_what_is_done(board_checkout):
-    done = [board_checkout.pull(sound(f"model-{n}")) for n in range(CHUNK)]
+    done = [board_checkout.pull(sound(f"model-{n}")) for n in range(PULLS_PER_BATCH)]
     head = board_checkout.server.pulls[board_checkout.pull(sound("last"))]["head"]["sha"]
     board_checkout.server.faults.append(
         Fault("GET", f"/compare/.*{head}", 429, {"Retry-After": "900"})

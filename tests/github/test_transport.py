@@ -26,13 +26,13 @@ def test_a_command_to_the_runner_is_escaped_and_read_back():
 
 def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
     made = verdict_of(pull_of(many(8)))
-    monkeypatch.setattr(one_line, "BYTES_MAX", 0)
+    monkeypatch.setattr(one_line, "LINE_BYTES_MAX", 0)
     bare = verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))
     size = len(_shortest(bare))
-    monkeypatch.setattr(one_line, "BYTES_MAX", size)
+    monkeypatch.setattr(one_line, "LINE_BYTES_MAX", size)
     assert encode(made).startswith(PACKED_PREFIX)
     assert decode(encode(made), REPOSITORY) == bare
-    monkeypatch.setattr(one_line, "BYTES_MAX", size - 1)
+    monkeypatch.setattr(one_line, "LINE_BYTES_MAX", size - 1)
     with pytest.raises(AssertionError, match=r"^1$"):
         encode(made)
 
@@ -40,7 +40,7 @@ def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
 def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
     pulls = [pull_of([], number, f"model-{number}") for number in range(1, 31)]
     made = verdict_of(*pulls)
-    monkeypatch.setattr(one_line, "BYTES_MAX", len(one_line.packed_text(made)) * 3 // 4)
+    monkeypatch.setattr(one_line, "LINE_BYTES_MAX", len(one_line.packed_text(made)) * 3 // 4)
     left = decode(encode(made), REPOSITORY)
     assert left.pulls == pulls[: len(left.pulls)]
     assert 0 < len(left.pulls) < 30

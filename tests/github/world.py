@@ -16,16 +16,16 @@ from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.finding import Severity
 from geneb_ci.github import report
-from geneb_ci.github.api import ACTIONS_BOT, GitHub
+from geneb_ci.github.api import ACTIONS_BOT_ID, GitHub
 from geneb_ci.github.comment import own_comment, read_verdict
-from geneb_ci.github.errors import Patience
-from geneb_ci.github.main_branch import further_folders
+from geneb_ci.github.connection import Connection, Refusal
+from geneb_ci.github.errors import WaitingLimits
+from geneb_ci.github.main_branch import configured_folders
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.trees import main_at
 from geneb_ci.github.verdict.model import PullVerdict
 from geneb_ci.github.verdict.verdict_line import decode, encode
-from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files
 from tests.github.refusals import Fault
@@ -36,11 +36,11 @@ EPOCH = dt.datetime(2026, 11, 23, 8, 0, tzinfo=dt.UTC)
 SWEEP = dt.timedelta(minutes=15)
 
 
-class DirectWire(Wire):
+class DirectConnection(Connection):
     """The connection to a server in this process."""
 
-    def __init__(self, server: GitHubServer, patience: Patience = IMPATIENT) -> None:
-        super().__init__(TOKEN, REPOSITORY, "http://127.0.0.1", patience)
+    def __init__(self, server: GitHubServer, waiting_limits: WaitingLimits = IMPATIENT) -> None:
+        super().__init__(TOKEN, REPOSITORY, "http://127.0.0.1", waiting_limits)
         self.server = server
         self.clock = EPOCH
 
@@ -87,9 +87,9 @@ class World:
         self.digests: dict[str, str] = {}
 
     def github(self) -> GitHub:
-        wire = DirectWire(self.server)
-        wire.clock = self.clock
-        return GitHub(wire)
+        connection = DirectConnection(self.server)
+        connection.clock = self.clock
+        return GitHub(connection)
 
     def files(self, sha: str) -> Files:
         tree = self.server.trees[self.server.commits[sha][0]]
@@ -139,7 +139,9 @@ class World:
 
     def write(self, sweep_result: SweepResult) -> None:
         verdict = decode(encode(sweep_result.verdicts), REPOSITORY)
-        for _ in report.write(self.github(), verdict, tuple(further_folders(self.layout))):
+        for _ in report.write_verdicts(
+            self.github(), verdict, tuple(configured_folders(self.layout))
+        ):
             pass
 
     def status(self, sha: str) -> str:
@@ -152,7 +154,7 @@ class World:
 
     def commented_verdict(self, number: int) -> PullVerdict | None:
         comments = [Comment.model_validate(comment) for comment in self.server.comments[number]]
-        ours = own_comment(comments, ACTIONS_BOT)
+        ours = own_comment(comments, ACTIONS_BOT_ID)
         return read_verdict(ours.body) if ours is not None else None
 
     def digest(self) -> str:

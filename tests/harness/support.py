@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.cache import Cache
-from reference_harness.claims import distinct
-from reference_harness.embed import Batching, current_budget
-from reference_harness.embedder import Embedder, EmbedJob, EmbedResult
+from reference_harness.data.tasks import Split, TaskData
+from reference_harness.embedding.cache import Cache
+from reference_harness.embedding.embed import Batching, current_budget
+from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult
+from reference_harness.embedding.memory import MemoryLimit
 from reference_harness.errors import EmbeddingError
-from reference_harness.memory import MemoryLimit
-from reference_harness.tasks import Split, TaskData
+from reference_harness.run.sequence_owners import distinct
 from tests import forked
 from tests.paths import ROOT
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from reference_harness import file_watch
-from reference_harness.file_watch import WATCH
+from reference_harness.loading import file_watch
+from reference_harness.loading.file_watch import WATCH
 
 
 def test_a_block_records_what_is_read_in_it_and_nothing_after_it(tmp_path):

@@ -16,16 +16,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.embed import Batching, embed_sequences
-from reference_harness.errors import EmbeddingError
-from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.memory import (
+from reference_harness.data.tasks import Split, TaskData, sequence_digests
+from reference_harness.embedding.embed import Batching, embed_sequences
+from reference_harness.embedding.memory import (
     DoesNotFitError,
     MemoryLimit,
     is_out_of_memory,
     memory_of,
 )
-from reference_harness.tasks import Split, TaskData, sequence_digests
+from reference_harness.errors import EmbeddingError
+from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from tests.harness.extractors import models
 from tests.harness.support import TaskEmbedder
 
@@ -132,7 +132,7 @@ class Small:
 def _no_drift() -> Iterator[None]:
     """Count the calls of a task's own embeddings, without those that look for a drift."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reference_harness.embedder.DRIFT_SEQUENCES", 0)
+        patch.setattr("reference_harness.embedding.embedder.DRIFT_SEQUENCES", 0)
         yield
 
 

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness import cache as store
-from reference_harness import shard as shard_file
-from reference_harness.cache import Cache, ShardWriter, default_cache
+from reference_harness.data.tasks import sequence_digests
+from reference_harness.embedding import cache as store
+from reference_harness.embedding import shard as shard_file
+from reference_harness.embedding.cache import Cache, ShardWriter, default_cache
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
-from reference_harness.tasks import sequence_digests
 from tests.harness.support import REPOSITORY
 
 
@@ -307,8 +307,8 @@ WRITES_FOR_EVER = """
 import sys
 from pathlib import Path
 import numpy as np
-from reference_harness.cache import Cache
-from reference_harness.tasks import sequence_digests
+from reference_harness.embedding.cache import Cache
+from reference_harness.data.tasks import sequence_digests
 cache = Cache(Path(sys.argv[1]), {})
 for i in range(10**9):
     digests = sequence_digests(f"A{j}" for j in range(100 * i, 100 * i + 100))

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from reference_harness import mini
-from reference_harness.cli import cli, main
+from reference_harness.cli.main import cli, main
 from reference_harness.extractors import BUILTINS
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness, write_flat
 
@@ -100,7 +100,7 @@ def test_only_a_command_that_can_be_resumed_names_the_option(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["geneb-harness", "tasks"])
-    monkeypatch.setattr("reference_harness.benchmark.default", interrupt)
+    monkeypatch.setattr("reference_harness.data.benchmark.default", interrupt)
     with pytest.raises(SystemExit) as ended:
         main()
     assert (ended.value.code, capsys.readouterr().err) == (130, "\nstopped\n")

@@ -19,10 +19,10 @@ MINE = """
 import os, signal, time
 from pathlib import Path
 import numpy as np
-import reference_harness.cache
+import reference_harness.embedding.cache
 from .base import BaseEmbeddingExtractor
 
-reference_harness.cache.FLUSH_SECONDS = 0
+reference_harness.embedding.cache.FLUSH_SECONDS = 0
 
 class Mine(BaseEmbeddingExtractor):
     layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
@@ -162,7 +162,9 @@ def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness:
 
 
 def test_without_ray_one_line_names_the_cure(harness: Harness) -> None:
-    code = "import sys; sys.modules['ray'] = None; from reference_harness.cli import main; main()"
+    code = (
+        "import sys; sys.modules['ray'] = None; from reference_harness.cli.main import main; main()"
+    )
     process = harness.start("run", "--output", "r.json", "--engine", "ray", code=code)
     message = "error: the package ray is missing: pip install 'geneb-ci[ray]'\n"
     assert (process.communicate(SECONDS)[1], process.returncode) == (message, 2)

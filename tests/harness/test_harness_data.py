@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reference_harness import audit_data, benchmark, data, generate, mini
+from reference_harness import generate, mini
+from reference_harness.data import benchmark, statistics, task_folder
+from reference_harness.data.tasks import Split, TaskData
 from reference_harness.errors import DataError, OptionError
-from reference_harness.tasks import Split, TaskData
 from tests.harness.support import REPOSITORY, write_flat, write_remote
 
 BENCH = benchmark.mini()
@@ -21,7 +22,7 @@ GOOD = "text,label,split\nACGT,0,train\nCCGT,1,train\nACGA,0,test\nCCGA,1,test\n
 def read(folder: Path, text: str | bytes, name: str = "mini_tf.csv") -> TaskData:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return data.read_task("mini_tf", (path,))
+    return task_folder.read_task("mini_tf", (path,))
 
 
 def test_generated_contracts_are_what_the_code_gives() -> None:
@@ -49,7 +50,7 @@ def test_both_layouts_give_the_same_task(tmp_path: Path) -> None:
     write_flat(made, tmp_path / "flat")
     write_remote(made, tmp_path / "remote")
     for folder in ("flat", "remote"):
-        source = data.Folder(tmp_path / folder, BENCH)
+        source = task_folder.Folder(tmp_path / folder, BENCH)
         assert source.available() == {TASK.id}
         assert source.load(TASK).sha256 == made.sha256
 
@@ -58,7 +59,7 @@ def test_gzip_is_read(tmp_path: Path) -> None:
     path = write_flat(mini.load(TASK.id), tmp_path)
     (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
-    assert data.Folder(tmp_path, BENCH).load(TASK).sha256 == mini.load(TASK.id).sha256
+    assert task_folder.Folder(tmp_path, BENCH).load(TASK).sha256 == mini.load(TASK.id).sha256
 
 
 @pytest.mark.parametrize(
@@ -113,33 +114,33 @@ def test_a_task_that_stands_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"task mini_histone is already in .*: delete one of the two"
     ):
-        data.Folder(tmp_path, BENCH)
+        task_folder.Folder(tmp_path, BENCH)
 
 
 def test_a_folder_without_tasks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no task of GENEB-mini: expected <task_id>"):
-        data.Folder(tmp_path, BENCH)
+        task_folder.Folder(tmp_path, BENCH)
     with pytest.raises(DataError, match="no such folder"):
-        data.Folder(tmp_path / "none", BENCH)
+        task_folder.Folder(tmp_path / "none", BENCH)
 
 
 def test_half_a_remote_task_is_refused(tmp_path: Path) -> None:
     (write_remote(mini.load(TASK.id), tmp_path) / "test.csv").unlink()
     with pytest.raises(DataError, match=r"expected test\.csv or test\.csv\.gz, found neither"):
-        data.Folder(tmp_path, BENCH)
+        task_folder.Folder(tmp_path, BENCH)
 
 
 def test_other_data_than_the_benchmark_says_are_refused(tmp_path: Path) -> None:
     made = mini.load(TASK.id)
     write_flat(TaskData(TASK.id, made.train, made.test.head(50)), tmp_path)
     with pytest.raises(DataError, match="50 test sequences, expected 160 as in the benchmark"):
-        data.Folder(tmp_path, BENCH).load(TASK)
+        task_folder.Folder(tmp_path, BENCH).load(TASK)
 
 
 def test_strange_files_are_ignored_and_told(tmp_path: Path) -> None:
     write_flat(mini.load(TASK.id), tmp_path)
     (tmp_path / "notes.csv").write_text("x")
-    assert data.Folder(tmp_path, BENCH).ignored == ["notes.csv"]
+    assert task_folder.Folder(tmp_path, BENCH).ignored == ["notes.csv"]
 
 
 def test_a_definition_with_another_probe_is_refused(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_cutting_a_split_keeps_classes_in_equal_parts() -> None:
 def test_audit_counts_by_hand() -> None:
     train = Split(["AAC", "aac", "CCG", "CCG", "TTT"], np.array([0, 1, 1, 1, 0]))
     test = Split(["AAC", "CCG", "AAA", "GGG", "GGG"], np.array([1, 0, 0, 1, 1]))
-    outcome = audit_data.audit(TaskData("t", train, test))
+    outcome = statistics.audit(TaskData("t", train, test))
     assert (outcome.train.duplicates, outcome.test.duplicates) == (2, 1)
     assert (outcome.train.contradictions, outcome.test.contradictions) == (2, 0)
     assert (outcome.overlap, outcome.overlap_other_label, outcome.overlap_reverse) == (2, 1, 1)
@@ -170,8 +171,8 @@ def test_audit_counts_by_hand() -> None:
 
 def test_audit_finds_what_the_real_tasks_have(real_tasks: Path) -> None:
     bench = benchmark.geneb()
-    source = data.Folder(real_tasks, bench)
-    reports_by_task = {i: audit_data.audit(source.load(bench.by_id[i])) for i in source.available()}
+    source = task_folder.Folder(real_tasks, bench)
+    reports_by_task = {i: statistics.audit(source.load(bench.by_id[i])) for i in source.available()}
     short = {
         key.removeprefix("leannmlindsey_GUE_"): value for key, value in reports_by_task.items()
     }

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from geneb_ci.common.benchmark import load_benchmark
-from reference_harness import benchmark, mini
-from reference_harness.define import define
+from reference_harness import mini
+from reference_harness.data import benchmark
+from reference_harness.data.define import define
 from reference_harness.errors import DataError, OptionError
 from tests.harness.support import Harness, write_flat, write_remote
 from tests.paths import ROOT

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from reference_harness import cache, embedder, mini
-from reference_harness.cache import Cache
-from reference_harness.claims import distinct
-from reference_harness.embed import Batching
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness import mini
+from reference_harness.embedding import cache, embedder
+from reference_harness.embedding.cache import Cache
+from reference_harness.embedding.embed import Batching
+from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.engine import ATTEMPTS, Notice
 from reference_harness.engine.devices import VISIBLE_VARIABLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
+from reference_harness.run.sequence_owners import distinct
 from tests import forked
 from tests.harness.support import Harness, timeless
 
@@ -53,10 +54,10 @@ MINE = """
 import multiprocessing, os, signal, time
 from pathlib import Path
 import numpy as np
-import reference_harness.cache
+import reference_harness.embedding.cache
 from .base import BaseEmbeddingExtractor
 
-reference_harness.cache.FLUSH_SECONDS = 0
+reference_harness.embedding.cache.FLUSH_SECONDS = 0
 HERE = Path(__file__).parent
 
 class Mine(BaseEmbeddingExtractor):

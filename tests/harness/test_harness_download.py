@@ -11,9 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from reference_harness import benchmark, data, download, mini, storage
+from reference_harness import mini
+from reference_harness.data import benchmark, download, storage, task_folder
+from reference_harness.data.manifest import NAME, Manifest
 from reference_harness.errors import DataError, OptionError
-from reference_harness.manifest import NAME, Manifest
 from tests.harness.support import write_remote
 from tests.loopback import answering
 from tests.publish.hub_repo import git_name
@@ -98,7 +99,7 @@ def test_pull_verifies_and_writes_a_manifest(hub: Hub, tmp_path: Path) -> None:
     assert made.tasks["mini_tf"].sha256 == mini.load("mini_tf").sha256
     assert made.tasks["mini_tf"].test == mini.load("mini_tf").test.class_counts
     assert not (here / "README.md").exists()
-    source = data.Folder(here, BENCH)
+    source = task_folder.Folder(here, BENCH)
     assert source.verified
     assert source.load(BENCH.by_id["mini_tf"]).sha256 == mini.load("mini_tf").sha256
     assert download.verify(BENCH, here) == made
@@ -126,7 +127,7 @@ def test_a_changed_file_is_found(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"train\.csv: sha256 [0-9a-f]{64}, expected [0-9a-f]{64} as in manifest"
     ):
-        data.Folder(here, BENCH).load(BENCH.by_id["mini_tf"])
+        task_folder.Folder(here, BENCH).load(BENCH.by_id["mini_tf"])
     file.write_text(text + "A,0\n")
     with pytest.raises(
         DataError, match=r"train\.csv: \d+ bytes, expected \d+ as in manifest\.json"
@@ -164,7 +165,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     write_remote(mini.load("mini_tf"), tmp_path)
     (tmp_path / NAME).write_text("{")
     with pytest.raises(DataError, match=r"manifest\.json: not a manifest"):
-        data.Folder(tmp_path, BENCH)
+        task_folder.Folder(tmp_path, BENCH)
     (tmp_path / NAME).unlink()
     with pytest.raises(DataError, match="has no manifest"):
         download.verify(BENCH, tmp_path)

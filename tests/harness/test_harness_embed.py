@@ -11,9 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.embed import Batching, plan, to_numpy
+from reference_harness.data.tasks import Split, TaskData, sequence_digests
+from reference_harness.embedding.embed import Batching, plan, to_numpy
 from reference_harness.errors import EmbeddingError
-from reference_harness.tasks import Split, TaskData, sequence_digests
 from tests.harness.support import TaskEmbedder
 
 
@@ -21,7 +21,7 @@ from tests.harness.support import TaskEmbedder
 def _no_drift() -> Iterator[None]:
     """Count the calls of a task's own embeddings, without those that look for a drift."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reference_harness.embedder.DRIFT_SEQUENCES", 0)
+        patch.setattr("reference_harness.embedding.embedder.DRIFT_SEQUENCES", 0)
         yield
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness import cache as store
 from reference_harness import mini
-from reference_harness.cache import Cache
-from reference_harness.claims import claims, packed_digests
-from reference_harness.embed import Batching
-from reference_harness.embedder import Embedder, EmbedJob, EmbedResult, Step
-from reference_harness.memory import MemoryLimit
-from reference_harness.tasks import Split, TaskData, sequence_digests
+from reference_harness.data.tasks import Split, TaskData, sequence_digests
+from reference_harness.embedding import cache as store
+from reference_harness.embedding.cache import Cache
+from reference_harness.embedding.embed import Batching
+from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult, Step
+from reference_harness.embedding.memory import MemoryLimit
+from reference_harness.run.sequence_owners import claims, packed_digests
 from tests.harness.support import COMMAND_SECONDS, Harness, timeless, write_flat
 
 LETTERS = st.sets(st.sampled_from("ABCDEFGH"))
@@ -105,7 +105,7 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
     code = (
         "from reference_harness.engine.devices import InProcess\n"
         "InProcess.longest_first = True\n"
-        "from reference_harness.cli import main; main()"
+        "from reference_harness.cli.main import main; main()"
     )
     records = []
     for name, ordered in (("plain", None), ("longest", code)):

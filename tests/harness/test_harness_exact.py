@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference_harness import exact
-from reference_harness.batching import EXACT_LIMITS, RowLimit
-from reference_harness.embed import Batching, embed_sequences
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding import exact
+from reference_harness.embedding.batching import EXACT_LIMITS, RowLimit
+from reference_harness.embedding.embed import Batching, embed_sequences
+from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from tests.harness.extractors.models import save
 from tests.harness.support import Harness

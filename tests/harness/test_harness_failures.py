@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from reference_harness import mini, probe
-from reference_harness.cache import Cache
-from reference_harness.job import Job, ProbeFailure
-from reference_harness.tasks import sequence_digests
+from reference_harness import mini
+from reference_harness.data.tasks import sequence_digests
+from reference_harness.embedding.cache import Cache
+from reference_harness.probe import logistic
+from reference_harness.run.task_job import Job, ProbeFailure
 from tests.forked import Started
 from tests.harness.support import Harness, counts_of_calls
 
@@ -153,8 +154,8 @@ def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
 
 
 UNMEASURED = (
-    "import reference_harness.exact as exact; exact.LENGTH_MAX = 0\n"
-    "from reference_harness.cli import main; main()"
+    "import reference_harness.embedding.exact as exact; exact.LENGTH_MAX = 0\n"
+    "from reference_harness.cli.main import main; main()"
 )
 """A run that does not measure how many rows share a batch, which would not run out of memory."""
 
@@ -263,7 +264,7 @@ def test_a_worker_says_what_it_could_not_do(
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
 
-    monkeypatch.setattr(probe, "fit_all", full)
+    monkeypatch.setattr(logistic, "fit_all", full)
     why = (
         "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; use "
         "fewer --jobs"

@@ -7,13 +7,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from reference_harness import mini, probe
-from reference_harness.cli import cli
-from reference_harness.decisions import decide
+from reference_harness import mini
+from reference_harness.cli.main import cli
+from reference_harness.cli.rescore import rescore
 from reference_harness.errors import DataError, EmbeddingError, OptionError
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.further import FurtherFiles, read_further, read_further_embeddings
-from reference_harness.rescore_cli import rescore
+from reference_harness.probe import logistic
+from reference_harness.probe.decisions import decide
+from reference_harness.rescore.further_sequences import (
+    FurtherFiles,
+    read_further,
+    read_further_embeddings,
+)
 
 DATA = mini.load("mini_splice")
 EXTRACTOR = KmerExtractor(k=2)
@@ -24,9 +29,9 @@ def run(*words: str) -> None:
     assert result.exit_code == 0
 
 
-def problem() -> probe.Problem:
+def problem() -> logistic.Problem:
     train, test = (EXTRACTOR.extract_embeddings(s.sequences) for s in (DATA.train, DATA.test))
-    return probe.Problem(train, DATA.train.labels, test, DATA.test.labels)
+    return logistic.Problem(train, DATA.train.labels, test, DATA.test.labels)
 
 
 def files(folder: Path, rows: list[dict[str, object]]) -> FurtherFiles:

@@ -33,14 +33,15 @@ def test_there_are_files_to_look_at() -> None:
 
 def test_the_command_line_loads_no_blas(harness: Harness) -> None:
     """A worker imports it before its BLAS is held to one thread."""
-    code = "import sys, reference_harness.cli; print(sorted({'numpy', 'torch'} & set(sys.modules)))"
+    code = "import sys, reference_harness.cli.main\n"
+    code += "print(sorted({'numpy', 'torch'} & set(sys.modules)))"
     assert harness(code=code).stdout == "[]\n"
 
 
 def test_the_process_that_starts_the_workers_loads_no_scikit_learn(harness: Harness) -> None:
     """It fits nothing, and the import takes longer than many a run of GENEB-mini."""
     modules = {"sklearn", "scipy", "torch"}
-    code = "import sys, reference_harness.command, reference_harness.rescore\n"
+    code = "import sys, reference_harness.cli.run, reference_harness.rescore.scoring\n"
     assert harness(code=f"{code}print(sorted({modules} & sys.modules.keys()))").stdout == "[]\n"
 
 

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from reference_harness import benchmark, receipt_cli, upgrade
+from reference_harness.cli import receipt
+from reference_harness.data import benchmark
 from reference_harness.errors import HarnessError
-from reference_harness.probes import run as probes
+from reference_harness.other_probes import run as probes
+from reference_harness.run import upgrade
 
 READERS: dict[str, Callable[[Path], object]] = {
     "benchmark": benchmark.load,
     "upgrade": upgrade.read_submission,
     "run record": upgrade.read_record,
-    "receipt": lambda path: receipt_cli._read(path, ()),
+    "receipt": lambda path: receipt._read(path, ()),
     "probe": lambda path: probes.read_receipt(f"{path}={path.parent}"),
 }
 CONTENTS = {

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from geneb_ci.check.rules.measured import SCALE_EFFECT_MAX
-from reference_harness.embed import unit_embeddings
+from reference_harness.embedding.embed import unit_embeddings
 from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.loading import load
-from reference_harness.measure import embedding_facts, letters_of
+from reference_harness.loading.loader import load
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded
+from reference_harness.run.measure import embedding_facts, letters_of
 from tests.harness.support import Harness
 
 SEQUENCES = ["ACGTTGCAAC" * 6, "TTGACCATGA" * 5, "GGATCCTTAA" * 4]

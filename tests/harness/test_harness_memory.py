@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.memory import fitting_budget, free_memory_of_groups, memory_of
+from reference_harness.embedding.memory import fitting_budget, free_memory_of_groups, memory_of
 from tests.harness.support import REPOSITORY
 
 ROWS, DIM = 10_000, 4096
@@ -28,23 +28,23 @@ from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.limit_to_scorer()
 import numpy as np
-from reference_harness import job
-from reference_harness.tasks import sequence_digests
+from reference_harness.data.tasks import sequence_digests
+from reference_harness.run import task_job
 rows = int(sys.argv[2])
 digests = sequence_digests(f"A{i}" for i in range(rows))
 labels = np.arange(rows) % 2
 cut = rows - 200
-todo = job.Job(
+todo = task_job.Job(
     task_id="t", cache=Path(sys.argv[1]), key_parts={}, regimes=("full", "10shot", "1shot"),
     seeds=(13, 17, 42, 123, 997), few_shot_k={"10shot": 10, "1shot": 1},
     train_digests=b"".join(digests[:cut]), train_labels=labels[:cut],
     test_digests=b"".join(digests[cut:]), test_labels=labels[cut:],
 )
-tiny = job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
+tiny = task_job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
                   "train_labels": labels[:400]})
-job.execute(tiny)
+task_job.execute(tiny)
 before = peak_rss()
-found = job.execute(todo)
+found = task_job.execute(todo)
 after = peak_rss()
 assert found.regimes["full"].scores
 print(json.dumps(after - before))
@@ -56,9 +56,9 @@ from pathlib import Path
 from tests.harness.support import TaskEmbedder, peak_rss
 from types import SimpleNamespace
 import numpy as np
-from reference_harness import cache
-from reference_harness.embed import Batching
-from reference_harness.tasks import Split, TaskData
+from reference_harness.embedding import cache
+from reference_harness.embedding.embed import Batching
+from reference_harness.data.tasks import Split, TaskData
 cache.SHARD_BYTES = int(sys.argv[3])
 rows, dim = int(sys.argv[2]), int(sys.argv[4])
 

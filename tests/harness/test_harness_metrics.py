@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, matthews_corrcoef
 
-from reference_harness import metrics
+from reference_harness.probe import metrics
 
 TOLERANCE = 1e-13  # an order of magnitude below what the oracle allows
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reference_harness.cache import Cache
+from reference_harness.data.tasks import sequence_digests
+from reference_harness.embedding.cache import Cache
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
-from reference_harness.tasks import sequence_digests
 
 NAMES = sequence_digests(["A", "C", "G", "T"])
 ROWS = np.arange(8, dtype=np.float32).reshape(4, 2)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import newton, optimum
 from reference_harness.errors import ProbeError
+from reference_harness.probe import newton, optimum
 from reference_harness.receipt.rounding import WidenedEmbeddings
 from tests.harness.support import REPOSITORY
 
@@ -142,7 +142,7 @@ from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.limit_to_scorer()
 import numpy as np, scipy.linalg, scipy.special
-from reference_harness import newton
+from reference_harness.probe import newton
 from reference_harness.receipt.rounding import WidenedEmbeddings
 rows, dim = 12_000, 512
 rng = np.random.RandomState(0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness import noise
+from reference_harness.embedding import noise
 from reference_harness.formats.submission_terms import DTYPES, Dtype
 
 ROWS = np.random.RandomState(4).standard_normal((300, 64)).astype(np.float32) * 0.6

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import benchmark, data, mini, newton, optimum, probe
+from reference_harness import mini
+from reference_harness.data import benchmark, task_folder
+from reference_harness.data.tasks import TaskData
 from reference_harness.errors import ProbeError
-from reference_harness.loading import load
-from reference_harness.tasks import TaskData
+from reference_harness.loading.loader import load
+from reference_harness.probe import logistic, newton, optimum
 from tests.gate import gated
 
 PERTURBATION = 1e-7
@@ -61,7 +63,7 @@ def test_word_counts_do_not_move(task_id: str, k: int | None) -> None:
     ]
     seeds = [0] if k is None else [13, 17, 42, 123, 997]
     for seed in seeds:
-        rows = slice(None) if k is None else probe.few_shot_indices(task.train.labels, k, seed)
+        rows = slice(None) if k is None else logistic.few_shot_indices(task.train.labels, k, seed)
         labels = task.train.labels[rows]
         first = optimum.solve(train[rows], labels).predict(test)
         second = optimum.solve(moved[0][rows], labels).predict(moved[1])
@@ -70,7 +72,7 @@ def test_word_counts_do_not_move(task_id: str, k: int | None) -> None:
 
 def test_both_solvers_agree_on_real_tasks(real_tasks: Path) -> None:
     bench = benchmark.geneb()
-    source = data.Folder(real_tasks, bench)
+    source = task_folder.Folder(real_tasks, bench)
     for task_id in ("leannmlindsey_GUE_mouse_3", "leannmlindsey_GUE_prom_core_tata"):
         task = source.load(bench.by_id[task_id])
         train, test = features(task)

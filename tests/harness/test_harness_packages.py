@@ -13,7 +13,7 @@ from reference_harness.formats.packages import (
     install,
     read_lock,
 )
-from reference_harness.packages import start_with_packages
+from reference_harness.loading.packages import start_with_packages
 
 HASH = f"--hash=sha256:{'0' * 64}"
 WRITTEN_BY_UV = f"""\

@@ -16,19 +16,22 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import command, job, mini, probe
+from reference_harness import mini
+from reference_harness.cli import run
 from reference_harness.errors import OptionError, ProbeError
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
+from reference_harness.probe import logistic
+from reference_harness.run import task_job
 from tests.harness.support import REPOSITORY, Harness
 
 SEEDS = [13, 17, 42, 123, 997]
 FEW = {"10shot": 10, "1shot": 1}
 
 
-def embedded(task_id: str) -> probe.Problem:
+def embedded(task_id: str) -> logistic.Problem:
     data = mini.load(task_id)
     embed = load("kmer").extractor.extract_embeddings
-    return probe.Problem(
+    return logistic.Problem(
         embed(data.train.sequences), data.train.labels,
         embed(data.test.sequences), data.test.labels,
     )  # fmt: skip
@@ -50,8 +53,8 @@ def test_five_full_fits_agree_bit_for_bit(task_id: str, scale: float) -> None:
 
 def test_the_full_regime_is_fitted_once() -> None:
     labels = np.array([0, 1, 1, 0])
-    assert probe.fit_indices(labels, "full", SEEDS, FEW) == [None]
-    assert len(probe.fit_indices(labels, "1shot", SEEDS, FEW)) == 5
+    assert logistic.fit_indices(labels, "full", SEEDS, FEW) == [None]
+    assert len(logistic.fit_indices(labels, "1shot", SEEDS, FEW)) == 5
 
 
 @given(
@@ -66,9 +69,9 @@ def test_few_shot_draws_as_upstream(labels: list[int], k: int, seed: int) -> Non
     for label in sorted(set(labels)):
         indices = [i for i, row_label in enumerate(labels) if row_label == label]
         expected += list(rng.choice(indices, min(k, len(indices)), replace=False))
-    drawn = probe.few_shot_indices(values, k, seed)
+    drawn = logistic.few_shot_indices(values, k, seed)
     assert drawn.tolist() == expected
-    after_others = probe.few_shot_indices_by_seed(values, k, [*SEEDS, seed])[-1]
+    after_others = logistic.few_shot_indices_by_seed(values, k, [*SEEDS, seed])[-1]
     assert after_others.tolist() == expected
     assert len(set(drawn.tolist())) == len(drawn)
 
@@ -79,8 +82,8 @@ def test_a_probe_that_stops_at_its_limit_says_so() -> None:
     scores = x @ (rng.standard_normal((256, 2)) * np.sqrt(np.arange(1, 257))[:, None])
     labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     train = (30 * x + 30 * rng.standard_normal(256)).astype(np.float32)
-    fit = probe.fit(train, labels, train)
-    assert (fit.iterations, fit.converged) == (probe.MAX_ITER, False)
+    fit = logistic.fit(train, labels, train)
+    assert (fit.iterations, fit.converged) == (logistic.MAX_ITER, False)
     assert not fit.notes
 
 
@@ -94,7 +97,7 @@ def test_a_solver_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(sklearn.linear_model, "LogisticRegression", Stuck)
     train = np.array([[0.0], [1.0]], dtype=np.float32)
-    fit = probe.fit(train, np.array([0, 1]), train)
+    fit = logistic.fit(train, np.array([0, 1]), train)
     assert not fit.converged
     assert fit.notes == ("RuntimeWarning: something else",)
 
@@ -102,7 +105,7 @@ def test_a_solver_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 def test_constant_predictions_are_seen() -> None:
     rng = np.random.RandomState(0)
     labels = np.array([0] * 90 + [1] * 10)
-    fit = probe.fit((rng.random_sample((100, 4)) * 1e-6).astype("f4"), labels, np.ones((7, 4)))
+    fit = logistic.fit((rng.random_sample((100, 4)) * 1e-6).astype("f4"), labels, np.ones((7, 4)))
     assert fit.is_constant
     assert fit.converged
 
@@ -133,7 +136,7 @@ def test_float32_stays_float32() -> None:
 )
 def test_refuses_what_cannot_be_fitted(train: np.ndarray, labels: list[int], says: str) -> None:
     with pytest.raises(ProbeError) as caught:
-        probe.Problem(train, np.array(labels, dtype=np.int64), np.ones((2, 2)), np.array([0, 1]))
+        logistic.Problem(train, np.array(labels, dtype=np.int64), np.ones((2, 2)), np.array([0, 1]))
     assert str(caught.value) == says
 
 
@@ -142,7 +145,7 @@ from reference_harness.engine import threads
 threads.limit_to_scorer(array_api=True)
 import numpy as np
 from reference_harness import mini, probe
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 embed = load("kmer").extractor.extract_embeddings
 for task_id in ("mini_promoter", "mini_species"):
     data = mini.load(task_id)
@@ -198,7 +201,7 @@ def test_one_process_alone_uses_an_accelerator(
     monkeypatch: pytest.MonkeyPatch, device_options: dict[str, object], says: str
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
-    monkeypatch.setattr(command, "_torch_device", lambda name: (name, ""))
+    monkeypatch.setattr(run, "_torch_device", lambda name: (name, ""))
     options: dict[str, Any] = {
         "probe_device": "cuda",
         "jobs": None,
@@ -209,28 +212,30 @@ def test_one_process_alone_uses_an_accelerator(
     options |= device_options
     if says:
         with pytest.raises(OptionError, match=f"^{says}$"):
-            command._probe_device(options)
+            run._probe_device(options)
         return
-    device = command._probe_device(options)
+    device = run._probe_device(options)
     assert (device.name, device.is_accelerator) == ("cuda", True)
     made = mock.Mock()
-    monkeypatch.setattr(command, "LocalEngine", made)
-    monkeypatch.setattr(command, "InProcess", mock.Mock())
-    command._engine(options, mock.Mock(), None, mock.Mock(), device)
+    monkeypatch.setattr(run, "LocalEngine", made)
+    monkeypatch.setattr(run, "InProcess", mock.Mock())
+    run._engine(options, mock.Mock(), None, mock.Mock(), device)
     assert made.call_args.args[1] == 1
 
 
 def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory")))
+    monkeypatch.setattr(
+        task_job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory"))
+    )
     for device, cure in (
-        (probe.Device("cuda", torch=True), "leave out --probe-device"),
-        (probe.CPU, "use fewer --jobs"),
+        (logistic.Device("cuda", torch=True), "leave out --probe-device"),
+        (logistic.CPU, "use fewer --jobs"),
     ):
         empty = np.array([], dtype=np.int64)
-        failed = job.Job(
+        failed = task_job.Job(
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
-        assert isinstance(failed, job.ProbeFailure)
+        assert isinstance(failed, task_job.ProbeFailure)
         assert failed.reason == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
 
 
@@ -238,7 +243,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "wrong"), [("cpu", ""), ("meta", "Tensor.item() cannot be")])
 def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
     """In float64, in a process that ends: this one takes no memory there."""
-    device, message = command._torch_device(name)
+    device, message = run._torch_device(name)
     assert message.startswith(wrong)
     assert bool(message) == bool(wrong)
     assert wrong or device == name

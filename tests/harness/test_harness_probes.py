@@ -14,24 +14,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from reference_harness import benchmark
-from reference_harness.data import MiniSource
+from reference_harness.data import benchmark
+from reference_harness.data.task_folder import MiniSource
 from reference_harness.errors import ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.run_record import DatasetRef, HarnessRef, PerSeed, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.probes import DESCRIPTIONS, KINDS
-from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
-from reference_harness.probes.kinds import (
+from reference_harness.other_probes import DESCRIPTIONS, KINDS
+from reference_harness.other_probes.cost import TaskOfReceipt, cost, sentence
+from reference_harness.other_probes.kinds import (
     TrainingData,
     column_statistics,
     fit_and_predict,
     is_seeded,
 )
-from reference_harness.probes.ranks import agreement, macro
-from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
-from reference_harness.probes.table import WIDTH, markdown, text
+from reference_harness.other_probes.ranks import agreement, macro
+from reference_harness.other_probes.report import (
+    Agreement,
+    ProbedReceipt,
+    Probes,
+    ProbeScores,
+    Standing,
+)
+from reference_harness.other_probes.table import WIDTH, markdown, text
 from reference_harness.receipt.rounding import WidenedEmbeddings
 from reference_harness.receipt.scoring import CellsJob, receipt_in
 from tests.harness.support import Harness

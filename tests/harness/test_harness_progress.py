@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reference_harness import progress, worker
+from reference_harness import worker
+from reference_harness.run import progress
 from reference_harness.worker_options import WorkerOptions
 
 SECONDS = 0.02  # in the place of a minute

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from reference_harness.embed import BATCHING
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.embed import BATCHING
+from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.formats.measured import Drift
-from reference_harness.loading import load
-from reference_harness.properties import DRIFT_MAX, properties_of, properties_of_tasks
+from reference_harness.loading.loader import load
+from reference_harness.loading.properties import DRIFT_MAX, properties_of, properties_of_tasks
 
 FAULTY = Path(__file__).parent / "faulty"
 CLASSES = """

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from benchmarks.choose_quick import chosen_tasks, held_out_error, line_of, scores
-from reference_harness import benchmark
+from reference_harness.data import benchmark
+from reference_harness.data.quick_tasks import quick, quick_line, with_quick
 from reference_harness.errors import OptionError
-from reference_harness.quick import quick, quick_line, with_quick
 
 GENEB = benchmark.geneb()
 QUICK = quick()

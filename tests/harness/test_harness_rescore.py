@@ -10,14 +10,16 @@ import jsonschema
 import numpy as np
 import pytest
 
-from reference_harness import benchmark, mini, noise
+from reference_harness import mini
+from reference_harness.data import benchmark
+from reference_harness.embedding import noise
 from reference_harness.formats.base import json_schema
 from reference_harness.formats.rescored import Rescored
 from reference_harness.generate import SCHEMAS
-from reference_harness.loading import load
-from reference_harness.metrics import scores
-from reference_harness.probe import few_shot_indices
-from reference_harness.rescore import FEW_SHOT_COPIES_FACTOR
+from reference_harness.loading.loader import load
+from reference_harness.probe.logistic import few_shot_indices
+from reference_harness.probe.metrics import scores
+from reference_harness.rescore.scoring import FEW_SHOT_COPIES_FACTOR
 from tests.harness.support import REPOSITORY, Harness
 
 TASKS = ("mini_mouse", "mini_species")

@@ -42,8 +42,8 @@ class Slow(BaseEmbeddingExtractor):
 # Tests that run in the background of a shell inherit that Ctrl-C is ignored: a terminal's does not.
 FLUSH_ALWAYS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "import reference_harness.cache as c; c.FLUSH_SECONDS = 0\n"
-    "from reference_harness.cli import main; main()"
+    "import reference_harness.embedding.cache as c; c.FLUSH_SECONDS = 0\n"
+    "from reference_harness.cli.main import main; main()"
 )
 Scores = dict[tuple[str, str], Any]
 TASKS = ("mini_histone", "mini_promoter", "mini_enhancer", "mini_splice", "mini_tf")

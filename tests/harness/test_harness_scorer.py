@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reference_harness import probe, scorer
 from reference_harness.errors import ScorerError
 from reference_harness.formats import scorer as defined
 from reference_harness.formats import submission_terms
-from reference_harness.scorer import SCORER, scorer_ref
+from reference_harness.probe import logistic, scorer
+from reference_harness.probe.scorer import SCORER, scorer_ref
 from tests.paths import ROOT
 
 BLAS = {
@@ -33,19 +33,19 @@ if "late" in sys.argv:
 from reference_harness.engine.threads import limit_to_scorer
 limit_to_scorer()
 from reference_harness.errors import ScorerError
-from reference_harness.scorer import SCORER
+from reference_harness.probe.scorer import SCORER
 try:
     SCORER.check()
     refusal = None
 except ScorerError as error:
     refusal = str(error)
 import numpy as np
-from reference_harness import probe
+from reference_harness.probe import logistic
 draw = np.random.RandomState(1)
 scale = np.logspace(0, 3, 64)
 x = (draw.standard_normal((600, 64)) * scale).astype(np.float16).astype(np.float32)
 y = np.argmax(x[:, :5] / scale[:5] + draw.standard_normal((600, 5)), axis=1)
-fitted = probe.fit(x[:400], y[:400], x[400:])
+fitted = logistic.fit(x[:400], y[:400], x[400:])
 from sklearn.linear_model import LogisticRegression
 weights = LogisticRegression(max_iter=1000).fit(x[:400], y[:400]).coef_
 import hashlib
@@ -134,7 +134,7 @@ def test_a_processor_without_the_instructions_is_not_told_the_kernel(tmp_path):
 
 
 def test_the_definition_is_what_the_code_does():
-    assert f"max_iter={probe.MAX_ITER}" in defined.SOLVER
+    assert f"max_iter={logistic.MAX_ITER}" in defined.SOLVER
     assert submission_terms.UNSCALED_MIN == 2.0**-6
     assert (submission_terms.FLOAT16_MAX, submission_terms.TOP_LOG2) == (65504, 14)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

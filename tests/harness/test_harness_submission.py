@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from reference_harness import benchmark, metrics, submission
+from reference_harness.data import benchmark
 from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.files import dumps, dumps_tables
 from reference_harness.formats.submission import MODELS, Meta, SubmissionV12
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
+from reference_harness.probe import metrics
+from reference_harness.run import submission
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
 from tests.small import DIGEST, small, small_v12

@@ -8,7 +8,7 @@ import pytest
 
 from reference_harness.errors import OptionError
 from reference_harness.formats.submission import SubmissionV12
-from reference_harness.upgrade import read_submission, refuse_without_record
+from reference_harness.run.upgrade import read_submission, refuse_without_record
 from tests import forked
 from tests.harness.support import Harness
 from tests.paths import ROOT

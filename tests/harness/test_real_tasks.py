@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reference_harness import benchmark, data, mini
+from reference_harness import mini
+from reference_harness.data import benchmark, task_folder
 from tests import forked
 from tests.gate import gated
 from tests.harness.conftest import PINNED
@@ -107,7 +108,7 @@ def test_a_hub_that_has_them_not_stops_upstreams_job_alone(hub, small, tmp_path,
 @pytest.mark.nightly  # in the gate: other content, and a Hub that has them not
 def test_the_real_tasks_come_from_a_hub_as_pinned(hub, real_tasks, tmp_path):
     bench = benchmark.geneb()
-    source = data.Folder(real_tasks, bench)
+    source = task_folder.Folder(real_tasks, bench)
     for pinned_task in PINNED:
         write_remote(source.load(bench.by_id[pinned_task]), tmp_path / "there")
     pinned = served(hub, tmp_path / "there", "benchmark.json", tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli.main import cli
-from reference_harness.cli import cli as harness
+from reference_harness.cli.main import cli as harness
 from tests.house.tracked import ours
 from tests.paths import ROOT
 

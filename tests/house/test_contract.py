@@ -25,8 +25,9 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox import run, supervise
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
-from reference_harness import batching, embed, worker
-from reference_harness.cli import cli
+from reference_harness import worker
+from reference_harness.cli.main import cli
+from reference_harness.embedding import batching, embed
 from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.submission import Run

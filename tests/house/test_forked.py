@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.common.config import cache_folder
-from reference_harness.cache import default_cache
+from reference_harness.embedding.cache import default_cache
 from tests import forked
 from tests.audit.installed import Installed
 from tests.paths import PUBLIC, ROOT
@@ -115,7 +115,7 @@ def test_nothing_that_reads_the_environment_is_loaded_before_it_is_set(tmp_path)
 
 def test_the_modules_that_are_loaded_are_the_products():
     names = forked.modules()
-    assert {"geneb_ci.cli.main", "reference_harness.command"} < set(names)
+    assert {"geneb_ci.cli.main", "reference_harness.cli.run"} < set(names)
     files = {Path(*name.split(".")) for name in names}
     assert all((ROOT / f"{file}.py").exists() or (ROOT / file).is_dir() for file in files)
 
@@ -126,6 +126,6 @@ def test_neither_a_test_nor_a_command_uses_the_caches_of_the_user(tmp_path):
     assert len(ours) == 1
     assert all(folder.name.startswith("geneb-ci-caches-") for folder in ours)
     (tmp_path / "asked.py").write_text(
-        "from reference_harness.cache import default_cache; print(default_cache())"
+        "from reference_harness.embedding.cache import default_cache; print(default_cache())"
     )
     assert forked.run("asked", cwd=tmp_path).stdout == f"{default_cache()}\n"

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from geneb_ci.cli.main import COMMANDS as TABLE
 from geneb_ci.cli.main import OLD_NAMES, SECTIONS, main
 from geneb_ci.cli.main import cli as toolkit
-from reference_harness.cli import cli as harness
+from reference_harness.cli.main import cli as harness
 from reference_harness.formats.layered_help import WHOLE_HELP
 from tests.each import each
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from geneb_ci.audit.sampling.plan import commitment_text
 from geneb_ci.cli.main import main
-from reference_harness import cli as harness
+from reference_harness.cli import main as harness
 from tests.audit.recorded import (
     commitment,
     mutated,

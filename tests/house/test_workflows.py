@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
+from geneb_ci.github.settings.check_files import TOOLKIT_WORKFLOWS
 from geneb_ci.publish.git import BOARD_INPUTS, CODE_FOLDER
 from tests.each import each
 from tests.house.workflow_file import FOLDER as WORKFLOWS
@@ -80,7 +80,7 @@ def test_each_workflow_starts_on_exactly_these_events():
 def test_each_workflow_of_a_board_is_short_and_calls_the_toolkit():
     """Scripts of `tools/` are shell: no job of a board runs a program that the wheel lacks."""
     for workflow in SHIPPED:
-        if workflow.name in OWN_WORKFLOWS or workflow.is_action:
+        if workflow.name in TOOLKIT_WORKFLOWS or workflow.is_action:
             continue
         assert len(workflow.text.splitlines()) < 120
         assert ".py" not in "".join(runs(job) for job in workflow.jobs.values())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from geneb_ci.github.errors import Patience
+from geneb_ci.github.errors import WaitingLimits
 from geneb_ci.publish.git import GitRepository
 from tests import forked
 from tests.git import git
@@ -18,7 +18,14 @@ from tests.github.settings_server import SettingsServer
 from tests.publish.command import environment
 from tests.publish.hub import WRITER, Hub
 
-IMPATIENT = Patience(wait_max=5, secondary=0.01, retries=2, backoff=0, between_writes=0, timeout=10)
+IMPATIENT = WaitingLimits(
+    wait_max=5,
+    secondary_wait=0.01,
+    retries=2,
+    first_backoff=0,
+    pause_between_writes=0,
+    request_time_max=10,
+)
 SPACE = REPOSITORY
 FIRST = ("init", "--repo", REPOSITORY, "--maintainers", "@org/maintainers")
 SECOND = ("init", "--apply")

@@ -17,7 +17,7 @@ from nacl.public import PrivateKey, SealedBox
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from geneb_ci.init import new_app
-from geneb_ci.init.new_app import SECRET_NAMES
+from geneb_ci.init.new_app import KEY_SECRET_BY_ENVIRONMENT
 from tests.github.server import REPOSITORY
 from tests.github.settings_server import SEALED_BY, SettingsServer
 from tests.init.conftest import IMPATIENT
@@ -38,8 +38,8 @@ def forge(board, servers, identity, monkeypatch):
     monkeypatch.chdir(board.root)  # it names the repository
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
-    for name in SECRET_NAMES:
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
+    for name in KEY_SECRET_BY_ENVIRONMENT:
         servers.forge.put_environment({}, {}, name)
     servers.forge.main_of = lambda: "a" * 40  # `init --apply` has pushed
     servers.forge.apps[CODE] = dict(MADE)
@@ -98,7 +98,7 @@ def test_a_click_makes_an_app_and_stores_its_key(forge, capsys):
     }
     assert (sent["public"], sent["hook_attributes"]["active"]) == (False, False)
     assert forge.variables["geneb-audit"]["AUDIT_APP"] == "Iv23liA1"
-    for environment, name in SECRET_NAMES.items():
+    for environment, name in KEY_SECRET_BY_ENVIRONMENT.items():
         assert name in forge.secrets[environment]
         sealed = base64.b64decode(forge.sealed[name])
         assert SealedBox(PrivateKey(SEALED_BY)).decrypt(sealed).decode() == PEM
@@ -132,7 +132,7 @@ def test_main_takes_verdicts_from_the_installed_app_alone(forge, capsys):
 def test_before_the_app_is_installed_main_takes_verdicts_as_before(forge, capsys, monkeypatch):
     """Nothing could set the status, and every pull request would wait."""
     forge.is_installed = False
-    monkeypatch.setattr(new_app, "ASK_S", 0.01)
+    monkeypatch.setattr(new_app, "GITHUB_POLL_S", 0.01)
     monkeypatch.setattr(
         new_app, "_wait_for_installation", limited(new_app._wait_for_installation, monkeypatch)
     )
@@ -158,7 +158,7 @@ def limited(wait: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the wait for an installation, of a twentieth of a second."""
 
     def short(*arguments: Any) -> bool:
-        monkeypatch.setattr(new_app, "WAIT_S", 0.05)
+        monkeypatch.setattr(new_app, "INSTALL_WAIT_S", 0.05)
         return bool(wait(*arguments))
 
     return short
@@ -198,8 +198,8 @@ def test_a_key_that_cannot_be_stored_is_no_silent_loss(forge, capsys):
 
 @pytest.mark.usefixtures("forge")
 def test_nobody_clicks(monkeypatch, capsys):
-    monkeypatch.setattr(new_app, "WAIT_S", 0.0)
-    monkeypatch.setattr(new_app, "POLL_S", 0.01)
+    monkeypatch.setattr(new_app, "INSTALL_WAIT_S", 0.0)
+    monkeypatch.setattr(new_app, "BROWSER_POLL_S", 0.01)
     assert main(["init", "--app"]) == 2
     assert "no App was made in 0 minutes" in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
 ):
     """The first of them wrote the board."""
     root, env = board.root, servers.environment(identity)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)  # no pause between two writes
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)  # no pause between two writes
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     capsys.readouterr()
@@ -64,7 +64,7 @@ def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
 def test_a_dry_run_of_the_settings_sends_nothing(servers, identity, monkeypatch, capsys):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     assert main([*SECOND, "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert f"would create the Space {SPACE}\n" in out
@@ -80,7 +80,7 @@ def test_a_dry_run_of_the_settings_sends_nothing(servers, identity, monkeypatch,
 def test_a_token_that_may_only_read_leaves_a_checklist(servers, identity, monkeypatch, capsys):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     servers.forge.permissions = frozenset(
         permission for permission in servers.forge.permissions if permission.endswith(":read")
     )
@@ -116,7 +116,7 @@ def test_what_can_be_refused_is_refused_before_anything_is_written(
     message, arguments, due = REFUSED[case]
     for name, value in (servers.environment(identity) | arguments).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     if "remote" in arguments:
         git(board.root, "remote", "add", "origin", arguments["remote"])
     if message is None:
@@ -137,7 +137,7 @@ def test_what_can_be_refused_is_refused_before_anything_is_written(
 def test_a_push_that_is_refused_says_how_to_push(servers, identity, monkeypatch, capsys):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     shutil.rmtree(servers.forge.folder)
     monkeypatch.setattr(servers.forge, "main_of", lambda: None)
     assert main(list(SECOND)) == 2
@@ -150,7 +150,7 @@ def test_a_push_that_is_refused_says_how_to_push(servers, identity, monkeypatch,
 def test_another_remote_is_not_pushed_to(board, servers, identity, monkeypatch, capsys):
     for name, value in servers.environment(identity).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
     git(board.root, "remote", "add", "origin", "https://example.org/elsewhere.git")
     assert main(list(SECOND)) == 2
     assert f"expected {REPOSITORY}" in capsys.readouterr().err

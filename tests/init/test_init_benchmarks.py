@@ -17,9 +17,9 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.harness.process import HarnessProcess
-from reference_harness import benchmark as harness_benchmark
 from reference_harness import mini
-from reference_harness.define import define
+from reference_harness.data import benchmark as harness_benchmark
+from reference_harness.data.define import define
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from tests import forked

@@ -13,8 +13,8 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.shipped import shipped
-from geneb_ci.init.new_repository import BoardAnswers, files_of
-from reference_harness.cli import cli as harness
+from geneb_ci.init.new_repository import BoardAnswers, repository_files
+from reference_harness.cli.main import cli as harness
 from tests.git import git
 from tests.github.server import REPOSITORY
 from tests.init.conftest import FIRST, SPACE, contents, run
@@ -107,7 +107,7 @@ def test_its_pages_link_to_the_repository_and_the_space(written):
 )
 def test_the_commands_for_contributors_are_whole(definition, options, fetched):
     board_answers = BoardAnswers(REPOSITORY, "org/a.board", "@org/maintainers")
-    files = files_of(board_answers, shipped("schemas", definition).read_bytes())
+    files = repository_files(board_answers, shipped("schemas", definition).read_bytes())
     text = files["submissions/README.md"].decode()
     (command,) = re.findall(r"^\$ geneb-ci run (.+?)\n\$ ", text, re.DOTALL | re.MULTILINE)
     words = shlex.split(command.replace("\\\n", " "))

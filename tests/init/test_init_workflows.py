@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
+from geneb_ci.github.settings.check_files import TOOLKIT_WORKFLOWS
 from tests.house.test_workflows import PERMISSIONS
 from tests.house.test_zizmor import zizmor
 from tests.house.workflow_file import Workflow, read, rights
@@ -33,7 +33,7 @@ def test_its_jobs_have_exactly_the_permissions_of_the_house(written):
         if not workflow.is_action
     }
     assert rights_by_job == {
-        name: jobs for name, jobs in PERMISSIONS.items() if name not in OWN_WORKFLOWS
+        name: jobs for name, jobs in PERMISSIONS.items() if name not in TOOLKIT_WORKFLOWS
     }
 
 

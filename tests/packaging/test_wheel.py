@@ -73,14 +73,14 @@ def test_it_writes_the_same_board_as_a_checkout(installed, tmp_path):
         f"assert n.__file__ == '{installed}/geneb_ci/init/new_repository.py', n.__file__;"
         "g = n.BoardAnswers('org/board', 'org/board', '@org/team');"
         "print(json.dumps({p: hashlib.sha256(r).hexdigest() for p, r in"
-        " n.files_of(g, n.benchmark_bytes(None)).items()}))"
+        " n.repository_files(g, n.benchmark_bytes(None)).items()}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert Path(new_repository.__file__).is_relative_to(ROOT)
     answers = new_repository.BoardAnswers("org/board", "org/board", "@org/team")
-    files = new_repository.files_of(answers, new_repository.benchmark_bytes(None))
+    files = new_repository.repository_files(answers, new_repository.benchmark_bytes(None))
     assert json.loads(done.stdout) == {
         path: hashlib.sha256(raw).hexdigest() for path, raw in files.items()
     }

@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
-from reference_harness import benchmark, mini
-from reference_harness.data import Folder
+from reference_harness import mini
+from reference_harness.data import benchmark
+from reference_harness.data.task_folder import Folder
 from tests.harness.support import write_flat, write_remote
 from tests.paths import ROOT
 from tests.publish.command import environment, geneb_ci

@@ -15,7 +15,8 @@ from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.push import MainIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
-from reference_harness import benchmark, download, mini
+from reference_harness import mini
+from reference_harness.data import benchmark, download
 from reference_harness.errors import DataError
 from reference_harness.formats.hub_storage import StorageFailure, storage_failure
 from tests.harness.support import write_remote

@@ -11,7 +11,7 @@ from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.rounding import receipt_values
-from reference_harness.optimum import solve
+from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened
 
 Rows = npt.NDArray[np.float32]

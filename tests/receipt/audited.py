@@ -37,14 +37,14 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
 from geneb_ci.receipt.draw import EmbeddingCounts, TaskStrata, draw_shares, drawn_embeddings
-from reference_harness.data import MiniSource, Source
+from reference_harness.data.task_folder import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import write_task
-from reference_harness.rescore import load_task
+from reference_harness.rescore.scoring import load_task
 
 Rows = npt.NDArray[np.floating[Any]]
 MINI = shipped_benchmark(PRACTICE_BENCHMARK)

@@ -13,9 +13,10 @@ from geneb_ci.audit.compare.embedding_outcome import EmbeddingRepeat
 from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise_clause
 from geneb_ci.receipt.column_rule import judge
 from geneb_ci.receipt.draw import EmbeddingCounts
-from reference_harness import benchmark, mini
+from reference_harness import mini
+from reference_harness.data import benchmark
+from reference_harness.data.tasks import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.tasks import TaskData
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.gate import gated
 from tests.receipt import attacks
@@ -114,7 +115,7 @@ def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
     """Every support embedding of one shot is embedded again, whatever is drawn."""
     labels = data_of("mini_tf").train.labels
     bench = benchmark.mini()
-    from reference_harness.probe import few_shot_indices
+    from reference_harness.probe.logistic import few_shot_indices
 
     index = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
 

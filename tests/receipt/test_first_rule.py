@@ -8,7 +8,7 @@ from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.first_rule import judge
 from geneb_ci.receipt.rounding import receipt_values, rounded_for_record
-from reference_harness.optimum import SolvedProbe
+from reference_harness.probe.optimum import SolvedProbe
 
 
 def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:

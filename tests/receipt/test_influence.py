@@ -22,7 +22,7 @@ from geneb_ci.receipt.influence import (
     too_large_reason,
 )
 from geneb_ci.receipt.rounding import Float64Array
-from reference_harness.optimum import SolvedProbe, solve
+from reference_harness.probe.optimum import SolvedProbe, solve
 
 TRAIN, WIDTH = 200, 12
 

@@ -21,13 +21,13 @@ import json, sys
 from pathlib import Path
 import sklearn.linear_model
 from threadpoolctl import threadpool_limits
-from reference_harness import benchmark, data
+from reference_harness.data import benchmark, task_folder
 from reference_harness.receipt.scoring import CellsJob, receipt_in
 
 file, folder, task = sys.argv[1:]
 _, said = receipt_in(Path(file))
 job = CellsJob(
-    task, Path(folder) / f"{task}.f16", said[task], benchmark.mini(), data.MiniSource(),
+    task, Path(folder) / f"{task}.f16", said[task], benchmark.mini(), task_folder.MiniSource(),
     ("full", "10shot", "1shot"), canonical=True,
 )
 found = {}

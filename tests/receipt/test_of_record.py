@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from reference_harness.probe.scorer import SCORER
 from reference_harness.receipt.rounding import rounded
-from reference_harness.scorer import SCORER
 from tests import forked
 from tests.harness.support import Harness, timeless
 from tests.paths import ROOT
@@ -28,11 +28,11 @@ OF_RECORD = {
 """First digits of the digests of predictions, by task and regime."""
 OTHER_KERNEL = """
 import sys
-from reference_harness import scorer
+from reference_harness.probe import scorer
 scorer_ref = scorer.scorer_ref
 scorer.scorer_ref = lambda **found: scorer_ref(**{**found, "platform": "Linux aarch64"})
 sys.argv[1:] = WORDS
-from reference_harness.cli import main
+from reference_harness.cli.main import main
 main()
 """
 """A command on a machine that does not have the scorer: workers of a fork have this, too."""

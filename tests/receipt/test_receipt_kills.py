@@ -199,7 +199,7 @@ def whole(of_small: Written) -> dict[str, bytes]:
 
 KILLED = """
 import os, re, signal, sys
-from reference_harness.cli import main
+from reference_harness.cli.main import main
 
 def kill(event, arguments):
     if event == "os.rename" and re.search(os.environ["KILL_AT"], os.fspath(arguments[1])):

@@ -15,7 +15,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import PREDICTIONS_FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode_predictions
 from geneb_ci.receipt.verify import STEPS, receipt_subject
-from reference_harness.metrics import mean, scores
+from reference_harness.probe.metrics import mean, scores
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
 from tests.receipt.forged import claim_canonical

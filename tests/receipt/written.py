@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
+from reference_harness.data.tasks import Split, TaskData
 from reference_harness.formats.submission import ReceiptTask, root_over
 from reference_harness.receipt.rounding import RoundedEmbeddings
 from reference_harness.receipt.task_file import write_task
-from reference_harness.tasks import Split, TaskData
 from tests import forked
 from tests.audit import unboxed
 from tests.harness.support import Harness, write_flat

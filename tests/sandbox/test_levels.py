@@ -30,7 +30,7 @@ from geneb_ci.sandbox.run import (
     run_in_sandbox,
     worker_options,
 )
-from reference_harness.cli import main
+from reference_harness.cli.main import main
 from tests import forked
 from tests.paths import PUBLIC, ROOT
 from tests.sandbox.conftest import HOSTILE, SEQUENCES, SMALL, hostile

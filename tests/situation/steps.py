@@ -9,7 +9,7 @@ from pathlib import Path
 from geneb_ci import next_step
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
-from geneb_ci.situation.table import LINES_MAX, NextStep
+from geneb_ci.situation.table import STEP_LINES_MAX, NextStep
 from tests.git import git
 
 NOW = dt.datetime(2026, 11, 23, 12, 0, tzinfo=dt.UTC)
@@ -24,7 +24,7 @@ def step(now: dt.datetime = NOW, **options: str) -> NextStep:
     advised_step = next_step(now=now, **options)
     assert contents(Path.cwd()) == before, "it wrote something"
     lines = advised_step.text().splitlines()
-    assert len(lines) <= LINES_MAX, advised_step.text()
+    assert len(lines) <= STEP_LINES_MAX, advised_step.text()
     assert [line for line in lines if len(line) > 80 and " " in line.strip()] == []
     return advised_step
 

@@ -16,13 +16,13 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.situation.contributor import TABLE, BranchState, DeclaredReceipt
-from geneb_ci.situation.table import Role, decide
+from geneb_ci.situation.contributor import CONTRIBUTOR_SITUATIONS, BranchState, DeclaredReceipt
+from geneb_ci.situation.table import Role, step_of
 from tests.cli.repository import commit, put, small_repository
 from tests.git import git
 from tests.github.conftest import IMPATIENT
 from tests.github.server import GitHubServer
-from tests.github.world import DirectWire
+from tests.github.world import DirectConnection
 from tests.paths import SUBMISSIONS
 from tests.rules.fixtures.provenance import receipt as receipt_row
 from tests.situation.steps import carry_out, step
@@ -642,13 +642,13 @@ def test_without_the_extra_that_reads_records_the_command_that_names_it_is_next(
 def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):
     pushed(clone)
     server = GitHubServer()
-    wire = DirectWire(server, IMPATIENT)
+    connection = DirectConnection(server, IMPATIENT)
     head = git(clone, "rev-parse", "HEAD")
     server.default_head = server.commit({})
     from geneb_ci.github.api import GitHub
     from geneb_ci.situation import servers
 
-    monkeypatch.setattr(servers, "connect", lambda _: GitHub(wire))
+    monkeypatch.setattr(servers, "connect", lambda _: GitHub(connection))
     assert "has no open pull request" in step(repository="org/board").text()
     number = server.open_pull(server.commit({}, server.default_head), server.default_head)
     server.pulls[number]["head"]["sha"] = head
@@ -720,19 +720,23 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
         receipt=DeclaredReceipt(is_published=False, file_count=13),
         is_practice_board=True,
     )
-    step = decide(Role.CONTRIBUTOR, state, TABLE)
+    step = step_of(Role.CONTRIBUTOR, state, CONTRIBUTOR_SITUATIONS)
     assert step.situation == "practice-row"
     assert step.command == (
         f"git add --all -- {ROW} && git commit -m 'Add gamma' && geneb-ci next --as maintainer"
     )
-    step = decide(Role.CONTRIBUTOR, dataclasses.replace(state, is_practice_board=False), TABLE)
+    step = step_of(
+        Role.CONTRIBUTOR,
+        dataclasses.replace(state, is_practice_board=False),
+        CONTRIBUTOR_SITUATIONS,
+    )
     assert step.situation == "receipt-not-published"
 
 
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():
     others = {"pull-request-open", "practice-row"}
     cases = {case.situation for case in CASES.values()} | others
-    names = [entry.name for entry in TABLE]
+    names = [entry.name for entry in CONTRIBUTOR_SITUATIONS]
     assert [name for name in names if name not in cases] == []
     left = {case.situation for case in CASES.values() if case.leads_to not in {"", case.situation}}
     assert len(names) >= 12

@@ -19,12 +19,12 @@ from geneb_ci.audit.samples import OUTCOME_FILE
 from geneb_ci.audit.sampling.plan import commitment_text, json_text_of
 from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, default_work_folder
 from geneb_ci.cli.main import main
-from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
+from geneb_ci.github.api import COMMITMENT_STATUS, GitHub
 from geneb_ci.publish.manifest import MANIFEST_FILE, encode_manifest, manifest_of
 from geneb_ci.publish.space import Space
 from geneb_ci.situation import servers
 from geneb_ci.situation.maintainer import (
-    TABLE,
+    MAINTAINER_SITUATIONS,
     AuditCandidate,
     BoardState,
     KeyFacts,
@@ -32,7 +32,7 @@ from geneb_ci.situation.maintainer import (
     WaitingPull,
     pull_command,
 )
-from geneb_ci.situation.table import Role, decide
+from geneb_ci.situation.table import Role, step_of
 from tests.audit import unboxed
 from tests.audit.file_place import MODEL as PRACTISED
 from tests.audit.file_place import made
@@ -62,7 +62,7 @@ from tests.audit.recorded import (
 from tests.git import git, head_of
 from tests.github.conftest import IMPATIENT
 from tests.github.server import GitHubServer
-from tests.github.world import DirectWire, World
+from tests.github.world import DirectConnection, World
 from tests.publish.hub import Hub
 from tests.situation.steps import carry_out, step
 from tests.small import CARD
@@ -505,8 +505,8 @@ def test_next(name: str, board: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def forge(monkeypatch: pytest.MonkeyPatch) -> GitHubServer:
     server = GitHubServer()
     server.default_head = server.commit({})
-    wire = DirectWire(server, IMPATIENT)
-    monkeypatch.setattr(servers, "connect", lambda _: GitHub(wire))
+    connection = DirectConnection(server, IMPATIENT)
+    monkeypatch.setattr(servers, "connect", lambda _: GitHub(connection))
     return server
 
 
@@ -522,7 +522,12 @@ def test_a_commitment_that_github_shows(board, forge, after, situation, says):
     moment = "2026-11-23T12:00:00Z"
     digest = plan_for(RAW).commitment_sha256
     forge.statuses[commit] = [
-        {"context": AUDIT_CONTEXT, "description": digest, "state": "success", "created_at": moment}
+        {
+            "context": COMMITMENT_STATUS,
+            "description": digest,
+            "state": "success",
+            "created_at": moment,
+        }
     ]
     now = dt.datetime.fromisoformat(moment) + after
     next_step = step(role="maintainer", repository="org/board", now=now)
@@ -709,7 +714,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         key=KeyFacts("key.pem"),
         needs_data=False,
     )
-    decision = decide(Role.MAINTAINER, state, TABLE)
+    decision = step_of(Role.MAINTAINER, state, MAINTAINER_SITUATIONS)
     assert decision.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert decision.lines[1:4] == (
         "audit b first: no audit confirms this row; its warnings have the weight 12.5",
@@ -717,7 +722,9 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         "number of rows that cannot be audited: 1; the first is a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
-    decision = decide(Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), TABLE)
+    decision = step_of(
+        Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), MAINTAINER_SITUATIONS
+    )
     assert decision.situation == "practice-not-drawn"
     assert decision.command == (
         "geneb-ci audit plan s.json --practice --output PLAN.json --key key.pem"
@@ -737,7 +744,7 @@ LEFT_OTHERWISE = {
 
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():
     cases = {case.situation for case in CASES.values()} | OTHERWISE | {"statement-in-review"}
-    names = [result.name for result in TABLE]
+    names = [result.name for result in MAINTAINER_SITUATIONS]
     assert [name for name in names if name not in cases] == []
     left = {case.situation for case in CASES.values() if case.leads_to not in {"", case.situation}}
     assert len(names) >= 12

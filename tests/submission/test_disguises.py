@@ -17,7 +17,7 @@ import pytest
 from geneb_ci.cli.main import main
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.recognition import conflict_lines, disguise_of, foreign_format_of
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 from tests.rules.deltas import SOUND, Files
 from tests.rules.place import built
 from tests.small import CARD, small, small_v11

@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.render.text import LINES_MAX
 from reference_harness import mini
-from reference_harness.define import define
+from reference_harness.data.define import define
 from tests.harness.support import write_flat
 from tools.demo_audit import COMMITTED_AT, ROUND
 from tools.practice import HONEST, SPACE, Practice, geneb_ci, practice

@@ -99,7 +99,7 @@ def test_running_a_board(tmp_path, identity, servers, monkeypatch):
     environment = clean(identity) | servers.environment(identity) | {"COLUMNS": "80"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    monkeypatch.setattr(errors, "WAITING_LIMITS", IMPATIENT)
 
     def run(words, cwd, env):
         if words[1:3] == ["init", "--apply"]:  # else it waits a second after each request

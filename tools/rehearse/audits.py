@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geneb_ci.github.report import AGREES, AUDIT_LABEL
-from geneb_ci.init.new_repository import template
+from geneb_ci.init.new_repository import filled_template
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, entry, pem_of
 from tests.audit.relay import relay, says
@@ -103,7 +103,7 @@ class Audits:
         )
         return {
             f"submissions/{MODEL}.json": (work / "row.json").read_bytes(),
-            f"submissions/cards/{MODEL}.md": template("card.md.in", {}),
+            f"submissions/cards/{MODEL}.md": filled_template("card.md.in", {}),
         }
 
     def audit_by_runner(self) -> None:

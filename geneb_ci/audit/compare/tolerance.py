@@ -39,7 +39,7 @@ FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
 """By dtype of the model, the noise of plain copies, which is that of an honest run, in the unit
-that `reference_harness/noise.py` defines."""
+that `reference_harness/embedding/noise.py` defines."""
 STRESS = 8.0
 """Factor by which stressed copies of the embeddings have more noise than plain copies."""
 COPIES_MIN = 16

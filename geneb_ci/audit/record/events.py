@@ -58,8 +58,10 @@ class StatementKind(StrEnum):
     START = "start"
     ABORT = "abort"
     RESULT = "result"
+    """An audit record."""
     WITHDRAWAL = "withdrawal"
     REVOCATION = "revocation"
+    """The revocation of a key, in keys.json."""
 
 
 class AuditStart(StrictModel):
@@ -137,6 +139,7 @@ class AbortStatement(_Statement):
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
+"""The statement of a commitment, start or abort."""
 _STATEMENT_FORMATS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.COMMITMENT: (
         CommitmentStatement,
@@ -274,7 +277,7 @@ def bounded_message(message: str) -> str:
 
 
 WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
-
+"""Predicate type of the in-toto statement of a withdrawal."""
 REASON_MAX = 1000
 """Largest number of characters of the reason for a withdrawal: a paragraph."""
 
@@ -318,9 +321,10 @@ def withdrawal_of(
     key: "Ed25519PrivateKey",
     heads: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the bytes of the signed withdrawal of a record, which is given by its bytes.
+    """Return the bytes of the file with the signed withdrawal of a record.
 
-    `now` is the time of signing, `heads` the statements that the withdrawal names. Raises
+    `record` has the bytes of the record's file; `now` is the time of signing, `heads` the
+    statements that the withdrawal names. Raises
     StepMismatch when the record is not an envelope or the reason has invalid characters, and
     UsageProblem when the reason is empty or too long.
     """

@@ -125,7 +125,7 @@ class History:
         return self._names_by_digests[digests]
 
     def is_counted(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement counts: it has links, or is older than every statement with links.
+        """Whether a statement counts: it names others, or is older than every statement that does.
 
         The old log lists the older statements. Without such a log, a statement counts as older if
         the first statements with links name it, so that nobody can add one afterwards.

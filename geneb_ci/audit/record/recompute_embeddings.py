@@ -83,8 +83,9 @@ if TYPE_CHECKING:
 
 EMBEDDING_STEPS = (RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP)
 """Steps of a verification that need the file of rerun embeddings beside the record."""
-STATISTIC_SLACK = 0.01
-"""Allowed difference of the statistic of the test of direction, in standard deviations: weights
+DIRECTION_SLACK = 0.01
+"""Allowed difference between the recorded and the recomputed statistic of the test of direction, in
+standard deviations: weights
 differ by 1e-10 between machines, which sometimes swaps the ranks of nearly equal embeddings."""
 EFFECT_SLACK = 0.05
 """Allowed difference of the effect on the test loss, in standard deviations: the influences of
@@ -397,7 +398,7 @@ def _is_same_direction(first: Direction, second: Direction) -> bool:
     """Whether two tests of direction have results that differ only as between machines."""
     return (
         first.rows == second.rows
-        and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
+        and abs(first.statistic - second.statistic) <= DIRECTION_SLACK
         and (first.p < LEVEL) == (second.p < LEVEL)
     )
 
@@ -443,7 +444,7 @@ def _are_same_bounds(
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
-    """Whether the bounds of the raise of each regime are as recorded."""
+    """Whether the upper bounds of a hidden raise of each regime's MCC are as recorded."""
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     bounds = bounds_of(tasks, reruns, shares, benchmark)

@@ -62,6 +62,7 @@ class SignedRecord(NamedTuple):
     audit_id: str
     """The id of a record; of another statement, the first part of its file name."""
     content: bytes
+    """The bytes of the signed file."""
     path: Path
     """Path below the folder of audits."""
 
@@ -72,6 +73,7 @@ class Record(NamedTuple):
     audit_id: str
     signer: Signer
     outcome: AnyOutcome
+    """What the audit found."""
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None

@@ -168,6 +168,7 @@ def _check_verdict(name: str, verdict: Verdict, expected: Verdict) -> None:
 
 
 def _scores_text(scores: Scores) -> str:
+    """Return the scores of a cell as text."""
     return f"MCC {scores.MCC}, Acc {scores.Acc}, F1 {scores.F1}"
 
 
@@ -179,15 +180,18 @@ def _refuse(message: str) -> None:
 EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
 PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
-"""The first steps of a verification, without which a file is not even a record."""
+"""The first steps of a verification, by which a file is read as a record."""
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
+"""A function that raises StepMismatch if an outcome contradicts the public inputs."""
 
 
 class StepState(StrEnum):
     """Whether a step of a verification has the same result as the record."""
 
     HOLDS = "holds"
+    """The result is the same."""
     DIFFERS = "differs"
+    """The result is another one."""
     UNKNOWN = "unknown"
     """Not computed: an earlier step differs, or an input is missing."""
 
@@ -223,12 +227,12 @@ class Verification(NamedTuple):
 
     @property
     def differs(self) -> tuple[VerificationStep, ...]:
-        """The steps whose result differs from the record."""
+        """The steps whose result differs from that in the record."""
         return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
 
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
-        """The differing steps that show that the record was forged or damaged.
+        """The differing steps that show a forged or damaged record.
 
         Steps that depend on later changes, such as a new policy, do not count. There are none if
         the key was revoked, so that a thief of the key cannot stop the board.
@@ -320,7 +324,6 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-# Steps that compare a record with data that may change after it was signed.
 _APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
     applicability.SUBMISSION_STEP: applicability.check_submission,
     applicability.BENCHMARK_STEP: applicability.check_benchmark,
@@ -328,10 +331,12 @@ _APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
     applicability.HARNESS_STEP: applicability.check_harness,
     applicability.SANDBOX_STEP: applicability.check_sandbox,
 }
+"""By step, the function that compares a record with data that may change after it was signed."""
 _CONSISTENCY_CHECKS: dict[str, _CheckFunction] = {
     EARLIER_STEP: _check_earlier,
     COMPARISON_STEP: check_comparison,
 }
+"""By step, the function that looks for contradictions in a record and with earlier plans."""
 VERIFICATION_STEPS = (
     *PARSING_STEPS,
     *DRAW_STEPS,
@@ -346,7 +351,7 @@ def unreadable_record(
     shown_name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    steps = [*_steps_up_to(PARSING_STEPS, error)]
+    steps = [*_step_results(PARSING_STEPS, error)]
     unknown_steps = [
         VerificationStep(step, StepState.UNKNOWN)
         for step in VERIFICATION_STEPS[len(PARSING_STEPS) :]
@@ -385,10 +390,10 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     return None
 
 
-def lost_statement(statement_name: str, loss: str) -> Verification:
-    """Return the verification of a statement that is lost for the reason `loss`."""
+def lost_statement(statement_name: str, loss_reason: str) -> Verification:
+    """Return the verification of a statement that was deleted or changed."""
     steps = [
-        failed_step(step, LogBroken(loss))
+        failed_step(step, LogBroken(loss_reason))
         if step == LINKS_STEP
         else VerificationStep(step, StepState.UNKNOWN)
         for step in VERIFICATION_STEPS
@@ -402,7 +407,7 @@ def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[Verificati
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_steps_up_to(DRAW_STEPS, error))
+        steps = list(_step_results(DRAW_STEPS, error))
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in DRAW_STEPS]
     if isinstance(outcome, EmbeddingOutcome):
@@ -417,7 +422,7 @@ _EMBEDDING_SAMPLE_REMARK = (
 )
 
 
-def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+def _step_results(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
     """Yield the results of `steps`: those before the failed step hold, those after are unknown."""
     index = steps.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])
@@ -439,7 +444,7 @@ def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> 
 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:
-    """Return the result of a step that raised an error: it differs, or an input is missing."""
+    """Return the result of a step that raised `error`: it differs, or an input is missing."""
     step_state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
     return VerificationStep(step, step_state, message_without_step(error), error.fix)
 

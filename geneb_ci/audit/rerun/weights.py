@@ -19,7 +19,7 @@ from geneb_ci.audit.rerun import fetching
 from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.models.entry import FILE_NAME
+from geneb_ci.models.entry import FILE_NAME_PATTERN
 from reference_harness.formats.files import (
     NotReadable,
     file_line_ends_clause,
@@ -161,7 +161,7 @@ def provide_weights(
 def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
     """Download files from their addresses; an archive with several of them is downloaded once."""
     for name in weights.files:
-        if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
+        if not FILE_NAME_PATTERN.fullmatch(name) or ".." in name.split("/"):
             raise WeightsRefused(
                 f"{quoted(name)} is not the name of a file below the folder of weights",
                 "make a new commitment, with the names under which the files are published",

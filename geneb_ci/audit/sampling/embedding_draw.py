@@ -233,4 +233,5 @@ def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
+    """Raise StepMismatch, of the step "sample"."""
     raise StepMismatch(SAMPLE_STEP, message)

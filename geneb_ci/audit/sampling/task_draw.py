@@ -44,7 +44,7 @@ def require_one_draw(
     commitment: Commitment,
     committed_at: str,
 ) -> None:
-    """Raise AuditRefused if a plan of this class dates the commitment to another time.
+    """Raise AuditRefused if a plan of this class drew for the commitment at another time.
 
     Tasks may be drawn after embeddings, and embeddings after tasks: they confirm different facts.
     """
@@ -295,6 +295,7 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
 
 
 def _refuse(step: str, message: str) -> NoReturn:
+    """Raise StepMismatch, of the step `step`."""
     raise StepMismatch(step, message)
 
 
@@ -383,7 +384,7 @@ def suspicion_scores(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return, by task, by how much its score exceeds the predicted one, at most over all regimes.
+    """Return, by task, how far its score exceeds the predicted score: the largest of its regimes.
 
     Scores are predicted from the other rows or, if that is impossible, by the median of those.
     """

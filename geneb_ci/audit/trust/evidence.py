@@ -75,7 +75,7 @@ class RepositoryEvidence:
 
     audits: tuple[Audit, ...]
     """The valid audits, of every version of each submission."""
-    broken: tuple[Verification, ...]
+    broken_records: tuple[Verification, ...]
     """Verifications of records that are forged or damaged, or that have such a withdrawal."""
     official: Mapping[str, str]
     """By model id, the digest of the file that the benchmark's authors wrote."""
@@ -101,11 +101,11 @@ class RepositoryEvidence:
 
         The error names each broken record and its first broken step.
         """
-        if self.broken:
+        if self.broken_records:
             raise BrokenRecordError(
                 "; ".join(
                     f"audit record {record.name} is broken, step {step.name!r}: {step.message}"
-                    for record in self.broken
+                    for record in self.broken_records
                     for step in record.broken[:1]
                 ),
                 "restore the files from the main branch; `geneb-ci audit verify` shows every step",
@@ -135,7 +135,7 @@ def evidence_from(
             for verification in verifications
             if (audit := audit_of(verification, inputs)) is not None
         ),
-        broken=tuple(
+        broken_records=tuple(
             verification
             for verification in verifications
             if verification.broken and verification.withdrawn is None

@@ -19,8 +19,8 @@ from geneb_ci.board.site.inputs import (
 )
 from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
-from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
-from geneb_ci.models.registry import in_words
+from geneb_ci.models.entry import GENERAL_EXTRACTOR, ModelEntry, WeightsSource
+from geneb_ci.models.registry import word_with_meaning
 from reference_harness.formats.benchmark import Benchmark
 
 UNKNOWN = "not known"
@@ -134,8 +134,8 @@ def _registered(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
     texts_by_label = {
-        "Architecture": in_words("architecture", model_entry.architecture),
-        "Tokenizer": in_words("tokenization", model_entry.tokenization),
+        "Architecture": word_with_meaning("architecture", model_entry.architecture),
+        "Tokenizer": word_with_meaning("tokenization", model_entry.tokenization),
         "Pretraining": model_entry.pretraining,
     }
     for label, label_text in texts_by_label.items():
@@ -213,7 +213,7 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
     revision = {"revision": weights.revision} if is_hub and weights.revision else {}
     options = {**revision, **arguments}
     location = weights.location if is_hub else "FOLDER"
-    if extractor != GENERAL:
+    if extractor != GENERAL_EXTRACTOR:
         option_words = [f"--option {name}={value}" for name, value in options.items()]
         return " ".join(
             ["geneb-harness run --extractor", extractor, "--model", location, *option_words]

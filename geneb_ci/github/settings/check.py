@@ -1,35 +1,39 @@
-"""Check settings of GitHub; a `Check` returns what is wrong with a setting, or None."""
+"""Check settings of GitHub; a `SettingCheck` returns what is wrong with a setting, or None."""
 
 from collections.abc import Callable
 from typing import Any
 
-from geneb_ci.github.api import STATUS_CONTEXT, VERDICT_APP
+from geneb_ci.github.api import VERDICT_APP, VERDICT_STATUS
 from geneb_ci.github.errors import UnreadableSetting
-from geneb_ci.github.settings.client import MAIN, SettingsClient, variable_path
+from geneb_ci.github.settings.client import MAIN_BRANCH, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS, Setting
 from geneb_ci.publish.session import space_name_in
 
-Check = Callable[[SettingsClient, Setting], str | None]
+SettingCheck = Callable[[SettingsClient, Setting], str | None]
 """A function that returns what is wrong with a setting; None if it is as required.
 
 Raises UnreadableSetting if the token cannot read the setting.
 """
 
-DISABLED = "disabled_manually"
-"""State of a workflow that a person disabled."""
-AUDIT_RUNNER = "geneb-audit"
-"""Label of the runners of audits."""
-RULES_PATH = f"/rules/branches/{MAIN}"
-GUARDS = tuple(
+DISABLED_BY_MAINTAINER = "disabled_manually"
+"""GitHub's word for the state of a workflow that a person disabled."""
+AUDIT_RUNNER_LABEL = "geneb-audit"
+"""Label of the self-hosted machines that run audits."""
+RULES_PATH = f"/rules/branches/{MAIN_BRANCH}"
+"""Address of the rules that apply to main, below the repository's address."""
+GUARD_RULE_TYPES = tuple(
     dict.fromkeys(
-        kind for setting in SETTINGS if setting.apply == "set_guard" for kind in setting.required
+        kind
+        for setting in SETTINGS
+        if setting.apply == "set_guard_ruleset"
+        for kind in setting.required
     )
 )
-"""Types of the rules that nobody bypasses."""
+"""Types of the rules of main that nobody may bypass."""
 
 
-def objects(client: SettingsClient, setting: Setting) -> str | None:
-    """Return how members of JSON objects differ, for the first object with a difference."""
+def json_objects_problem(client: SettingsClient, setting: Setting) -> str | None:
+    """Return how a setting that is a JSON object differs from the required members, or None."""
     for path, members in setting.required.items():
         actual = client.settings(path)
         differences = [
@@ -48,12 +52,13 @@ def _difference(member: str, actual: Any, expected: object) -> str:  # of JSON
 
 
 def _value_text(value: object) -> str:
+    """Return a JSON value as text of a message."""
     if value is None:
         return "missing"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def repository(client: SettingsClient, setting: Setting) -> str | None:
+def repository_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return how a member of the repository itself differs, or None."""
     ((member, required),) = setting.required.items()
     if member not in client.repository:
@@ -62,28 +67,29 @@ def repository(client: SettingsClient, setting: Setting) -> str | None:
     return None if actual == required else f"{member} is {_value_text(actual)}"
 
 
-def no_runners(client: SettingsClient, setting: Setting) -> str | None:
+def runners_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return the number of self-hosted runners, except ephemeral ones of audits; None for 0."""
     runners = client.settings(setting.read_path)
     audit_runners = [
         runner
         for runner in runners.get("runners", ())
-        if runner.get("ephemeral") and AUDIT_RUNNER in {label["name"] for label in runner["labels"]}
+        if runner.get("ephemeral")
+        and AUDIT_RUNNER_LABEL in {label["name"] for label in runner["labels"]}
     ]
     count = runners.get("total_count", 0) - len(audit_runners)
     return f"{count} self-hosted runners" if count else None
 
 
-def idle_workflows(client: SettingsClient, setting: Setting) -> list[dict[str, Any]]:
+def workflows_disabled_by_github(client: SettingsClient, setting: Setting) -> list[dict[str, Any]]:
     """Return the workflows that GitHub disabled, not those that a maintainer disabled."""
     reply = client.get(setting.read_path, setting.needs, per_page=100) or {}
-    running = {"active", DISABLED}
+    running = {"active", DISABLED_BY_MAINTAINER}
     return [workflow for workflow in reply.get("workflows", ()) if workflow["state"] not in running]
 
 
-def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
+def disabled_workflows_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return which workflows GitHub disabled, or None."""
-    idle = idle_workflows(client, setting)
+    idle = workflows_disabled_by_github(client, setting)
     return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
 
@@ -98,7 +104,7 @@ def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
     return [name for name in setting.required["labels"] if name.casefold() not in present_labels]
 
 
-def labels(client: SettingsClient, setting: Setting) -> str | None:
+def labels_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return which labels do not exist, or None."""
     missing_names = missing_labels(client, setting)
     return f"missing: {', '.join(missing_names)}" if missing_names else None
@@ -107,15 +113,15 @@ def labels(client: SettingsClient, setting: Setting) -> str | None:
 # Rules of main.
 
 
-def rules(client: SettingsClient, rule_type: str) -> list[dict[str, Any]]:
+def rules_of_type(client: SettingsClient, rule_type: str) -> list[dict[str, Any]]:
     """Return the active rules of one type that apply to main."""
     return [rule for rule in client.entries(RULES_PATH) if rule["type"] == rule_type]
 
 
-def main_rules(client: SettingsClient, setting: Setting) -> str | None:
+def main_rules_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return which parameter of main's rules of one type is below its required value, or None."""
     ((rule_type, parameters),) = setting.required.items()
-    active_rules = rules(client, rule_type)
+    active_rules = rules_of_type(client, rule_type)
     if not active_rules:
         return f"no rule {rule_type} applies to main"
     for parameter, required in parameters.items():
@@ -125,8 +131,8 @@ def main_rules(client: SettingsClient, setting: Setting) -> str | None:
     return None
 
 
-def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
-    """Return who may bypass a ruleset. Raises UnreadableSetting without the right to change it."""
+def bypass_actors(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
+    """Return who may bypass a ruleset. Raises UnreadableSetting if the token may not see that."""
     reply = client.get(f"/rulesets/{ruleset}") or {}
     if "bypass_actors" not in reply:
         raise UnreadableSetting(
@@ -138,17 +144,21 @@ def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
 
 def _can_be_bypassed(client: SettingsClient, ruleset: int) -> bool:
     """Whether anybody but a sole maintainer on pull requests may bypass a ruleset."""
-    actors = bypassers(client, ruleset)
+    actors = bypass_actors(client, ruleset)
     if client.is_alone:
         return any(actor["bypass_mode"] != "pull_request" for actor in actors)
     return bool(actors)
 
 
-def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
+def bypass_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which of the rules that apply to main can be bypassed, or None."""
-    rules_by_kind = {kind: active_rules for kind in GUARDS if (active_rules := rules(client, kind))}
+    rules_by_kind = {
+        kind: active_rules
+        for kind in GUARD_RULE_TYPES
+        if (active_rules := rules_of_type(client, kind))
+    }
     if not rules_by_kind:
-        return f"none of the rules {', '.join(GUARDS)} applies to main"
+        return f"none of the rules {', '.join(GUARD_RULE_TYPES)} applies to main"
     bypassable = [
         kind
         for kind, active_rules in rules_by_kind.items()
@@ -157,55 +167,55 @@ def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
     return f"can be bypassed: {', '.join(bypassable)}" if bypassable else None
 
 
-def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
+def _verdict_rules(client: SettingsClient) -> list[dict[str, Any]]:
     """Return the rules of main that require the status of the verdict."""
     return [
         rule
-        for rule in rules(client, "required_status_checks")
+        for rule in rules_of_type(client, "required_status_checks")
         if any(
-            check["context"] == STATUS_CONTEXT
+            check["context"] == VERDICT_STATUS
             for check in rule.get("parameters", {}).get("required_status_checks", ())
         )
     ]
 
 
-def verdict_app(client: SettingsClient) -> int | None:
+def verdict_app_id(client: SettingsClient) -> int | None:
     """Return the id of the App that sets the status of verdicts; None if there is none.
 
     Raises UnreadableSetting if the token may not read variables.
     """
-    app = client.value(variable_path(VERDICT_APP))
+    app = client.variable_value(variable_path(VERDICT_APP))
     return int(app) if app.isascii() and app.isdigit() else None
 
 
-def verdict(client: SettingsClient, _setting: Setting) -> str | None:
+def verdict_status_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return why main does not require the verdict's status of the right account, or None."""
     apps = {
         check.get("integration_id")
-        for rule in _required_verdict(client)
+        for rule in _verdict_rules(client)
         for check in rule["parameters"]["required_status_checks"]
-        if check["context"] == STATUS_CONTEXT
+        if check["context"] == VERDICT_STATUS
     }
     if not apps:
-        return f"no rule of main requires the status {STATUS_CONTEXT}"
+        return f"no rule of main requires the status {VERDICT_STATUS}"
     try:
-        app = verdict_app(client)
+        app = verdict_app_id(client)
     except UnreadableSetting:
         return None
     if app is not None and app not in apps:
-        return f"the status {STATUS_CONTEXT} counts from any account, not only from the App {app}"
+        return f"the status {VERDICT_STATUS} counts from any account, not only from the App {app}"
     if other_apps := sorted(apps - {None, app}):
         return (
-            f"the status {STATUS_CONTEXT} counts only from the App {other_apps[0]}, which does not "
+            f"the status {VERDICT_STATUS} counts only from the App {other_apps[0]}, which does not "
             "set this status"
         )
     return None
 
 
-def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
+def verdict_bypass_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return what is wrong with who may merge without a verdict, or None."""
-    for rule in _required_verdict(client):
-        actors = bypassers(client, rule["ruleset_id"])
+    for rule in _verdict_rules(client):
+        actors = bypass_actors(client, rule["ruleset_id"])
         if not actors:
             return "nobody may merge without a verdict, so only submissions can ever be merged"
         if any(actor["bypass_mode"] != "pull_request" for actor in actors):
@@ -216,14 +226,14 @@ def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
 # Environments, variables and secrets.
 
 
-def environment(client: SettingsClient, setting: Setting) -> str | None:
-    """Check that an environment exists."""
+def environment_problem(client: SettingsClient, setting: Setting) -> str | None:
+    """Return that an environment is missing, or None."""
     reply = client.get(setting.read_path, setting.needs)
     return None if reply else f"there is no environment {setting.read_path.rpartition('/')[2]}"
 
 
-def environment_branches(client: SettingsClient, setting: Setting) -> str | None:
-    """Check that only main may use an environment."""
+def environment_branches_problem(client: SettingsClient, setting: Setting) -> str | None:
+    """Return which branches other than main may use an environment, or None."""
     address = setting.read_path.rpartition("/")[0]
     reply = client.get(address, setting.needs)
     if not reply:
@@ -232,11 +242,15 @@ def environment_branches(client: SettingsClient, setting: Setting) -> str | None
         return "jobs on any branch may use the environment"
     policies = (client.get(setting.read_path, setting.needs) or {}).get("branch_policies", ())
     branches = sorted(policy["name"] for policy in policies)
-    return None if branches == [MAIN] else f"deployments from: {', '.join(branches) or 'nowhere'}"
+    return (
+        None
+        if branches == [MAIN_BRANCH]
+        else f"deployments from: {', '.join(branches) or 'nowhere'}"
+    )
 
 
-def no_secret(client: SettingsClient, setting: Setting) -> str | None:
-    """Check that no token of the Hub is stored."""
+def secret_problem(client: SettingsClient, setting: Setting) -> str | None:
+    """Return that a token of the Hub is stored as a secret, though none is needed, or None."""
     reply = client.get(setting.read_path, setting.needs)
     return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
 
@@ -248,14 +262,16 @@ def named_space(client: SettingsClient) -> str | None:
     """
     if client.space:
         return client.space
-    settings = [setting for setting in SETTINGS if setting.check == "variable"]
-    spaces = (space_name_in(client.value(setting.read_path)) for setting in reversed(settings))
+    settings = [setting for setting in SETTINGS if setting.check == "space_variable_problem"]
+    spaces = (
+        space_name_in(client.variable_value(setting.read_path)) for setting in reversed(settings)
+    )
     return next((space for space in spaces if space), None)
 
 
-def variable(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare the variable that names the Space."""
-    name, value = setting.read_path.rpartition("/")[2], client.value(setting.read_path)
+def space_variable_problem(client: SettingsClient, setting: Setting) -> str | None:
+    """Return how the variable that names the Space differs from the expected Space, or None."""
+    name, value = setting.read_path.rpartition("/")[2], client.variable_value(setting.read_path)
     if not value:
         return f"there is no variable {name}"
     expected = named_space(client)
@@ -267,11 +283,11 @@ def variable(client: SettingsClient, setting: Setting) -> str | None:
 def has_published(client: SettingsClient, setting: Setting) -> bool:
     """Return whether a run of the publishing workflow has succeeded."""
     path, needs = setting.read_path, setting.needs
-    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1) or {}
+    reply = client.get(path, needs, branch=MAIN_BRANCH, status="success", per_page=1) or {}
     return bool(reply.get("total_count"))
 
 
-def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
+def trusted_publisher_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return None if a run of the publishing workflow has succeeded.
 
     Raises UnreadableSetting if none has, because the Hub does not show its trusted publishers.

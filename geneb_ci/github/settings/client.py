@@ -8,6 +8,7 @@ from typing import Any
 from geneb_ci.check.change import REGULAR, SUBMODULE, Blob
 from geneb_ci.common.answers import ALONE, ANSWERS_FILE
 from geneb_ci.github.api import GitHub
+from geneb_ci.github.connection import Connection
 from geneb_ci.github.errors import (
     RETRY_FIX,
     MissingScope,
@@ -15,20 +16,20 @@ from geneb_ci.github.errors import (
     UnexpectedReply,
     UnreadableSetting,
 )
-from geneb_ci.github.trees import CUT_FIX, CUT_MESSAGE, read_blob
-from geneb_ci.github.wire import Wire
+from geneb_ci.github.trees import TRUNCATED_TREE_FIX, TRUNCATED_TREE_MESSAGE, read_blob
 
-MAIN = "main"
+MAIN_BRANCH = "main"
 """Branch that the workflows publish from; its name is written in them."""
-PAGES_MAX = 10  # 1,000 labels, rules or rulesets: far more than a person sets by hand
-ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
+LIST_PAGES_MAX = 10
+"""Maximum number of pages of 100 labels, rules or rulesets that are read."""
+ADMINISTRATION_READ, METADATA_READ = "Administration: read", "Metadata: read"
 
 
 class SettingsClient:
     """A client for the settings of one repository; it reads each address once."""
 
-    def __init__(self, wire: Wire, space: str = "", *, dry_run: bool = False) -> None:
-        self.wire = wire
+    def __init__(self, connection: Connection, space: str = "", *, dry_run: bool = False) -> None:
+        self.connection = connection
         self.space = space
         """The Space as OWNER/NAME; empty if the caller did not give it."""
         self.is_dry_run = dry_run
@@ -36,9 +37,9 @@ class SettingsClient:
         self.sent: list[str] = []
         """Each write so far: verb and path."""
         self._replies: dict[str, Any] = {}
-        self._github = GitHub(wire)
+        self._github = GitHub(connection)
 
-    def get(self, path: str, permission: str = METADATA, **parameters: str | int) -> Any:
+    def get(self, path: str, permission: str = METADATA_READ, **parameters: str | int) -> Any:
         """Return the JSON of a path of the repository; None if GitHub finds nothing there.
 
         `permission` is what a fine-grained token needs. Raises UnreadableSetting if the token may
@@ -46,12 +47,15 @@ class SettingsClient:
         """
         request = f"{path} {parameters}"
         return self._read_once(
-            request, lambda: self.wire.get(path, **parameters).body, None, path, permission
+            request, lambda: self.connection.get(path, **parameters).body, None, path, permission
         )
 
-    def entries(self, path: str, permission: str = METADATA) -> list[dict[str, Any]]:
-        """Return all entries of a list. Raises UnreadableSetting if the token may not read it."""
-        pages = self.wire.pages(path, PAGES_MAX)
+    def entries(self, path: str, permission: str = METADATA_READ) -> list[dict[str, Any]]:
+        """Return all entries of the list at a path of the repository.
+
+        Raises UnreadableSetting if the token may not read the list.
+        """
+        pages = self.connection.pages(path, LIST_PAGES_MAX)
         return list(
             self._read_once(
                 path, lambda: [item for page in pages for item in page], [], path, permission
@@ -72,21 +76,23 @@ class SettingsClient:
             except NotFound:
                 self._replies[request] = default
             except MissingScope as error:
-                self._replies[request] = _unreadable(path, permission, error.message)
+                self._replies[request] = _unreadable_error(path, permission, error.message)
         reply = self._replies[request]
         if isinstance(reply, UnreadableSetting):
             raise reply
         return reply
 
     def settings(self, path: str) -> dict[str, Any]:
-        """Return settings that every repository has. Raises UnreadableSetting if GitHub hides them.
+        """Return the settings at a path that every repository has.
+
+        Raises UnreadableSetting if GitHub hides them from the token.
 
         GitHub answers 404 instead of 403 to many tokens without administrative rights.
         """
-        reply = self.get(path, ADMINISTRATION)
+        reply = self.get(path, ADMINISTRATION_READ)
         if not isinstance(reply, dict):
-            raise _unreadable(
-                path, ADMINISTRATION, "GitHub answers 404, as to a token without the right"
+            raise _unreadable_error(
+                path, ADMINISTRATION_READ, "GitHub answers 404, as to a token without the right"
             )
         return reply
 
@@ -94,18 +100,18 @@ class SettingsClient:
         """Send a write, or only list it in a dry run. Raises MissingScope without the right."""
         self.sent.append(f"{verb} {path}")
         if not self.is_dry_run:
-            self.wire.send(verb, path, body)
+            self.connection.send(verb, path, body)
             self._replies.clear()
 
-    def value(self, path: str) -> str:
+    def variable_value(self, path: str) -> str:
         """Return the value of a variable, or "". Raises UnreadableSetting as `get` does."""
-        reply = self.get(path, _permission_for(path))
+        reply = self.get(path, _variable_permission(path))
         return str(reply.get("value", "")) if reply is not None else ""
 
-    def set_value(self, path: str, value: str) -> None:
+    def set_variable(self, path: str, value: str) -> None:
         """Set a variable. Raises UnreadableSetting or MissingScope without the right."""
         collection, _, variable = path.rpartition("/")
-        is_new = self.get(path, _permission_for(path)) is None
+        is_new = self.get(path, _variable_permission(path)) is None
         body = {"name": variable, "value": value}
         self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
@@ -117,7 +123,7 @@ class SettingsClient:
         reply = self.get("")
         if not isinstance(reply, dict):
             raise NotFound(
-                f"{self.wire.repository}: GitHub finds no such repository",
+                f"{self.connection.repository}: GitHub finds no such repository",
                 "check the name; if the repository is private, use a token that may read it; if it "
                 "does not exist: gh repo create OWNER/NAME --public",
             )
@@ -126,17 +132,17 @@ class SettingsClient:
     @property
     def has_main(self) -> bool:
         """Whether the branch main exists."""
-        return self.get(f"/branches/{MAIN}", "Contents: read") is not None
+        return self.get(f"/branches/{MAIN_BRANCH}", "Contents: read") is not None
 
     def blobs(self) -> dict[str, str]:
         """Return the git id of each file of main by its path; empty without main."""
         if not self.has_main:
             return {}
         if "tree" not in self._replies:
-            branch = self.get(f"/branches/{MAIN}", "Contents: read")
+            branch = self.get(f"/branches/{MAIN_BRANCH}", "Contents: read")
             tree = self._github.tree(branch["commit"]["sha"])
-            if tree.is_cut:
-                raise UnexpectedReply(CUT_MESSAGE, CUT_FIX)
+            if tree.is_truncated:
+                raise UnexpectedReply(TRUNCATED_TREE_MESSAGE, TRUNCATED_TREE_FIX)
             self._replies["tree"] = {
                 path: blob.sha for path, blob in tree.files.items() if blob.mode != SUBMODULE
             }
@@ -176,11 +182,13 @@ def variable_path(name: str, environment: str = "") -> str:
     return f"{f'/environments/{environment}' if environment else '/actions'}/variables/{name}"
 
 
-def _permission_for(path: str) -> str:
+def _variable_permission(path: str) -> str:
+    """Return the permission that a token needs to read a variable."""
     return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
-def _unreadable(path: str, permission: str, reason: str) -> UnreadableSetting:
+def _unreadable_error(path: str, permission: str, reason: str) -> UnreadableSetting:
+    """Return the error about a path that a token may not read."""
     return UnreadableSetting(
         f"{path or 'the repository'} cannot be read: {reason}",
         f"use a token of an administrator with {permission}",

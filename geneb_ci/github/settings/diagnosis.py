@@ -17,40 +17,42 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.table import wrapped_text
 
 REPORT_FORMAT = "1.0"
-_CHECKS: dict[str, check.Check] = {
+"""Version of the format of the report as JSON."""
+_CHECK_BY_NAME: dict[str, check.SettingCheck] = {
     function.__name__: function
     for function in (
-        check.objects,
-        check.repository,
-        check.no_runners,
-        check.active_workflows,
-        check.labels,
-        check.main_rules,
-        check.no_bypass,
-        check.verdict,
-        check.verdict_bypass,
-        check.environment,
-        check.environment_branches,
-        check.no_secret,
-        check.variable,
-        check.trusted_publisher,
-        check_files.merge_queue,
-        check_files.workflows,
-        check_files.code_owners,
-        check_files.code_owner_errors,
-        check_files.forms,
-        check_files.files_present,
-        check_files.placeholders,
-        check_files.policy,
-        check_files.audit_key,
-        check_files.private_keys,
-        hub.space,
+        check.json_objects_problem,
+        check.repository_problem,
+        check.runners_problem,
+        check.disabled_workflows_problem,
+        check.labels_problem,
+        check.main_rules_problem,
+        check.bypass_problem,
+        check.verdict_status_problem,
+        check.verdict_bypass_problem,
+        check.environment_problem,
+        check.environment_branches_problem,
+        check.secret_problem,
+        check.space_variable_problem,
+        check.trusted_publisher_problem,
+        check_files.merge_queue_problem,
+        check_files.workflow_files_problem,
+        check_files.code_owners_problem,
+        check_files.code_owner_errors_problem,
+        check_files.issue_forms_problem,
+        check_files.missing_files_problem,
+        check_files.placeholders_problem,
+        check_files.policy_problem,
+        check_files.audit_key_problem,
+        check_files.private_keys_problem,
+        hub.space_problem,
     )
 }
+"""The function that checks a setting, by its name in required.toml."""
 
 
 class SettingState(enum.StrEnum):
-    """The known state of a setting."""
+    """Whether a setting has its required value, as far as the token can read it."""
 
     FINE = "fine"
     WRONG = "wrong"
@@ -59,7 +61,7 @@ class SettingState(enum.StrEnum):
 
 
 class Diagnosis(NamedTuple):
-    """A setting with its state."""
+    """A setting, whether it has its required value, and if not, the fix."""
 
     setting: Setting
     state: SettingState
@@ -69,14 +71,15 @@ class Diagnosis(NamedTuple):
 
 
 def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
-    """Return the state of each setting. Raises NotFound without a repository, or ForgeProblem."""
+    """Return the state of each setting. Raises NotFound without a repository, or GitHubProblem."""
     _ = client.repository  # a token or a name that is wrong is one error, not forty
     return [_diagnosis(client, setting) for setting in settings]
 
 
 def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
+    """Return the state of a setting, and how to fix it."""
     try:
-        problem = _CHECKS[setting.check](client, setting)
+        problem = _CHECK_BY_NAME[setting.check](client, setting)
     except (UnreadableSetting, UnexpectedReply) as error:  # one odd answer does not end the report
         return Diagnosis(setting, SettingState.UNSEEN, visible(error.message), error.fix)
     if problem is None:
@@ -84,7 +87,7 @@ def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
     return Diagnosis(setting, SettingState.WRONG, visible(problem), setting.by_hand)
 
 
-def exit_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) -> Exit:
+def exit_code_of(diagnoses: Iterable[Diagnosis], features: Iterable[Feature] = ()) -> Exit:
     """Return 11 if a setting is wrong or a feature broken, 3 if one could not be read, else 0."""
     states = {diagnosis.state for diagnosis in diagnoses}
     if SettingState.WRONG in states or any(
@@ -123,10 +126,10 @@ def as_text(
     for diagnosis in unfulfilled:
         ids_by_state.setdefault(diagnosis.state, []).append(diagnosis.setting.id)
     name_lines = [f"{state}: {', '.join(ids)}" for state, ids in ids_by_state.items()]
-    return wrapped_text("\n".join([*name_lines, ALL_HINT, *last_lines]), width)
+    return wrapped_text("\n".join([*name_lines, ALL_OPTION_HINT, *last_lines]), width)
 
 
-ALL_HINT = "--all prints what was found and expected, and the fixes"
+ALL_OPTION_HINT = "--all prints what was found and expected, and the fixes"
 
 
 def _last_lines(

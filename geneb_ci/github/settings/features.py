@@ -11,35 +11,45 @@ from typing import NamedTuple
 
 from geneb_ci.github.api import VERDICT_APP, VERDICT_BOT
 from geneb_ci.github.audit_ready import (
-    APP,
-    APP_KEY,
-    ENVIRONMENT,
+    AUDIT_APP,
+    AUDIT_APP_KEY,
+    AUDIT_ENVIRONMENT,
     FLAVOR,
-    PROBED,
+    PROBED_LEVEL,
     RUNNER,
     VERDICT_ENVIRONMENT,
     VERDICT_KEY,
-    WRITER,
+    WRITER_VARIABLE,
 )
 from geneb_ci.github.errors import UnexpectedReply, UnreadableSetting
 from geneb_ci.github.report import AUDIT_LABEL
-from geneb_ci.github.settings.check import AUDIT_RUNNER, DISABLED, has_published, label_names
-from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key
-from geneb_ci.github.settings.client import ADMINISTRATION, SettingsClient, variable_path
+from geneb_ci.github.settings.check import (
+    AUDIT_RUNNER_LABEL,
+    DISABLED_BY_MAINTAINER,
+    has_published,
+    label_names,
+)
+from geneb_ci.github.settings.check_files import WORKFLOWS, audit_key_problem
+from geneb_ci.github.settings.client import ADMINISTRATION_READ, SettingsClient, variable_path
 from geneb_ci.github.settings.required import SETTINGS
 from geneb_ci.render.plain import visible
 
-HUB_TOKEN, RESOURCE_VARIABLE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
+HUB_TOKEN_SECRET, SPACE_VARIABLE = "HF_JOBS_TOKEN", "HF_OIDC_RESOURCE"
 NEW_APP_COMMAND = "geneb-ci init --app"
-WRITERS_MIN = 2
-_READ_SETTING = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
-_JOB = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
+WRITING_ACCOUNTS_MIN = 2
+"""Number of accounts that may write, so that one can approve the pull requests of another."""
+_SETTING_OF_JOB = re.compile(r"\b(secrets|vars)\.([A-Za-z_]\w*)")
+"""Place in a workflow file where a job reads a secret or a variable."""
+_JOB_START = re.compile(r"^  ([\w-]+):[ \t]*$", re.MULTILINE)
+"""Line of a workflow file with which a job begins."""
 _ENVIRONMENT = re.compile(r"^    environment:[ \t]+(?:\{name: )?([\w-]+)", re.MULTILINE)
+"""Line of a workflow file that names a job's environment."""
 _RUNS_ON = re.compile(r"^    runs-on:[ \t]+(\S[^#\n]*)", re.MULTILINE)
+"""Line of a workflow file that says on which machines a job runs."""
 
 
 class FeatureState(enum.StrEnum):
-    """State of a feature of a board."""
+    """Whether a feature of a board works, in the words of the report."""
 
     WORKS = "works"
     NOT_SET_UP = "not set up"
@@ -82,13 +92,13 @@ def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:
     What the file reads above `jobs:` counts for every job.
     """
     head, _, body = workflow_text.partition("\njobs:\n")
-    shared_names = set(_READ_SETTING.findall(head))
-    starts = [*_JOB.finditer(body)]
+    shared_names = set(_SETTING_OF_JOB.findall(head))
+    starts = [*_JOB_START.finditer(body)]
     ends = [*(match.start() for match in starts[1:]), len(body)]
     job_settings = []
     for match, end in zip(starts, ends, strict=True):
         job_text = body[match.start() : end]
-        setting_names = shared_names | set(_READ_SETTING.findall(job_text))
+        setting_names = shared_names | set(_SETTING_OF_JOB.findall(job_text))
         environment, runner = _ENVIRONMENT.search(job_text), _RUNS_ON.search(job_text)
         job_settings.append(
             JobSettings(
@@ -111,16 +121,19 @@ class _FeatureFault(Exception):  # noqa: N818 (what a feature lacks, not an erro
         self.because, self.fix, self.state = reason, fix, state
 
 
-class _Board:
-    """Settings that the jobs of main read, and the settings that exist."""
+class _BoardSettings:
+    """Reader of the settings that the jobs of main need, and of those that the board has."""
 
     def __init__(self, client: SettingsClient) -> None:
         self.client = client
 
     def jobs(self, workflow: str) -> list[JobSettings]:
-        """Return what the jobs of a workflow read. Raises _FeatureFault if it does not run."""
+        """Return the settings that each job of a workflow reads.
+
+        Raises _FeatureFault if the workflow does not run.
+        """
         path = f"{WORKFLOWS}/{workflow}.yml"
-        actions = self.client.get("/actions/permissions", ADMINISTRATION) or {}
+        actions = self.client.get("/actions/permissions", ADMINISTRATION_READ) or {}
         if actions.get("enabled") is False:
             raise _FeatureFault("Actions are off", "allow Actions at Settings > Actions > General")
         raw = self.client.content(path)
@@ -133,7 +146,7 @@ class _Board:
         workflows_reply = self.client.get("/actions/workflows", "Actions: read", per_page=100) or {}
         states = {item["path"]: item["state"] for item in workflows_reply.get("workflows", ())}
         state = states.get(path, "active")
-        if state == DISABLED:
+        if state == DISABLED_BY_MAINTAINER:
             fix = f"to enable the workflow again: gh workflow enable {workflow}.yml"
             raise _FeatureFault(f"a maintainer disabled {path}", fix, state=FeatureState.NOT_SET_UP)
         if state != "active":
@@ -153,8 +166,8 @@ class _Board:
 
     def variable(self, name: str, environment: str = "") -> str:
         """Return the value of a variable as a job of this environment reads it; "" if not set."""
-        value = self.client.value(variable_path(name, environment)) if environment else ""
-        return value or self.client.value(variable_path(name))
+        value = self.client.variable_value(variable_path(name, environment)) if environment else ""
+        return value or self.client.variable_value(variable_path(name))
 
     def require_environments(self, jobs: Sequence[JobSettings]) -> None:
         """Raise _FeatureFault if a job's environment does not exist."""
@@ -181,7 +194,8 @@ class _Board:
                     raise _FeatureFault(f"the secret {secret}{of_environment} is not stored", fix)
 
 
-def _verdicts(board: _Board) -> str:
+def _note_on_verdicts(board: _BoardSettings) -> str:
+    """Return a note on who sets verdicts. Raises _FeatureFault if verdicts do not work."""
     for workflow in ("verdict", "pr-validate"):
         jobs = board.jobs(workflow)
         board.require_environments(jobs)
@@ -204,18 +218,17 @@ def _verdicts(board: _Board) -> str:
     return f"only the App {app} can set the status"
 
 
-def _publishing(board: _Board) -> str:
+def _note_on_publishing(board: _BoardSettings) -> str:
+    """Return "". Raises _FeatureFault if the board cannot be published to the Space."""
     jobs = board.jobs("publish")
     board.require_environments(jobs)
     board.require_secrets(jobs, frozenset())
     for job in jobs:
-        if RESOURCE_VARIABLE in job.variables and not board.variable(
-            RESOURCE_VARIABLE, job.environment
-        ):
+        if SPACE_VARIABLE in job.variables and not board.variable(SPACE_VARIABLE, job.environment):
             of_environment = f" of the environment {job.environment}" if job.environment else ""
-            reason = f"the variable {RESOURCE_VARIABLE}{of_environment} names no Space"
+            reason = f"the variable {SPACE_VARIABLE}{of_environment} names no Space"
             raise _FeatureFault(reason, "geneb-ci init --apply --space OWNER/NAME")
-    (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher")
+    (publisher,) = (setting for setting in SETTINGS if setting.check == "trusted_publisher_problem")
     if not has_published(board.client, publisher):
         reason = (
             "no run of publish.yml has succeeded; every run fails until the Space trusts this "
@@ -226,7 +239,8 @@ def _publishing(board: _Board) -> str:
     return ""
 
 
-def _audits(board: _Board) -> str:
+def _note_on_audits(board: _BoardSettings) -> str:
+    """Return a note on audits by workflows. Raises _FeatureFault if they do not work."""
     jobs = board.jobs("audit")
     board.require_environments(jobs)
     if AUDIT_LABEL not in label_names(board.client):
@@ -238,47 +252,57 @@ def _audits(board: _Board) -> str:
         reason = f"neither {FLAVOR} nor {RUNNER} is set, so audits are refused by a comment"
         fix = f"gh variable set {FLAVOR} --body l4x1, or {RUNNER} for a machine of your own"
         raise _FeatureFault(reason, fix, state=FeatureState.NOT_SET_UP)
-    optional = {WRITER, APP_KEY} if flavor else {WRITER, APP_KEY, HUB_TOKEN}
-    if board.variable(APP, ENVIRONMENT) and not board.has_secret(APP_KEY, ENVIRONMENT):
-        reason = f"the variable {APP} names an App, but its key {APP_KEY} is not stored"
+    optional = (
+        {WRITER_VARIABLE, AUDIT_APP_KEY}
+        if flavor
+        else {WRITER_VARIABLE, AUDIT_APP_KEY, HUB_TOKEN_SECRET}
+    )
+    if board.variable(AUDIT_APP, AUDIT_ENVIRONMENT) and not board.has_secret(
+        AUDIT_APP_KEY, AUDIT_ENVIRONMENT
+    ):
+        reason = f"the variable {AUDIT_APP} names an App, but its key {AUDIT_APP_KEY} is not stored"
         raise _FeatureFault(
-            reason, f"gh variable delete {APP} --env {ENVIRONMENT}; geneb-ci init --app"
+            reason, f"gh variable delete {AUDIT_APP} --env {AUDIT_ENVIRONMENT}; geneb-ci init --app"
         )
     board.require_secrets(jobs, frozenset(optional))
-    (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key")
-    if problem := audit_key(board.client, setting):
+    (setting,) = (setting for setting in SETTINGS if setting.check == "audit_key_problem")
+    if problem := audit_key_problem(board.client, setting):
         raise _FeatureFault(problem, setting.by_hand)
-    if flavor and not board.variable(PROBED):
+    if flavor and not board.variable(PROBED_LEVEL):
         raise _FeatureFault(
             f"audits run in a Job of the Hub, because {FLAVOR} is set, but it is unknown whether "
             "the sandbox works in such a Job",
-            f"geneb-ci doctor --github {board.client.wire.repository} --hub-job",
+            f"geneb-ci doctor --github {board.client.connection.repository} --hub-job",
             state=FeatureState.NOT_TRIED,
         )
     notes = []
-    is_ours = any(AUDIT_RUNNER in job.runs_on for job in jobs)
+    is_ours = any(AUDIT_RUNNER_LABEL in job.runs_on for job in jobs)
     if not flavor and is_ours and not _has_runner(board):
         notes.append("no runner is registered now: register one for each audit")
-    if app := board.variable(APP, ENVIRONMENT):
+    if app := board.variable(AUDIT_APP, AUDIT_ENVIRONMENT):
         notes.append(
             f"the first audit will show whether the App {app} is installed in this repository"
         )
-    elif not board.has_secret(WRITER, ENVIRONMENT):
+    elif not board.has_secret(WRITER_VARIABLE, AUDIT_ENVIRONMENT):
         notes.append("records are attached to comments; `geneb-ci audit propose` proposes them")
     return "; ".join(notes)
 
 
-def _has_runner(board: _Board) -> bool:
+def _has_runner(board: _BoardSettings) -> bool:
+    """Whether a machine that runs audits is registered now."""
     runners = board.client.settings("/actions/runners").get("runners", ())
-    return any(AUDIT_RUNNER in {label["name"] for label in runner["labels"]} for runner in runners)
+    return any(
+        AUDIT_RUNNER_LABEL in {label["name"] for label in runner["labels"]} for runner in runners
+    )
 
 
-def _merging(board: _Board) -> str:
+def _note_on_merging(board: _BoardSettings) -> str:
+    """Return a note on who can merge. Raises _FeatureFault if nobody can."""
     if board.client.is_alone:
         return "by one maintainer, who merges his own pull requests, which is weaker"
     people = board.client.entries("/collaborators", "Metadata: read")
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]
-    if len(writers) < WRITERS_MIN:
+    if len(writers) < WRITING_ACCOUNTS_MIN:
         reason = "no account may write to the repository"
         if writers:
             writer = visible(str(writers[0].get("login", "")))
@@ -292,18 +316,19 @@ def _merging(board: _Board) -> str:
     return ""
 
 
-_FEATURES: dict[str, Callable[[_Board], str]] = {
-    "verdicts": _verdicts,
-    "merging": _merging,
-    "publishing": _publishing,
-    "audits": _audits,
+_NOTE_BY_FEATURE: dict[str, Callable[[_BoardSettings], str]] = {
+    "verdicts": _note_on_verdicts,
+    "merging": _note_on_merging,
+    "publishing": _note_on_publishing,
+    "audits": _note_on_audits,
 }
+"""The function that returns a note on a feature, or raises why it does not work."""
 
 
 def features_of(client: SettingsClient) -> Iterator[Feature]:
-    """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
-    board = _Board(client)
-    for feature, check in _FEATURES.items():
+    """Yield the features of the board. Raises GitHubProblem if GitHub fails."""
+    board = _BoardSettings(client)
+    for feature, check in _NOTE_BY_FEATURE.items():
         try:
             yield Feature(feature, FeatureState.WORKS, check(board))
         except _FeatureFault as fault:

@@ -12,7 +12,7 @@ from reference_harness.formats.files import member_at
 
 UNAUTHORISED = 401
 _NO_SPACE_STATUSES = (UNAUTHORISED, 404)
-"""The Hub answers 401 instead of 404 to a caller without a token."""
+"""HTTP statuses for a missing Space: the Hub answers 401 to a caller without a token."""
 _WRITE_FIX = "make a token that may write: https://huggingface.co/settings/tokens"
 
 
@@ -40,7 +40,7 @@ def _http_status(error: Exception) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def space(client: SettingsClient, _setting: Setting | None = None) -> str | None:
+def space_problem(client: SettingsClient, _setting: Setting | None = None) -> str | None:
     """Return why there is no Space or why it is not a static one, or None.
 
     Raises UnreadableSetting.

@@ -26,7 +26,7 @@ class Setting:
     read: str
     """Requests that read the setting."""
     needs: str
-    """Permission that a fine-grained token needs to read the setting."""
+    """Permission on GitHub that a token needs to read the setting."""
     check: str
     """Name of the function that checks the setting."""
     apply: str = ""
@@ -40,26 +40,30 @@ class Setting:
 
     @property
     def read_path(self) -> str:
-        """Address at which the setting is read, below the repository's address."""
+        """Address on GitHub from which the setting is read, below the repository's address."""
         return self.read.removeprefix("GET ")
 
     @property
     def written_path(self) -> str:
-        """Address at which the setting is made."""
+        """Address on GitHub to which the setting is written, below the repository's address."""
         return self.written.partition(" ")[2]
 
 
-def _settings() -> Iterator[Setting]:
+def _listed_settings() -> Iterator[Setting]:
+    """Yield the settings that required.toml lists."""
     toml_text = resources.files(__package__).joinpath("required.toml").read_text("utf-8")
     for group in tomllib.loads(toml_text)["group"]:
         settings, is_set_together = group.pop("settings"), group.pop("together", False)
         first_name = next(iter(settings))
         for setting_id, facts in settings.items():
-            yield _setting(setting_id, group | facts, first_name if is_set_together else setting_id)
+            yield _listed_setting(
+                setting_id, group | facts, first_name if is_set_together else setting_id
+            )
 
 
-def _setting(setting_id: str, facts: dict[str, Any], group: str) -> Setting:
-    if facts["check"] == "objects":
+def _listed_setting(setting_id: str, facts: dict[str, Any], group: str) -> Setting:
+    """Return a setting from its keys in required.toml."""
+    if facts["check"] == "json_objects_problem":
         *_, path = facts["required"]
         facts |= {"read": f"GET {path}", "written": f"PUT {path}"}
     labels = facts.get("required", {}).get("labels", ())
@@ -67,11 +71,11 @@ def _setting(setting_id: str, facts: dict[str, Any], group: str) -> Setting:
     return Setting(**facts | {"id": setting_id, "group": group, "by_hand": by_hand})
 
 
-SETTINGS = tuple(_settings())
-"""In the order in which they are shown and set."""
+SETTINGS = tuple(_listed_settings())
+"""All settings that a board needs, in the order in which they are shown and set."""
 
 
-def table() -> str:
+def settings_table() -> str:
     """Return the list of settings as a Markdown table, for docs/maintainer/setup.md."""
     columns = ("setting", "expected")
     rows = [(f"`{setting.id}`", setting.expected) for setting in SETTINGS]

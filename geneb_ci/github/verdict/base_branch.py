@@ -51,9 +51,11 @@ class BaseBranch:
         return any(path.stem == model and self._row(path) for path in self._files())
 
     def _files(self) -> list[Path]:
+        """Return the paths of the rows of the base branch, sorted."""
         return sorted(files_in(self.layout.submissions)) if self.layout.submissions else []
 
     def _row(self, path: Path) -> Submission | None:
+        """Return the row in a file; None if the file is not a valid submission."""
         try:
             return self._checker.context(path).submission
         except NothingChecked:

@@ -12,7 +12,7 @@ from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
-    further_folders,
+    configured_folders,
     layout_of_main,
     layout_of_settings,
 )
@@ -33,10 +33,12 @@ from geneb_ci.publish.git import (
 )
 from reference_harness.formats.text import Say, silent
 
-GITHUB_ONLY = ("other open pull requests", "comments of maintainers")
+GITHUB_ONLY_FACTS = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
-GITHUB_ONLY_OF_RECORDS = "the time at which the commitment of an audit became public"
+GITHUB_ONLY_FACT_OF_RECORDS = "the time at which the commitment of an audit became public"
+"""Further fact that a verdict on audit records uses on GitHub alone."""
 _OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+"""Outcomes after which the terminal shows the next step of the verdict."""
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """Meaning of the marks that `git status` prints; any other mark means changed."""
@@ -59,8 +61,12 @@ class BranchVerdict(NamedTuple):
     @property
     def report(self) -> Report:
         """The report of `geneb-ci check` with the verdict and every finding."""
-        has_records = self.decision.judged is not None and bool(self.decision.judged.change.records)
-        unseen = (*GITHUB_ONLY, GITHUB_ONLY_OF_RECORDS) if has_records else GITHUB_ONLY
+        has_records = self.decision.checked_pull is not None and bool(
+            self.decision.checked_pull.change.records
+        )
+        unseen = (
+            (*GITHUB_ONLY_FACTS, GITHUB_ONLY_FACT_OF_RECORDS) if has_records else GITHUB_ONLY_FACTS
+        )
         return report_of(self.decision, self.base, self.uncommitted, unseen)
 
 
@@ -80,7 +86,8 @@ def judge_branch(
     clone, whose root is `folder`: what it has read is not read again.
 
     Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
-    ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
+    GitHubProblem if both sides have no commit in common, and BadRepository if git refuses the
+    clone.
     Without `base`, raises NoClone if the clone has no submissions, and NoBranch if no base is known
     or HEAD adds nothing to it.
     """
@@ -103,7 +110,7 @@ def judge_branch(
             "commit the files of your model on a branch; in a clone of a fork, pass the main "
             "branch of the board's repository: --base REF",
         )
-    main = main_at(clone, base_commit, further_folders(layout))
+    main = main_at(clone, base_commit, configured_folders(layout))
     with layout_of_main(clone, root, main, say) as main_layout:
         pull_checker = PullChecker(clone, BaseBranch(main_layout), main)
         decision = decide(pull_checker, PullHead(number=1, head_sha=head), ranks=ranks)
@@ -117,7 +124,7 @@ def report_of(
     unseen: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of `check` for a verdict and its findings."""
-    verdict, checked_pull = decision.verdict, decision.judged
+    verdict, checked_pull = decision.verdict, decision.checked_pull
     file_result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(
         verdict=verdict.check_verdict,
@@ -171,5 +178,6 @@ def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str
 
 
 def _uncommitted_text(uncommitted: tuple[UncommittedFile, ...]) -> str:
+    """Return the end of a message that lists uncommitted files; "" if there are none."""
     files = [f"{file.path} ({file.reason})" for file in uncommitted]
     return f"; not committed: {first_and_more(files)}" if files else ""

@@ -26,7 +26,7 @@ from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout, benchmark_of, default_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
-from geneb_ci.github.errors import ForgeProblem
+from geneb_ci.github.errors import GitHubProblem
 from geneb_ci.github.fingerprints import fingerprint, rivals
 from geneb_ci.github.main_branch import Clone, changed_main
 from geneb_ci.github.trees import (
@@ -50,13 +50,16 @@ STEPS_KNOWN_LATER = frozenset({SUBMISSION_STEP, HARNESS_STEP})
 If the audit differs, its record is merged without the row, and then only its draw counts.
 """
 # Listed findings per rule; the others are counted.
-PATHS_MAX = 20
+LISTED_FINDINGS_MAX = 20
 # With these findings no file of the pull request is read, because its changes are too many or not
 # all known.
 UNREADABLE_CHANGE_RULES = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
-_CORRECTION = "correction"
+"""Rules that compare a row with the rows of other open pull requests."""
+_CORRECTION_FIELD = "correction"
+"""Field of a card that says why a published row is corrected."""
 CHANGED_AUDIT_REASON = "audit files are added, never changed"
+"""Reason for which a change of a published audit file is refused."""
 
 
 def unverified_records(
@@ -75,7 +78,7 @@ def unverified_records(
                 reasons = list(
                     _record_errors(repository, folder / path, reader, main, bytes_by_path)
                 )
-            except ForgeProblem:
+            except GitHubProblem:
                 raise
             except GenebError as error:
                 reasons = [error.message]
@@ -185,6 +188,7 @@ def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) 
 
 
 def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Finding]:
+    """Yield the findings of each rule about a change."""
     for rule in rules:
         try:
             faults = list(rule.check(change))
@@ -192,9 +196,9 @@ def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Fi
             crash = ChangeFault("check-crashed", "", crash_message(rule, error), rule.id)
             yield change_finding(BY_ID["check-crashed"], crash)
             continue
-        yield from (change_finding(rule, fault) for fault in faults[:PATHS_MAX])
-        if len(faults) > PATHS_MAX:
-            hidden_count = len(faults) - PATHS_MAX
+        yield from (change_finding(rule, fault) for fault in faults[:LISTED_FINDINGS_MAX])
+        if len(faults) > LISTED_FINDINGS_MAX:
+            hidden_count = len(faults) - LISTED_FINDINGS_MAX
             message = f"{hidden_count:,} more findings of {rule.id} are not listed"
             yield change_finding(
                 rule, ChangeFault(rule.id, "", message, plural(len(faults), "path"), "none")
@@ -267,7 +271,7 @@ class PullChecker:
         self._proposals: dict[str, Proposal] = {}
 
     def proposal(self, head: str) -> Proposal:
-        """Return the change that a head makes on main; read once. Raises ForgeProblem."""
+        """Return the change that a head makes on main; read once. Raises GitHubProblem."""
         if head not in self._proposals:
             self._proposals[head] = read_proposal(self.reader, head, self.folders, self.main)
         return self._proposals[head]
@@ -276,7 +280,7 @@ class PullChecker:
         """Whether the change of a head was read."""
         return head in self._proposals
 
-    def own_blobs(self, head: str) -> list[Blob]:
+    def blobs_to_read(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows them."""
         proposal = self.proposal(head)
         return [
@@ -290,7 +294,7 @@ class PullChecker:
         """Read and check the head of a pull request, in at most six requests.
 
         `other_fingerprints` are those of open pull requests that pass; the row is compared with
-        them. Raises ForgeProblem.
+        them. Raises GitHubProblem.
         """
         checked_pull = self.judge_alone(self.proposal(head))
         if checked_pull.fingerprint is None:
@@ -318,7 +322,7 @@ class PullChecker:
         records, unverified = self._records(change, contents)
         change = dataclasses.replace(change, invalid_records=(*change.invalid_records, *unverified))
         findings = change_findings(change)
-        files = _digests(contents | records)
+        files = _file_digests(contents | records)
         row = f"{self.folders.submissions}/{change.model}.json"
         if row not in contents:
             checked_files = files if change.is_evidence else ()
@@ -374,6 +378,7 @@ class PullChecker:
         return {path: read_blob(self.reader, merged_files[path]) for path in paths}
 
     def _paths_to_read(self, change: Change, merged_files: Mapping[str, Blob]) -> list[str]:
+        """Return the paths of the model's regular files, and the path of its row."""
         row = f"{self.folders.submissions}/{change.model}.json"
         paths = [file.path for file in change.model_files if file.after is not None]
         if change.model and row in merged_files and row not in paths:
@@ -388,8 +393,8 @@ class PullChecker:
         row = contents.get(f"{self.folders.submissions}/{change.model}.json")
         row_document = parse_document(row, Path(), "").value if row is not None else None
         module = extractor_module(row_document)
-        card = _card(contents, f"{self.folders.cards}/{change.model}.md")
-        correction = card.field_named(_CORRECTION) if card is not None else None
+        card = _parsed_card(contents, f"{self.folders.cards}/{change.model}.md")
+        correction = card.field_named(_CORRECTION_FIELD) if card is not None else None
         modules = self.base.modules
         published_module = modules.get(change.model, "")
         is_shared = any(
@@ -405,6 +410,7 @@ class PullChecker:
         )
 
     def _context(self, change: Change, contents: Mapping[str, bytes | Fault], row: str) -> Context:
+        """Return the row with its context, as rules get them; `row` is its path."""
         card_path = f"{self.folders.cards}/{change.model}.md"
         code_by_name = {}
         for file in (change.extractor, change.lock):
@@ -413,7 +419,7 @@ class PullChecker:
                 code_by_name[file.path.rsplit("/", 1)[-1]] = code
         if change.lock is not None and change.lock.path not in contents:
             code_by_name[change.lock.path.rsplit("/", 1)[-1]] = b""  # deleted, or no regular file
-        proposed = ProposedRow(contents[row], _card(contents, card_path), code_by_name)
+        proposed = ProposedRow(contents[row], _parsed_card(contents, card_path), code_by_name)
         row_path = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed_context(row_path, row, proposed)
 
@@ -427,7 +433,7 @@ def _with_changed_records(change: Change) -> Change:
     )
 
 
-def _digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
+def _file_digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     """Return the digests of the files that were checked."""
     return tuple(
         FileDigest(path=path, blob=blob_id(raw), sha256=hashlib.sha256(raw).hexdigest())
@@ -436,7 +442,8 @@ def _digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
     )[:FILES_MAX]
 
 
-def _card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
+def _parsed_card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
+    """Return the card at a path; None if it was not read."""
     return parse_card(contents[path], path) if path in contents else None
 
 

@@ -1,4 +1,4 @@
-"""Check that GitHub shows a commitment as public before the beacon's round of its draw."""
+"""Check by GitHub's data that a commitment was public before the beacon's round that decides it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -53,7 +53,7 @@ def dating_errors(
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
     path, sha = _signed_commitment(repository, plan, audits)
-    if not path or not _has_file(main.files, path, sha):
+    if not path or not _has_regular_file(main.files, path, sha):
         yield (
             "dating: main lacks the signed commitment of the record, and no comment on a pull "
             "request has the draw: merge what `geneb-ci audit commit --key` signs, then publish "
@@ -76,7 +76,8 @@ def _signed_commitment(repository: AuditRepository, plan: BasePlan, audits: str)
     return "", ""
 
 
-def _has_file(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+def _has_regular_file(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+    """Whether files contain a regular file with this path and this object id."""
     blob = files.get(path)
     return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
 
@@ -91,14 +92,14 @@ class _ListedCommit(ReplyModel):
 def _has_added(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     """Whether a commit on main's first-parent line added a file: its first parent lacks it."""
     parent = _first_parent(commit, github, main)
-    if parent is None or not _has_file(github.tree(commit).files, path, sha):
+    if parent is None or not _has_regular_file(github.tree(commit).files, path, sha):
         return False
     if not parent:
         return True
-    before, is_cut = github.tree(parent)
-    if is_cut or path in before:
+    before, is_truncated = github.tree(parent)
+    if is_truncated or path in before:
         return False
-    earlier_commits = github.wire.get(
+    earlier_commits = github.connection.get(
         f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1
     )
     return not parsed(list[_ListedCommit], earlier_commits.body, "the commits of the commitment")
@@ -110,7 +111,7 @@ def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
     Returns None if main does not reach the commit by first parents within the searched pages.
     """
     sha, parents = main.sha, dict[str, str]()
-    pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
+    pages = github.connection.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
     for page in islice(pages, COMMITS_PAGES_MAX):
         for commit_entry in parsed(list[_ListedCommit], page, "the commits of main"):
             parents[commit_entry.sha] = commit_entry.parents[0].sha if commit_entry.parents else ""

@@ -20,7 +20,8 @@ from geneb_ci.github.fingerprints import pull_numbers
 from geneb_ci.github.verdict.base_branch import BaseBranch, DecisionFunction
 from geneb_ci.github.verdict.checker import CheckedPull, PullChecker, change_finding
 from geneb_ci.github.verdict.model import (
-    CRASHED,
+    CRASH_RULE,
+    SIMILAR_ROWS_COMPARED,
     AuditEstimate,
     CategoryScores,
     Fingerprint,
@@ -40,9 +41,11 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import quoted
 
-SIMILAR_ROWS = 2
-# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
 FABRICATED_SHARE = 0.2
+"""Share of tasks with fabricated scores, for which the detection by an audit is estimated.
+
+To raise the mean score by 0.02, with at most 0.1 on each task, takes a fifth of the tasks.
+"""
 
 
 class RankedRow(NamedTuple):
@@ -55,7 +58,9 @@ class RankedRow(NamedTuple):
     """Mean of the category means."""
 
 
-def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[RankedRow]:
+def rank_rows(
+    submissions: Iterable[Submission], regime: str, benchmark: Benchmark
+) -> list[RankedRow]:
     """Return the rows ranked in a regime, the best first, then by id."""
     rows = []
     for submission in submissions:
@@ -76,7 +81,7 @@ def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
     return None if model_row is None else 1 + sum(row.score > model_row.score for row in rows)
 
 
-def standings(
+def row_standings(
     submission: Submission,
     board: Sequence[Submission],
     benchmark: Benchmark,
@@ -90,7 +95,7 @@ def standings(
     other_rows = [row for row in board if row.model_id != submission.model_id]
     rows = []
     for regime in benchmark.regimes:
-        ranked_rows = ranked([*other_rows, submission], regime, benchmark)
+        ranked_rows = rank_rows([*other_rows, submission], regime, benchmark)
         rank = rank_of(ranked_rows, submission.model_id)
         if rank is None:
             continue
@@ -100,7 +105,7 @@ def standings(
                 score=next(row.score for row in ranked_rows if row.model == submission.model_id),
                 rank=rank,
                 rows=len(ranked_rows),
-                before=rank_of(ranked(board, regime, benchmark), submission.model_id),
+                before=rank_of(rank_rows(board, regime, benchmark), submission.model_id),
                 decided=None if decide_regime is None else decide_regime(regime),
             )
         )
@@ -117,14 +122,14 @@ def row_comparison(
     """
     regime = benchmark.regimes[0]
     other_rows = [row for row in board if row.model_id != submission.model_id]
-    rows = ranked([*other_rows, submission], regime, benchmark)
+    rows = rank_rows([*other_rows, submission], regime, benchmark)
     own_row = next((row for row in rows if row.model == submission.model_id), None)
     if own_row is None:
         return None
     similar_rows = sorted(
         (row for row in rows if row is not own_row),
-        key=lambda row: (_distance(own_row, row), row.model),
-    )[:SIMILAR_ROWS]
+        key=lambda row: (_category_distance(own_row, row), row.model),
+    )[:SIMILAR_ROWS_COMPARED]
     best = rows[0]
     compared_rows = [own_row, *similar_rows]
     if best not in compared_rows:
@@ -145,7 +150,8 @@ def row_comparison(
     )
 
 
-def _distance(row: RankedRow, other_row: RankedRow) -> float:
+def _category_distance(row: RankedRow, other_row: RankedRow) -> float:
+    """Return the root mean square difference of the category means of two rows."""
     return math.sqrt(mean((x - other_row.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
@@ -184,7 +190,7 @@ class PullDecision(NamedTuple):
 
     verdict: PullVerdict
     findings: tuple[Finding, ...]
-    judged: CheckedPull | None
+    checked_pull: CheckedPull | None
     """The results of the checks; None if geneb-ci crashed."""
 
 
@@ -200,7 +206,7 @@ def decide(
     The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
     open pull requests that pass. Without `ranks` the row is not ranked, which saves half a second
     and changes nothing else. A crash of geneb-ci gives a verdict that does not pass. Raises
-    ForgeProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
+    GitHubProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
     """
     try:
         checked_pull = pull_checker.judge(pull.head_sha, other_fingerprints)
@@ -211,7 +217,7 @@ def decide(
         raise
     except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
         message = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
-        crash = change_finding(BY_ID[CRASHED], ChangeFault(CRASHED, "", message))
+        crash = change_finding(BY_ID[CRASH_RULE], ChangeFault(CRASH_RULE, "", message))
         empty_check = CheckedPull(pull_checker.main.sha, Change(()), (crash,))
         return PullDecision(
             pull_verdict(pull, empty_check, pull_checker.base, pull_checker.main.digest),
@@ -257,7 +263,7 @@ def pull_verdict(
         standings=(
             []
             if ranked_row is None
-            else standings(ranked_row, board, benchmark, base.decision_function(ranked_row))
+            else row_standings(ranked_row, board, benchmark, base.decision_function(ranked_row))
         ),
         neighbour=neighbour(context) if submission is not None and context is not None else None,
         audit=audit_estimate(benchmark, base.policy) if submission is not None else None,

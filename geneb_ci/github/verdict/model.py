@@ -20,46 +20,57 @@ from reference_harness.formats.text import plural
 REASON_MAX, FAILED_REASON_MAX = 200, 160  # characters of the reason of a command, of a failure
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 """Effects of a merge that changes no rank."""
-# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
-# requests. More would not fit into one verdict.
-PULLS_MAX = 50
-# Open pull requests that a sweep reads: ten pages of GitHub.
-OPEN_MAX = 1_000
-# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
+VERDICTS_MAX = 50
+"""Maximum number of verdicts of a sweep; four sweeps an hour give 200."""
+OPEN_PULLS_MAX = 1_000
+"""Maximum number of open pull requests that a sweep reads: ten pages of GitHub."""
 GROUPS_MAX = 5
+"""Maximum number of groups of a merge queue that a sweep checks; GitHub makes five at once."""
 FINDINGS_MAX = 60
-# Listed findings per rule; `geneb-ci check` lists all.
+"""Maximum number of findings that a verdict lists."""
 LISTED_PER_RULE_MAX = 5
-FILES_MAX = 50  # what a pull request may change
+"""Maximum number of findings of one rule that a verdict lists; `geneb-ci check` lists all."""
+FILES_MAX = 50
+"""Maximum number of files that a verdict identifies by digests."""
 RULES_MAX = 200
+"""Maximum number of rules whose findings a verdict counts."""
 REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
-SHORT, LONG = 255, 600  # characters of a field of the verdict
-# Base64 of two bytes a cell: 3,000 cells.
-CELLS_MAX = 8_000
-_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
-Number = Annotated[int, Field(ge=1, le=10**9)]
+"""Pattern of OWNER/NAME of a repository on GitHub."""
+SHORT_MAX, LONG_MAX = 255, 600  # characters of a field of the verdict
+ENCODED_CELLS_MAX = 8_000
+"""Maximum characters of a fingerprint's scores: base64 of two bytes for each of 3,000 cells."""
+SIMILAR_ROWS_COMPARED = 2
+"""Number of most similar rows with which a verdict compares a row."""
+_VISIBLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+"""Pattern of a text without control characters and line breaks."""
+PullNumber = Annotated[int, Field(ge=1, le=10**9)]
 """Number of a pull request."""
 Count = Annotated[int, Field(ge=0, le=10**12)]
-Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
-Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
+"""A number of things, such as rows, cells or findings."""
+ShortText = Annotated[str, Field(max_length=SHORT_MAX, pattern=_VISIBLE_PATTERN)]
+"""A name, path or value without control characters."""
+LongText = Annotated[str, Field(max_length=LONG_MAX, pattern=_VISIBLE_PATTERN)]
+"""A message without control characters."""
 RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
-Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
+ModelId = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
 Level = Annotated[TrustLevel, Strict(strict=False)]
 """A trust level; its text is also accepted, because a pull request's job passes only text."""
 PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
-FOREIGN = "foreign-file"
+FOREIGN_FILE_RULE = "foreign-file"
+"""Rule about a file that is no part of a submission."""
 # Rules whose findings need a maintainer's decision.
-FOR_MAINTAINERS = frozenset(
+MAINTAINER_RULES = frozenset(
     {
         "truncated-tree",
         "too-many-files",
-        FOREIGN,
+        FOREIGN_FILE_RULE,
         "generated-file",
         "several-models",
         "deleted-file",
     }
 )
-CRASHED = "check-crashed"
+CRASH_RULE = "check-crashed"
+"""Rule that reports a rule that crashed."""
 
 
 class CommandName(enum.StrEnum):
@@ -81,7 +92,7 @@ class Command(StrictModel):
 
 
 class PullOutcome(enum.StrEnum):
-    """Result of a pull request; also the name of its label."""
+    """Outcome of the verdict on a pull request; each has a label on GitHub."""
 
     PASSED = "passed"
     WARNINGS = "warnings"
@@ -94,30 +105,34 @@ PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
 """Outcomes with a status that allows a merge."""
 
 
-STATES = {
+STATE_BY_OUTCOME = {
     PullOutcome.PASSED: SUCCESS,
     PullOutcome.WARNINGS: SUCCESS,
     PullOutcome.CHANGES_NEEDED: FAILURE,
     PullOutcome.NEEDS_MAINTAINER: PENDING,
     PullOutcome.NOT_CHECKED: "error",
 }
-"""State of the status that an outcome gives."""
+"""State of the commit status that GitHub shows for each outcome."""
 
 
-_CHECK_VERDICTS = {
+_CHECK_VERDICT_BY_OUTCOME = {
     PullOutcome.PASSED: Verdict.CLEAN,
     PullOutcome.WARNINGS: Verdict.WARNINGS,
     PullOutcome.CHANGES_NEEDED: Verdict.ERRORS,
     PullOutcome.NOT_CHECKED: Verdict.NOT_CHECKED,
 }
+"""Verdict of `geneb-ci check` for each outcome."""
 
 
 class CommandState(NamedTuple):
-    """The members `command`, `dispute` and `seen` of a verdict: commands of maintainers."""
+    """The commands of maintainers on a pull request that are in force."""
 
     command: Command | None = None
+    """The last command."""
     dispute: Command | None = None
+    """An earlier dispute that is still in force, because the last command is an audit."""
     seen: int = 0
+    """Id of the last comment that was read for commands."""
 
     def after(self, command: Command) -> "CommandState":
         """Return the state after a newer command; an audit keeps a dispute, a recheck ends it."""
@@ -133,10 +148,12 @@ class CommandState(NamedTuple):
 
 def state_of(outcome: PullOutcome, commands: CommandState) -> str:
     """Return the state of a verdict's status: pending if a dispute withdraws a pass."""
-    return PENDING if commands.dispute_in_force and outcome in PASSING else STATES[outcome]
+    return (
+        PENDING if commands.dispute_in_force and outcome in PASSING else STATE_BY_OUTCOME[outcome]
+    )
 
 
-class Counts(NamedTuple):
+class SeverityCounts(NamedTuple):
     """Number of findings by severity; crashed rules are counted separately."""
 
     error: int
@@ -152,12 +169,12 @@ class Counts(NamedTuple):
         return ", ".join(counts) or "nothing to fix"
 
 
-def counts_of(rule_counts: Mapping[str, int]) -> Counts:
+def counts_of(rule_counts: Mapping[str, int]) -> SeverityCounts:
     """Return the numbers of findings by severity from the numbers by rule."""
     numbers: Counter[str] = Counter()
     for rule, number in rule_counts.items():
-        numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
-    return Counts(**{name: numbers[name] for name in Counts._fields})
+        numbers["crashed" if rule == CRASH_RULE else BY_ID[rule].severity.value] += number
+    return SeverityCounts(**{name: numbers[name] for name in SeverityCounts._fields})
 
 
 def failed_rules(rule_counts: Mapping[str, int]) -> list[str]:
@@ -168,7 +185,7 @@ def failed_rules(rule_counts: Mapping[str, int]) -> list[str]:
 def outcome_of(rule_counts: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
     """Return the outcome of a verdict; `is_checked` is whether a row or a record was checked."""
     counts = counts_of(rule_counts)
-    if FOR_MAINTAINERS & rule_counts.keys():
+    if MAINTAINER_RULES & rule_counts.keys():
         return PullOutcome.NEEDS_MAINTAINER
     if counts.error:
         return PullOutcome.CHANGES_NEEDED
@@ -184,14 +201,14 @@ class VerdictFinding(StrictModel):
 
     rule: RuleId
     severity: Literal["error", "warning", "note"]
-    message: Text
-    file: Short
-    pointer: Short
+    message: LongText
+    file: ShortText
+    pointer: ShortText
     line: Annotated[int, Field(ge=1, le=10**9)]
     column: Annotated[int, Field(ge=1, le=10**9)]
-    found: Short
-    expected: Short
-    fix: Text
+    found: ShortText
+    expected: ShortText
+    fix: LongText
     """Empty if the fix of the rule applies."""
     score: Annotated[float, Field(ge=0, le=10)]
 
@@ -201,14 +218,14 @@ class VerdictFinding(StrictModel):
         return cls(
             rule=finding.rule,
             severity=Severity(finding.severity).value,
-            message=visible(finding.message, LONG),
-            file=visible(finding.file, SHORT),
-            pointer=visible(finding.pointer, SHORT),
+            message=visible(finding.message, LONG_MAX),
+            file=visible(finding.file, SHORT_MAX),
+            pointer=visible(finding.pointer, SHORT_MAX),
             line=finding.line,
             column=finding.column,
-            found=visible(finding.found, SHORT),
-            expected=visible(finding.expected, SHORT),
-            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
+            found=visible(finding.found, SHORT_MAX),
+            expected=visible(finding.expected, SHORT_MAX),
+            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG_MAX),
             score=finding.score,
         )
 
@@ -222,7 +239,7 @@ class VerdictFinding(StrictModel):
 class FileDigest(StrictModel):
     """One file that was checked, identified by digest."""
 
-    path: Short
+    path: ShortText
     blob: Hex40
     """Git object id of the file."""
     sha256: Hex64
@@ -231,25 +248,25 @@ class FileDigest(StrictModel):
 class CategoryScores(StrictModel):
     """The scores of one category, in the order of the `models` of the comparison."""
 
-    category: Short
+    category: ShortText
     scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
 
 
 class RowComparison(StrictModel):
-    """The row compared with others, in the benchmark's first regime and primary metric."""
+    """The category scores of a row and of others, in the first regime and the primary metric."""
 
-    regime: Short
-    metric: Short
-    models: Annotated[list[Model], Field(min_length=1, max_length=4)]
+    regime: ShortText
+    metric: ShortText
+    models: Annotated[list[ModelId], Field(min_length=1, max_length=4)]
     """The row itself, the two most similar rows, and the best row if it is not among them."""
-    best: Model
+    best: ModelId
     categories: Annotated[list[CategoryScores], Field(max_length=50)]
 
 
 class RowStanding(StrictModel):
-    """Rank of the row in one regime, by the mean over category means."""
+    """Score and rank of the row in one regime; the score is the mean of the category means."""
 
-    regime: Short
+    regime: ShortText
     score: Signed
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
@@ -257,15 +274,15 @@ class RowStanding(StrictModel):
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that this row replaces; null for a new row."""
     decided: "DecidedStanding | None"
-    """The significant results; null if they cannot be computed."""
+    """Rank range and significant differences; null if they cannot be computed."""
 
 
 class DecidedStanding(StrictModel):
-    """A row's rank range and significant differences, with 95 % confidence on other sequences."""
+    """A row's rank range, and how many rows score significantly lower or higher."""
 
     rank_low: Annotated[int, Field(ge=1)]
     rank_high: Annotated[int, Field(ge=1)]
-    """Range of the rank."""
+    """The rank lies between `rank_low` and `rank_high` with 95 % confidence, on other sequences."""
     better_than: Count
     """Number of rows that score significantly lower."""
     worse_than: Count
@@ -277,9 +294,9 @@ class DecidedStanding(StrictModel):
 
 
 class Neighbour(StrictModel):
-    """The published row with the most scores in common."""
+    """The published row that has the most scores in common with the row of a pull request."""
 
-    model: Model
+    model: ModelId
     near: Count
     """Number of scores that are equal within rerun noise."""
     cells: Count
@@ -289,10 +306,12 @@ class Neighbour(StrictModel):
 
 
 class AuditEstimate(StrictModel):
-    """Cost and detection probability of an audit."""
+    """Cost of an audit, and the probability that it detects fabricated scores."""
 
     drawn: Annotated[int, Field(ge=1)]
+    """Number of tasks that the audit would rerun."""
     tasks: Annotated[int, Field(ge=1)]
+    """Number of tasks of the benchmark."""
     sequences: Count
     """Expected number of test sequences to embed, without training sequences."""
     fabricated: Annotated[int, Field(ge=1)]
@@ -304,23 +323,23 @@ class AuditEstimate(StrictModel):
 class Fingerprint(StrictModel):
     """Names, files and scores of a row, to compare it with rows of other open pull requests."""
 
-    model: Model
-    display: Short
-    paths: Annotated[list[Short], Field(max_length=MODEL_FILES_MAX)]
+    model: ModelId
+    display: ShortText
+    paths: Annotated[list[ShortText], Field(max_length=MODEL_FILES_MAX)]
     """Paths of the row, card and extractor, as far as the pull request changes them."""
-    cells: Annotated[str, Field(max_length=CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
+    cells: Annotated[str, Field(max_length=ENCODED_CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
     """Scores of the primary metric, regime by regime: base64 of unsigned 16-bit integers."""
 
 
 class PullVerdict(StrictModel):
     """The verdict on one pull request."""
 
-    number: Number
+    number: PullNumber
     head_sha: Hex40
     base_sha: Hex40
     """Merge base; changes are relative to this commit."""
     outcome: PullOutcome
-    model: Model | None
+    model: ModelId | None
     level: Level | None
     """Trust level that the row would have on the board."""
     is_edit: bool
@@ -340,7 +359,7 @@ class PullVerdict(StrictModel):
     """Digest of everything on main that the pull request was compared with."""
     fingerprint: Fingerprint | None = None
     """The fingerprint of the row; null if the row itself has errors."""
-    rivals: Annotated[list[Number], Field(max_length=10)] = Field(default_factory=list)
+    rivals: Annotated[list[PullNumber], Field(max_length=10)] = Field(default_factory=list)
     """Open pull requests that its findings name: at most five for each of the two rules."""
     command: Command | None = None
     """The last command of a maintainer in a comment."""
@@ -350,7 +369,7 @@ class PullVerdict(StrictModel):
     """Id of the last comment of others that was read for commands."""
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> SeverityCounts:
         """Numbers of the findings of this verdict, by severity."""
         return counts_of(self.places)
 
@@ -375,14 +394,14 @@ class PullVerdict(StrictModel):
         if self.state == PENDING and self.outcome in PASSING:
             return Verdict.NOT_CHECKED  # a maintainer disputes it
         if self.outcome is not PullOutcome.NEEDS_MAINTAINER:
-            return _CHECK_VERDICTS[self.outcome]
+            return _CHECK_VERDICT_BY_OUTCOME[self.outcome]
         return Verdict.ERRORS if self.counts.error else Verdict.NOT_CHECKED
 
     @property
     def description(self) -> str:
         """The text of the status."""
         dispute = self.command_state.dispute_in_force
-        if dispute is not None and self.state != STATES[self.outcome]:
+        if dispute is not None and self.state != STATE_BY_OUTCOME[self.outcome]:
             return f"disputed by {dispute.login}: {dispute.reason}"
         if self.outcome is PullOutcome.NEEDS_MAINTAINER:
             return "a maintainer has to review this change"
@@ -404,7 +423,7 @@ class PullVerdict(StrictModel):
     @property
     def foreign_file(self) -> str:
         """A file that is no part of a submission; "" if none is listed."""
-        return next((f.file for f in self.findings if f.rule == FOREIGN), "")
+        return next((f.file for f in self.findings if f.rule == FOREIGN_FILE_RULE), "")
 
     @property
     def for_comment(self) -> "PullVerdict":
@@ -412,7 +431,7 @@ class PullVerdict(StrictModel):
 
         Later versions of geneb-ci read it, so new members need a default.
         """
-        foreign = [finding for finding in self.findings if finding.rule == FOREIGN][:1]
+        foreign = [finding for finding in self.findings if finding.rule == FOREIGN_FILE_RULE][:1]
         emptied_members: dict[str, Any] = {"files": [], "comparison": None, "neighbour": None}
         return self.model_copy(
             update={**emptied_members, "findings": foreign, "standings": self.standings[:1]}
@@ -422,14 +441,14 @@ class PullVerdict(StrictModel):
 class PullHead(StrictModel):
     """The head of a pull request."""
 
-    number: Number
+    number: PullNumber
     head_sha: Hex40
 
 
 class FailedPull(PullHead):
     """A pull request that could not be read or written; it waits without blocking others."""
 
-    reason: Text
+    reason: LongText
 
     @classmethod
     def of(cls, number: int, head_sha: str, reason: str) -> "FailedPull":
@@ -442,7 +461,9 @@ class GroupVerdict(StrictModel):
 
     head_sha: Hex40
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
-    models: Annotated[list[Model], Field(max_length=OPEN_MAX)]
+    """Number of findings by rule."""
+    models: Annotated[list[ModelId], Field(max_length=OPEN_PULLS_MAX)]
+    """Ids of the models whose rows or records the group changes."""
 
     @property
     def state(self) -> str:
@@ -465,17 +486,22 @@ class Verdicts(StrictModel):
     format_version: Literal["1.0"]
     repository: Annotated[str, Field(pattern=REPOSITORY)]
     tool_version: Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z.+-]+$")]
-    pulls: Annotated[list[PullVerdict], Field(max_length=PULLS_MAX)]
+    pulls: Annotated[list[PullVerdict], Field(max_length=VERDICTS_MAX)]
     waiting: Count
     """Pull requests without a verdict that are left for the next run."""
     main_sha: Hex40 | None = None
     """Head of the base branch that everything was compared with."""
     main_digest: Hex64 | None = None
     """Digest of everything on main that a verdict depends on."""
-    stale: Annotated[list[PullHead], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    stale: Annotated[list[PullHead], Field(max_length=OPEN_PULLS_MAX)] = Field(default_factory=list)
     """Pull requests whose status passes, but whose verdict is about another state of main."""
-    troubles: Annotated[list[FailedPull], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
-    settled: Annotated[list[Number], Field(max_length=OPEN_MAX)] = Field(default_factory=list)
+    troubles: Annotated[list[FailedPull], Field(max_length=OPEN_PULLS_MAX)] = Field(
+        default_factory=list
+    )
+    """Pull requests that could not be read or checked, and wait."""
+    settled: Annotated[list[PullNumber], Field(max_length=OPEN_PULLS_MAX)] = Field(
+        default_factory=list
+    )
     """Pull requests that no longer have to wait."""
     groups: Annotated[list[GroupVerdict], Field(max_length=GROUPS_MAX)] = Field(
         default_factory=list
@@ -510,7 +536,7 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     counts: Counter[str] = Counter()
     weighted_findings: list[tuple[int, tuple[bool, int, bool], Finding]] = []
     for finding in findings:
-        weighted_findings.append((counts[finding.rule], _importance(finding), finding))
+        weighted_findings.append((counts[finding.rule], _importance_key(finding), finding))
         counts[finding.rule] += 1
     weighted_findings.sort(key=lambda weighted: weighted[:2])
     return [finding for nth, _, finding in weighted_findings if nth < LISTED_PER_RULE_MAX][
@@ -518,6 +544,7 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _importance(finding: Finding) -> tuple[bool, int, bool]:
+def _importance_key(finding: Finding) -> tuple[bool, int, bool]:
+    """Return a key that sorts the most important findings first."""
     severity = list(Severity).index(finding.severity)
-    return (finding.rule not in FOR_MAINTAINERS, severity, finding.rule == CRASHED)
+    return (finding.rule not in MAINTAINER_RULES, severity, finding.rule == CRASH_RULE)

@@ -13,7 +13,7 @@ _RETRY_FIX = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
 def encode(verdicts: Verdicts) -> str:
-    """Return verdicts, shortened to fit, as one line of ASCII of at most `BYTES_MAX` bytes.
+    """Return verdicts, shortened to fit, as one line of ASCII of at most `LINE_BYTES_MAX` bytes.
 
     The line is compressed if the JSON is longer.
     """
@@ -27,7 +27,7 @@ def shortened_verdicts(verdicts: Verdicts) -> Verdicts:
     run. The numbers by rule stay complete.
     """
     limit = max((len(pull.findings) for pull in verdicts.pulls), default=0)
-    while len(_shortest(verdicts)) > one_line.BYTES_MAX:
+    while len(_shortest(verdicts)) > one_line.LINE_BYTES_MAX:
         if limit == 0:
             verdicts = _without_last(verdicts)
             continue
@@ -38,6 +38,7 @@ def shortened_verdicts(verdicts: Verdicts) -> Verdicts:
 
 
 def _without_last(verdicts: Verdicts) -> Verdicts:
+    """Return verdicts without the last one, whose pull request waits for the next run."""
     if len(verdicts.pulls) <= 1:
         raise AssertionError(len(verdicts.pulls))  # the schema bounds everything else
     shortened = {"pulls": verdicts.pulls[:-1], "waiting": verdicts.waiting + 1}
@@ -47,8 +48,12 @@ def _without_last(verdicts: Verdicts) -> Verdicts:
 def _shortest(verdicts: Verdicts) -> str:
     """Return the verdicts as JSON, compressed if the JSON does not fit."""
     line = one_line.json_line(verdicts)
-    is_short = len(line) <= one_line.BYTES_MAX
-    return line if is_short or len(line) > one_line.UNPACKED_MAX else one_line.packed_text(verdicts)
+    is_short = len(line) <= one_line.LINE_BYTES_MAX
+    return (
+        line
+        if is_short or len(line) > one_line.UNPACKED_BYTES_MAX
+        else one_line.packed_text(verdicts)
+    )
 
 
 def decode(line: str, repository: str) -> Verdicts:
@@ -107,6 +112,7 @@ def require_consistent(pull: PullVerdict) -> None:
 
 
 def _require_known_rules(places: Iterable[str], subject: str) -> None:
+    """Raise Tampered if a verdict names a rule that this version does not have."""
     unknown_rule = next((rule for rule in places if rule not in BY_ID), None)
     if unknown_rule is not None:
         raise Tampered(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness import batching
+from reference_harness.embedding import batching
 from tests.harness.support import padded_tokens
 
 FIVE = (batching.RowLimit(batching.EXACT_ALONE, 5),)

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from reference_harness import command, settings, worker
-from reference_harness.embed import Batching
-from reference_harness.embedder import EmbedderSpec
+from reference_harness import worker
+from reference_harness.cli import run
+from reference_harness.embedding.embed import Batching
+from reference_harness.embedding.embedder import EmbedderSpec
 from reference_harness.errors import EmbeddingError, OptionError
 from reference_harness.extractors import compiled
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.facts import ExtractorFacts
-from reference_harness.keywords import keywords
+from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.keywords import keywords
+from reference_harness.run import settings
 from reference_harness.worker_options import WorkerOptions
 from tests.harness.extractors.models import save
 
@@ -122,7 +124,7 @@ def test_what_compiling_excludes(model, other):
 def test_rows_of_a_receipt_are_not_compiled():
     options = {"receipt": Path("r"), "extractor": "huggingface"}
     with pytest.raises(OptionError, match=r"^--receipt and --option compile=true exclude"):
-        command._embedder_spec(options, {"compile": "true"})
+        run._embedder_spec(options, {"compile": "true"})
 
 
 def test_an_audit_runs_the_model_as_it_is(model, capfd):

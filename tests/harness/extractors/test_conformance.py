@@ -10,13 +10,13 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
+from reference_harness.cli.extractors import extractors
 from reference_harness.conformance import PROPERTIES, QUICK, Outcome, PropertyResult, check, static
 from reference_harness.conformance.child import property_result
 from reference_harness.conformance.registry import LOADS
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors import BUILTINS, DEFAULT
-from reference_harness.extractors_cli import extractors
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 from tests.gate import gated
 
 FAULTY = Path(__file__).parents[1] / "faulty"

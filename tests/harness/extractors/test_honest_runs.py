@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reference_harness.embed import BATCHING
-from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
-from reference_harness.properties import properties_of_tasks
+from reference_harness.embedding.embed import BATCHING
+from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.loading.properties import properties_of_tasks
 from tests.harness.extractors.families import FAMILIES
 from tests.harness.extractors.models import KINDS
 from tests.harness.extractors.test_lookalikes import WORDS_ALONE

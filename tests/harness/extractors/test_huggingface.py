@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from reference_harness.conformance.result import TOLERANCES
+from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.formats.files import file_sha256
-from reference_harness.loading import load
-from reference_harness.reach import relative_distance
+from reference_harness.loading.loader import load
 from tests.gate import gated
 from tests.harness.extractors.models import DECODERS, KINDS, MAX_LENGTH, VOCABULARY
 

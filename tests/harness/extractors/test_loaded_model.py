@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from reference_harness.embed import BATCHING
-from reference_harness.embedder import EmbedderSpec
+from reference_harness.embedding.embed import BATCHING
+from reference_harness.embedding.embedder import EmbedderSpec
 from reference_harness.errors import EmbeddingError
-from reference_harness.loaded_model import LoadedModel, loaded_model, without_unused
+from reference_harness.loading.loaded_model import LoadedModel, loaded_model, without_unused
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 LOADS = {

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from reference_harness.extractors.base import BaseEmbeddingExtractor, ExtractorError
-from reference_harness.loading import load, locate
+from reference_harness.loading.loader import load, locate
 
 MODULE = """
 from .base import BaseEmbeddingExtractor

@@ -7,7 +7,7 @@ from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, c
 from reference_harness.conformance.child import property_result
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 from tests.harness.extractors.families import FAMILIES
 from tests.harness.extractors.test_conformance_scale import with_fewer_rows
 

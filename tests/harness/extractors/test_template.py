@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reference_harness.conformance import QUICK, Outcome, check
-from reference_harness.loading import load
+from reference_harness.loading.loader import load
 from tests.harness.extractors.models import MAX_LENGTH
 from tests.harness.extractors.test_conformance import tried_here
 from tests.paths import ROOT

@@ -35,7 +35,7 @@ from geneb_ci.statistics.metrics import (
     half_width,
     is_unrounded,
 )
-from reference_harness import metrics
+from reference_harness.probe import metrics
 from tests.each import each
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, read, tables

@@ -1,0 +1,4 @@
+"""The commands of `geneb-harness`.
+
+Internal: other programs call `geneb-harness`.
+"""

@@ -1,0 +1,4 @@
+"""The probe of record: fit it on embeddings, and score its predictions.
+
+Internal: other programs call `geneb-harness`.
+"""
