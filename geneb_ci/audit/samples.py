@@ -35,7 +35,7 @@ from geneb_ci.audit.sampling.embedding_draw import (
     refuse_smaller_sample,
     submission_with_receipt,
 )
-from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
     LED_TASKS_MAX,
     draw_tasks,
@@ -479,7 +479,7 @@ def sample_by_name(
     return sample
 
 
-def sample_of(plan: TaskPlan | EmbeddingPlan, receipt_folder: Path | None = None) -> AnySample:
+def sample_of(plan: AnyPlan, receipt_folder: Path | None = None) -> AnySample:
     """Return the sample of the kind that a plan drew, without the options of the draw.
 
     `receipt_folder` has the files of the receipt. Raises UsageProblem if it is passed with a plan

@@ -63,6 +63,7 @@ from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     EmbeddingPlan,
     TaskPlan,
     commitment_text,
@@ -246,7 +247,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: TaskPlan | EmbeddingPlan,
+    plan: AnyPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -551,7 +552,7 @@ def advice_after_abort(work: WorkFolder) -> str:
 
 def draw_and_keep_plan(
     request: AuditRequest, submission: SubmissionFile, prepared: PreparedRerun, signing: Signing
-) -> TaskPlan | EmbeddingPlan:
+) -> AnyPlan:
     """Draw the sample and keep its plan in the work folder, before any rerun; return the plan."""
     committed_at = request.committed_at
     if committed_at is None:
@@ -563,7 +564,7 @@ def draw_and_keep_plan(
             work.folder, prepared.commitment, sample.plan_class, signing.say
         )
         sample = sample.with_earlier_plans(plans)
-    plan: TaskPlan | EmbeddingPlan = draw_plan(
+    plan: AnyPlan = draw_plan(
         prepared.commitment,
         committed_at,
         submission,
@@ -578,7 +579,7 @@ def draw_and_keep_plan(
 
 
 def _other_cached_plans(
-    folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
+    folder: Path, commitment: Commitment, plan_class: type[AnyPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the files of all other plans for the model in the user's cache, recorded or not.
 

@@ -128,8 +128,8 @@ def _read_outcome(path: Path) -> AnyOutcome:
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
         raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
-    is_of_embeddings = FileKind.ROW_OUTCOME.fits_text(raw)
-    file_kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
+    is_of_embeddings = FileKind.EMBEDDING_OUTCOME.fits_text(raw)
+    file_kind = FileKind.EMBEDDING_OUTCOME if is_of_embeddings else FileKind.OUTCOME
     try:
         return (EmbeddingOutcome if is_of_embeddings else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:

@@ -183,7 +183,7 @@ def receipt_subject(path: Path, definition: Path | None = None) -> ReceiptSubjec
     """
     checker = Checker(select(REQUIRED_RULES, IGNORED_RULES), find=layout_finder(definition))
     context = checker.context(path)
-    check = checker.result(context)
+    check = checker.run_rules(context)
     errors = tuple(finding for finding in check.findings if finding.severity is Severity.ERROR)
     submission = context.submission
     if not isinstance(submission, SubmissionV12) or submission.receipt is None:

@@ -23,7 +23,7 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan
 from geneb_ci.audit.trust.level import SIGNERS_MIN, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
@@ -291,7 +291,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     yield from (f"note: {visible(note)}" for note in outcome.notes if note not in objections)
 
 
-def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> str:
+def plan_text(plan: AnyPlan, targeted: int, file_name: str) -> str:
     """Return the drawn tasks and the next step; `targeted` tasks were requested in addition."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, file_name)

@@ -258,7 +258,7 @@ def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[L
 
 
 def _frame(finding: Finding, report: Report, width: int) -> Iterator[Line]:
-    text, at = report.frames.get(finding, ("", 0))
+    text, at = report.excerpts.get(finding, ("", 0))
     if len(text.strip()) <= 1:  # empty, or only the opening brace
         return
     gutter = "      | "

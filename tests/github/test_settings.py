@@ -340,7 +340,7 @@ def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the port of discard: nobody listens
     (setting,) = (setting for setting in SETTINGS if setting.id == "space")
     (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
-    assert (diagnosed.state, diagnosed.fix) == (SettingState.UNSEEN, "run this again later")
+    assert (diagnosed.state, diagnosed.fix) == (SettingState.UNSEEN, "run the command again later")
     assert diagnosed.actual.startswith(f"the Hub did not show {SPACE}: ")
 
 

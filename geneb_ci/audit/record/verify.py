@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -289,7 +289,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
+def _is_before(other_plan: AnyPlan, plan: AnyPlan) -> bool:
     """Whether `other_plan` is earlier than `plan`.
 
     Of two plans of the same time, the one that the other lists as earlier is the earlier one; if

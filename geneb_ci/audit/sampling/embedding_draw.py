@@ -8,10 +8,10 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     Beacon,
     EarlierEmbeddings,
     EmbeddingPlan,
-    TaskPlan,
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
@@ -127,7 +127,7 @@ def task_shares(
 
 
 def earlier_embedding_draws(
-    plans: Iterable[TaskPlan | EmbeddingPlan],
+    plans: Iterable[AnyPlan],
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[EarlierEmbeddings]:
@@ -224,7 +224,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
+def check_any_plan(plan: AnyPlan) -> None:
     """Raise StepMismatch if a step of the draw in a plan differs when it is computed again."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)

@@ -22,7 +22,7 @@ from geneb_ci.audit.sampling.design import (
     drawable_regimes_and_tasks,
     strata_of,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import ReceiptNotes
@@ -50,7 +50,7 @@ class TrustInputs:
     policy: AuditPolicy
     submissions: Path | None
     """Folder of the submissions, if there is one."""
-    plans: tuple[TaskPlan | EmbeddingPlan, ...]
+    plans: tuple[AnyPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
     """By model id, the name of a record or event that cannot be read, so that its draw is
