@@ -62,7 +62,7 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.tasks import TaskNotes, task_notes
-from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
+from geneb_ci.receipt.seen import published_state, read_receipt_notes, read_shared_errors
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 
@@ -82,8 +82,8 @@ def row_maker(layout: Layout) -> RowMaker:
     """
     decide_row = row_decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
-    receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
-    covariances, benchmark = shared_errors(layout), benchmark_of(layout)
+    receipts_seen, days = read_receipt_notes(layout), audit_policy(layout).receipt_days
+    covariances, benchmark = read_shared_errors(layout), benchmark_of(layout)
 
     def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission

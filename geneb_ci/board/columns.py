@@ -33,7 +33,7 @@ from geneb_ci.board.marks import (
 )
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import MEANING_BY_WORD
-from geneb_ci.receipt.seen import Published, SharedErrors
+from geneb_ci.receipt.seen import PublishedState, SharedErrors
 from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness.formats.base import Count
 from reference_harness.formats.submission import Submission
@@ -66,8 +66,8 @@ class Row:
     """The model registry's facts about the model; empty if the registry has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of the checks of the row, and published defects of its extractor."""
-    receipt: Published | None = None
-    """Result of fetching the published receipt; None for a row that publishes no receipt."""
+    receipt: PublishedState | None = None
+    """Whether the published receipt was found; None for a row that publishes no receipt."""
     records: tuple[str, ...] = ()
     """Ids of the audit records from which the evidence follows."""
     sha256: str = ""
@@ -93,7 +93,7 @@ def row_of(
     decision: Decision,
     registry: Mapping[str, Mapping[str, Any]],
     marks: Marks = NO_MARKS,
-    receipt: Published | None = None,
+    receipt: PublishedState | None = None,
     letters_text: str | None = None,
 ) -> Row:
     """Return the row of a submission; `registry` maps ids of models to their registered facts."""
@@ -388,7 +388,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="receipt",
-        type=Published,
+        type=PublishedState,
         about="Whether the embeddings that the row commits to are at the address that it names, "
         "when the maintainers looked last; only for a row that publishes them.",
         value=lambda row: row.receipt,

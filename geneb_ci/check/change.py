@@ -78,6 +78,7 @@ class Rival:
     """Another open pull request that claims the same file or name, or has the same scores."""
 
     number: int
+    """Number of the pull request."""
     kind: RivalKind
     subject: str
     """By kind: the file or the name that both claim, or the model that has the same scores."""
@@ -88,11 +89,13 @@ class ChangeFault:
     """One problem of a pull request, in `file`; "" if it concerns the change as a whole."""
 
     rule: str
+    """Id of the rule that reports the problem."""
     file: str
     message: str
     found: str = ""
     expected: str = ""
     fix: str = ""
+    """Advice, if it is more specific than that of the rule."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class Change:
     is_truncated: bool = False
     """Whether GitHub listed the files of the base branch or of the pull request incompletely."""
     folders: RepositoryFolders = field(default_factory=RepositoryFolders)
-    module: str = ""
+    """Folders by which the kind of a changed file is judged."""
+    named_module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     has_extractor: bool = False
     """Whether the row's extractor is built into the harness, or already in the repository."""
@@ -181,12 +185,14 @@ class Change:
     @functools.cached_property
     def row(self) -> FileChange | None:
         """The change of the model's row, or None when there is none."""
-        return self.at(f"{self.folders.submissions}/{self.model}.json") if self.model else None
+        return (
+            self.change_at(f"{self.folders.submissions}/{self.model}.json") if self.model else None
+        )
 
     @functools.cached_property
     def card(self) -> FileChange | None:
         """The change of the model's card, or None when there is none."""
-        return self.at(f"{self.folders.cards}/{self.model}.md") if self.model else None
+        return self.change_at(f"{self.folders.cards}/{self.model}.md") if self.model else None
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
@@ -199,12 +205,12 @@ class Change:
         named_modules = [
             f
             for f in modules
-            if (name := f.path.rsplit("/", 1)[-1]) == self.module
+            if (name := f.path.rsplit("/", 1)[-1]) == self.named_module
             and (f.before is None or name == self.published_module)
         ]
         added_modules = [f for f in modules if f.before is None]
         candidates = named_modules or (
-            added_modules if len(added_modules) == 1 and not self.module else []
+            added_modules if len(added_modules) == 1 and not self.named_module else []
         )
         return candidates[0] if candidates and self.row is not None else None
 
@@ -212,9 +218,9 @@ class Change:
     def lock(self) -> FileChange | None:
         """The change of the lock file beside the model's extractor, never that of another model."""
         module = self.extractor.path if self.extractor is not None else ""
-        if not module and self.module and self.module == self.published_module:
-            module = f"{self.folders.extractors}/{self.module}"
-        return self.at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
+        if not module and self.named_module and self.named_module == self.published_module:
+            module = f"{self.folders.extractors}/{self.named_module}"
+        return self.change_at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
 
     @property
     def model_files(self) -> tuple[FileChange, ...]:
@@ -222,12 +228,13 @@ class Change:
         files = (self.row, self.card, self.extractor, self.lock)
         return tuple(file for file in files if file is not None)
 
-    def at(self, path: str) -> FileChange | None:
+    def change_at(self, path: str) -> FileChange | None:
         """Return the change of the file at a path; None if the file does not change."""
         return self._change_by_path.get(path)
 
     @functools.cached_property
     def _change_by_path(self) -> dict[str, FileChange]:
+        """The changed files by path."""
         return {f.path: f for f in self.files}
 
     def is_model_path(self, path: str) -> bool:
@@ -238,6 +245,7 @@ class Change:
         return bool(model_id) or self._is_extractor_path(path)
 
     def _is_extractor_path(self, path: str) -> bool:
+        """Whether a path is that of an extractor of some model."""
         folder, _, file_name = path.rpartition("/")
         return folder == self.folders.extractors and bool(_EXTRACTOR_FILE.fullmatch(file_name))
 

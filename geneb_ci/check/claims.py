@@ -12,7 +12,7 @@ from reference_harness.formats.files import member_at
 if TYPE_CHECKING:
     from reference_harness.formats.submission import Submission
 
-Key = TypeVar("Key", bound=Hashable)
+TripleKey = TypeVar("TripleKey", bound=Hashable)
 CellTables = Mapping[str, Any]
 """A member of a parsed submission that has cells, such as `results`: regime -> task -> cell."""
 
@@ -38,6 +38,7 @@ class SeedClaims(NamedTuple):
     regime: str
     task: Task
     seed_triples: tuple[ReportedTriple, ...]
+    """The scores of each seed, with their maximum rounding errors."""
 
 
 METRIC_BY_FIELD = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
@@ -94,7 +95,9 @@ def score_triple(scores: Any) -> Triple | None:
 _NUMBER_TYPES = frozenset({int, float})
 
 
-def reported_triples(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
+def reported_triples(
+    triples: Mapping[TripleKey, Triple], fit_count: int
+) -> dict[TripleKey, ReportedTriple]:
     """Return each triple, by its key, with the maximum rounding error of each of its scores.
 
     The errors are inferred from the decimals of all scores together.
@@ -166,6 +169,7 @@ class MatrixClaims(NamedTuple):
     regime: str
     task: Task
     matrices: tuple[Matrix, ...]
+    """One matrix for each seed, in the order of the benchmark's seeds."""
     scores: tuple[ReportedTriple, ...]
     """The claimed values: one triple per seed, or a single one for the mean over the seeds."""
 
@@ -215,7 +219,7 @@ def _is_count_matrix(matrix: Any) -> bool:
 
 
 def _seed_triples(per_seed: Any, seed_count: int) -> list[Triple]:
-    """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
+    """Return the scores of each seed; [] if a list in `per_seed` has another length or form."""
     columns = [member_at(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seed_count for column in columns):
         return []

@@ -50,7 +50,9 @@ class Fixed:
 
     file: str
     before: str
+    """Text of the file."""
     after: str
+    """Text with the repairs."""
     changes: tuple[str, ...] = ()
     """A description of each change, in one line."""
     left: str = ""

@@ -92,6 +92,7 @@ def _syntax_tree(raw: bytes) -> ast.Module:
 
 
 def _module_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Return the classes that a module defines outside of functions and other classes."""
     return (node for node in tree.body if isinstance(node, ast.ClassDef))
 
 

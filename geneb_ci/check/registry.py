@@ -200,6 +200,7 @@ MODULES_BY_FAMILY: dict[str, tuple[str, ...]] = {
 FAMILIES = (*FILE_RULES, *CHANGES)
 """Names of all families of rules."""
 _FAMILY_BY_RULE = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
+"""Family of each rule, by id of the rule."""
 
 
 @functools.cache

@@ -113,7 +113,7 @@ class Checker:
         Raises NothingChecked if it cannot be opened, and BadConfiguration if its settings,
         benchmark or policy are invalid.
         """
-        return self.result(self.context(path))
+        return self.run_rules(self.context(path))
 
     def proposed_context(self, path: Path, name: str, proposed: ProposedRow) -> Context:
         """Return the context of a row as if it were at `path`; findings call the file `name`.
@@ -132,13 +132,13 @@ class Checker:
         folder = dataclasses.replace(
             folder, peers=dataclasses.replace(folder.peers, bytes_by_path=bytes_by_path)
         )
-        return self.result(self.context_in(parse_document(raw, path, name), folder))
+        return self.run_rules(self.context_in(parse_document(raw, path, name), folder))
 
     def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
         """Return the context of a document that is already read. Raises BadConfiguration."""
         return self.context_in(document, self._folder_context(document.path.parent), proposed)
 
-    def result(self, context: Context) -> FileResult:
+    def run_rules(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
         runnable, skipped = [], []
         for rule in self.rules:

@@ -171,7 +171,7 @@ def print_line(line: str) -> None:
 
 def _level_support(level: int, folder: Path) -> str:
     """Return whether this machine supports a sandbox level, or why not."""
-    cause = levels.unavailable_reason(level, folder)
+    cause = levels.level_failure(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(

@@ -25,7 +25,7 @@ from geneb_ci.render.text import REPORT_LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
-from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from geneb_ci.sandbox.limits import MEMORY_MIB, TASK_SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
 from reference_harness.formats.layered_help import LayeredHelp
 from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
@@ -347,7 +347,7 @@ _MACHINE_OPTIONS = (
     click.option(
         "--limit-task-time",
         type=Seconds(),
-        default=SECONDS,
+        default=TASK_SECONDS,
         show_default=True,
         help="Maximum time of one task in the sandbox: seconds, or 90m, or 2h.",
     ),
@@ -393,7 +393,7 @@ _MACHINE_OPTIONS = (
 def machine_of(options: Mapping[str, Any]) -> "Machine":
     """Return the machine that the options of `device_option` and `machine_options` describe."""
     from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
-    from geneb_ci.harness.process import ScoringOptions
+    from geneb_ci.harness.process import ScoringLimitOverrides
     from geneb_ci.sandbox.limits import Limits
 
     remaining_options = dict(options)
@@ -402,7 +402,7 @@ def machine_of(options: Mapping[str, Any]) -> "Machine":
         total_seconds=remaining_options.pop("limit_time"),
         memory_mib=remaining_options.pop("limit_memory"),
     )
-    scoring = ScoringOptions(
+    scoring = ScoringLimitOverrides(
         remaining_options.pop("limit_scoring_time"), remaining_options.pop("limit_scoring_memory")
     )
     budget = remaining_options.pop("token_budget")

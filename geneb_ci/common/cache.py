@@ -86,4 +86,5 @@ def _entry_header(key: str, body: bytes) -> bytes:
 
 
 def _last_used_first(status_and_path: tuple[os.stat_result, str]) -> float:
+    """Return a sort key by which the entry that was used last comes first."""
     return -status_and_path[0].st_mtime

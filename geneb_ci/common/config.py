@@ -21,7 +21,9 @@ from reference_harness.formats.files import NotReadable, read_json, read_text
 from reference_harness.formats.text import quoted
 
 SETTINGS_FILE = "pyproject.toml"
+"""File at the root of a repository that may have settings."""
 SETTINGS_TABLE = "[tool.geneb-ci]"
+"""Table of that file with the settings."""
 SETTINGS_BYTES_MAX = 100_000
 """Maximum size of a pyproject.toml: the largest in use have about 30 kB; parsing takes 5 s per
 MB."""
@@ -59,6 +61,7 @@ class Settings:
     paths: dict[str, Path]
     """Absolute paths."""
     lists: dict[str, tuple[str, ...]]
+    """Lists of rules and families."""
     addresses: dict[str, str] = field(default_factory=dict)
     """Addresses without a slash at the end."""
 
@@ -180,7 +183,9 @@ class LayoutKind(enum.StrEnum):
 
     ALONE = "alone"
     GENEB_CI = "geneb-ci"
+    """A repository that `geneb-ci init` makes."""
     UPSTREAM = "upstream"
+    """The repository of the GENEB project."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,7 @@ class Layout:
     """File with the definition of the benchmark."""
     policy: Path | None = None
     audits: Path | None = None
+    """Folder of the audit records."""
     select: tuple[str, ...] = ()
     """Rules and families that are run; empty for all."""
     ignore: tuple[str, ...] = ()

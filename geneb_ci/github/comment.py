@@ -63,7 +63,7 @@ _COMMAND_TEXTS = {
 
 def marker_line(verdict: PullVerdict) -> str:
     """Return the hidden line that keeps a verdict."""
-    encoded_verdict = base64.b64encode_span(verdict.for_comment.model_dump_json().encode()).decode()
+    encoded_verdict = base64.b64encode(verdict.for_comment.model_dump_json().encode()).decode()
     return f"{VERDICT_MARKER}{encoded_verdict} -->\n"
 
 

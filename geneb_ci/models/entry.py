@@ -31,6 +31,7 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 """Address of a server, without a path."""
 FILE_NAME_PATTERN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
+"""Pattern of a path whose characters need no escapes in an address."""
 FileName = Annotated[str, Field(pattern=FILE_NAME_PATTERN.pattern, max_length=200)]
 """Path of a file in a repository, an archive or a folder."""
 FileId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
@@ -42,6 +43,7 @@ class PublishedRun(StrictModel):
 
     pooling: Text
     hidden_layer: Text
+    """Layer whose hidden states were pooled."""
     dtype: Text | None = None
     max_length: Positive | None = None
     """Number of tokens after which the run cut its input, including special tokens."""
@@ -202,6 +204,7 @@ class Loading(StrictModel):
     remote_code: bool | None = None
     """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False
+    """Whether the published code runs only on a GPU."""
     packages: list[Text] = Field(default_factory=list)
     """Packages beyond torch and transformers."""
     quirks: list[Name] = Field(default_factory=list)
@@ -223,12 +226,15 @@ class Sources(StrictModel):
     """Texts that name the sources of an entry's facts."""
 
     facts: Text | None = None
+    """The source of the facts outside of tables."""
     weights: Text | None = None
+    """The source of the facts in `[weights]`."""
     licence: Text | None = None
     """The source of the licence; for an unknown licence, the sources that were searched."""
     params: Text | None = None
     """The reason why the published number of weights differs from the number in the files."""
     loading: list[Text] = Field(default_factory=list)
+    """The sources of the facts in `[loading]`; OWNER/NAME:PATH is a file on GitHub."""
 
 
 UNKNOWN_LICENCE = "unknown"
@@ -251,6 +257,7 @@ class ModelEntry(StrictModel):
     name: Name | None = None
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
+    """Number of parameters, as published."""
     params_in_paper: Positive | None = None
     """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
@@ -258,10 +265,13 @@ class ModelEntry(StrictModel):
     params_unknown: Text | None = None
     """Remark on an unexplained difference of `params` from the number of weights in the files."""
     architecture: Name | None = None
+    """The paper's word for the architecture."""
     tokenization: Name | None = None
+    """The paper's word for the tokens."""
     tokenization_in_paper: Name | None = None
     """The paper's word, if the tokenizer makes other tokens."""
     pretraining: Name | None = None
+    """The paper's word for the pretraining."""
     embedding_dim: Positive | None = None
     """Width of the embeddings."""
     licence: Name | None = None
@@ -271,6 +281,7 @@ class ModelEntry(StrictModel):
     max_letters: Positive | None = None
     """Maximum number of letters A, C, G, T of an input."""
     published: PublishedRun | None = None
+    """Settings with which the published row was computed."""
     weights: WeightsSource | None = None
     code: Code | None = None
     papers: list[Paper] = Field(default_factory=list)
@@ -278,6 +289,7 @@ class ModelEntry(StrictModel):
     """The reason why this description may not be that of the run that made the row. A rerun that
     differs is then not recorded, and the candidates are tried first."""
     candidates: list[Candidate] = Field(default_factory=list)
+    """Other descriptions that may be that of the run."""
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None

@@ -149,13 +149,16 @@ class AuthorFacts:
 
     model_id: str
     display: str
+    """Name of the model on the board."""
     pooling: Pooling
     max_length: int | None
+    """Number of tokens to which an input is cut; None if it is not cut."""
     dtype: Dtype
     params: int
     licence: str | None
     training_data: str
     zero_shot: bool
+    """Whether the model saw no sequence of any task in training."""
     overlap: str
     """Known overlap of the training data with the benchmark's, in words."""
     submitted_by: str

@@ -13,7 +13,7 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     differing_metrics,
-    objections_of,
+    objections_to_outcome,
 )
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.sampling.design import (
@@ -302,7 +302,7 @@ def _summary_lines(outcome: AuditOutcome) -> Iterator[str]:
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, every score within its tolerance"
         )
-    objections = [objection.text for objection in objections_of(outcome)]
+    objections = [objection.text for objection in objections_to_outcome(outcome)]
     yield from (f"differs: {visible(reason)}" for reason in objections)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _registry_lines(outcome.plan.commitment)

@@ -152,17 +152,17 @@ def receipt_json(verification: ReceiptVerification) -> str:
 
 def nearness_text(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts for a terminal."""
-    from geneb_ci.receipt.near import CLOSE  # it imports NumPy
+    from geneb_ci.receipt.near import CLOSE_DISTANCE  # it imports NumPy
 
     rows = [(name, f"{share:.1%}") for name, share in nearness.close.items()]
     if nearness.same_predictions is not None:
         rows.append(("equal predictions", f"{nearness.same_predictions:.2%}"))
     table = Table(("compared", "share"), rows, frozenset({"share"}))
-    verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
+    verdict = f"near: {nearness.reason}" if nearness.is_near else "not near"
     lines = [
         *(visible(name, NAME_COLUMNS_MAX) for name in models),
         "",
-        f"Embeddings within {CLOSE:g} of each other, of {nearness.rows:,}:",
+        f"Embeddings within {CLOSE_DISTANCE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),
         "",
         verdict,
@@ -172,7 +172,7 @@ def nearness_text(models: tuple[str, str], nearness: "Nearness") -> str:
 
 def nearness_json(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts as JSON."""
-    document = {"models": list(models), "is_near": nearness.is_near, "why": nearness.why}
+    document = {"models": list(models), "is_near": nearness.is_near, "why": nearness.reason}
     return log_safe_json(document | nearness._asdict())
 
 

@@ -36,6 +36,7 @@ _COMMON_SCRIPTS = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIAN_SCRIPTS = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 """Scripts that names combine with each other and with Latin."""
 _CONFUSABLES_PACKAGE = "confusable_homoglyphs"
+"""Package with a table of characters that look alike."""
 
 
 def skeleton(name: str) -> str:
@@ -124,6 +125,7 @@ CARD_BYTES_MAX = 100_000
 _FIELD_LINE = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
 """First line of a field of a card, such as `- **Pooling:** mean`: its name and its text."""
 _OTHER_LINE_END = re.compile(r"\r\n?")
+"""Line ends of Windows and of old Macs."""
 _SECTION_LINE = re.compile(r"^#{2,}\s+(\S.*)$")
 """Heading of a section of a card, such as `## Training data`."""
 
@@ -142,6 +144,7 @@ class Card:
     """The card of one model, with its fields and sections in order."""
 
     name: str
+    """Name of the file in messages."""
     text: str
     fields: tuple[CardField, ...]
     fault: Fault | None = None

@@ -153,9 +153,11 @@ class ReadRow(NamedTuple):
     path: Path
     model_id: str
     digest: str
+    """Digest of its scores, as from `results_digest`; "" without scores."""
     skeletons: tuple[tuple[str, str], ...]
     """Pairs of a skeleton and the name that has it, for model id and display name."""
     row: PeerRow | None
+    """The row with its scores; None if they are not kept."""
 
 
 class _RowIndexes(NamedTuple):
@@ -163,8 +165,10 @@ class _RowIndexes(NamedTuple):
 
     paths: tuple[Path, ...]
     names_by_skeleton: dict[str, list[tuple[Path, str]]]
+    """File and name of the rows whose names look alike, by the skeleton of the names."""
     paths_by_digest: dict[str, list[Path]]
     rows: tuple[PeerRow, ...]
+    """The rows whose scores are kept for comparison."""
 
 
 @dataclass(frozen=True)

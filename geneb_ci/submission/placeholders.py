@@ -10,12 +10,13 @@ _PLACEHOLDER_NAME = re.compile(
 """A name such as `OWNER/MODEL`; `org/model` in lower case may be a real name."""
 _ZERO_DIGEST = re.compile(r"(?<![0-9A-Za-z])(?:0{40}|0{64})(?![0-9A-Za-z])")
 """A commit or SHA-256 of zeros only."""
-_HTML = (
+_HTML_TAGS = (
     "sub|sup|img|div|span|details|summary|table|thead|tbody|center|code|pre|kbd|small|strong|"
     "font|picture|source|video|figure|blockquote"
 )
 _UNFILLED_TEXT = re.compile(
-    rf"<(?!(?:{_HTML})\b)[A-Za-z0-9][^<>\n:/@=]{{2,80}}>|\b(?:TODO|TBD|FIXME|XXX)\b|\A\(e\.g\. "
+    rf"<(?!(?:{_HTML_TAGS})\b)[A-Za-z0-9][^<>\n:/@=]{{2,80}}>"
+    r"|\b(?:TODO|TBD|FIXME|XXX)\b|\A\(e\.g\. "
 )
 """A text such as `<architecture of the model>`, TODO, or an initial "(e.g. ". An address in angle
 brackets, which has a colon, a slash or an @, is Markdown."""

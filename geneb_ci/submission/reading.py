@@ -174,7 +174,7 @@ class FileKind(Enum):
         ("commitment", "rows", "root"),
         "make the plan with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
     )
-    ROW_OUTCOME = (
+    EMBEDDING_OUTCOME = (
         "an unsigned outcome of embeddings",
         ("plan", "verdict", "receipt", "rerun_sha256"),
         "make the outcome with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",

@@ -291,14 +291,18 @@ def _mteb_scores(
     }
 
 
-# Keys by which other programs name parts of the protocol.
 _SAMPLE_COUNT_KEYS = ("samples_per_label", "k_shot", "n_shots", "num_shots")
+"""Keys of other programs for the number of training samples of each class."""
 _EXPERIMENT_COUNT_KEYS = ("n_experiments", "n_seeds", "num_seeds", "n_runs", "num_runs")
+"""Keys of other programs for the number of fits that a score averages."""
 _FOLD_COUNT_KEYS = ("n_folds", "n_splits", "cv")
+"""Keys of other programs for the number of folds of a cross-validation."""
 _CLASSIFIER_KEYS = ("classifier", "method", "probe")
+"""Keys of other programs for the name of the probe."""
 _LOGISTIC_REGRESSION_NAMES = frozenset(
     {"logistic_regression", "logreg", "logistic regression", "logisticregression"}
 )
+"""Names of logistic regression in other programs, in lower case."""
 
 
 def _require_same_protocol(

@@ -23,7 +23,7 @@ from geneb_ci.models.tasks import NO_NOTES
 from geneb_ci.publish.comparison import _board_side
 from geneb_ci.receipt.predicted import ROWS_MAX, paired_regimes, shared_errors_of
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
-from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_notes
+from geneb_ci.receipt.seen import SharedErrors, read_shared_errors, write_notes
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.submission import SubmissionV12
@@ -193,18 +193,18 @@ def test_without_predictions_nothing_is_shared(plain):
 def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
     layout = find_layout(repository(tmp_path))
     path = tmp_path / "leaderboard/policy/pairs.json"
-    assert shared_errors(layout) is None
+    assert read_shared_errors(layout) is None
     write_notes(path, noted)
-    assert shared_errors(layout) is None, "they are of another benchmark"
+    assert read_shared_errors(layout) is None, "they are of another benchmark"
     own = noted.model_copy(update={"benchmark": benchmark_of(layout).sha256})
     write_notes(path, own)
-    assert shared_errors(layout) == own
+    assert read_shared_errors(layout) == own
     path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
     with pytest.raises(
         BadConfiguration,
         match=r"pairs\.json: .*a triangle of full does not have a line for each row",
     ):
-        shared_errors(layout)
+        read_shared_errors(layout)
 
 
 def test_more_rows_than_are_noted_are_refused(predictions):

@@ -17,7 +17,7 @@ from geneb_ci.receipt.seen import (
     ReceiptNote,
     ReceiptNotes,
     published_state,
-    seen_receipts,
+    read_receipt_notes,
     updated_notes,
 )
 from reference_harness.formats.submission import SubmissionV12
@@ -173,5 +173,5 @@ def test_notes_that_are_not_right(tmp_path: Path, text: str, message: str) -> No
     (root / "pyproject.toml").write_text("[tool.geneb-ci]\n")
     (root / "leaderboard/policy/receipts.json").write_text(text)
     with pytest.raises(BadConfiguration) as caught:
-        seen_receipts(find_layout(root))
+        read_receipt_notes(find_layout(root))
     assert message in caught.value.message

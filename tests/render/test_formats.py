@@ -65,7 +65,7 @@ def test_a_real_run_in_every_format(tmp_path):
     for result in Checker(RULES).run([path]):
         assert isinstance(result, FileResult)
         report.add(result)
-    assert len(report.frames) == len(report.findings) == sum(counts_by_severity(report).values())
+    assert len(report.excerpts) == len(report.findings) == sum(counts_by_severity(report).values())
     for name in FORMATS:
         assert render(name, report).count("duplicate-key") >= 1
 

@@ -67,7 +67,7 @@ METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
 
 
 def impossible_scores(context: Context) -> Iterator[Fault]:
-    """Report each cell of a two-class task and one probe whose scores no confusion matrix gives."""
+    """Report each cell of one probe, on a task with two classes, that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:

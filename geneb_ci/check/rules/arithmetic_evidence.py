@@ -179,6 +179,7 @@ def _size_contradiction(
 
 
 def _class_count_text(number: int) -> str:
+    """Return a number of classes in words."""
     return "1 class" if number == 1 else f"{number} classes"
 
 

@@ -51,11 +51,11 @@ def changed_official_file(context: Context) -> Iterator[Fault]:
             f"official file{f', but only in the line ends: expected {ends}' if ends else ''}",
             f"sha256 {digest}",
             f"sha256 {expected}",
-            fix=_NO_TRANSLATION if ends else "",
+            fix=_LINE_ENDS_FIX if ends else "",
         )
 
 
-_NO_TRANSLATION = (
+_LINE_ENDS_FIX = (
     "Git converts line ends in this clone: run `git config core.autocrlf false`, then `git "
     "checkout main -- FILE`."
 )
