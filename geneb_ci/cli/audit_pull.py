@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.rerun.credentials import refuse_tokens
+from geneb_ci.audit.rerun.credentials import refuse_credentials
 from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
@@ -137,7 +137,7 @@ def job_command(**machine: Any) -> int:
     the row are fetched without a token, into a folder without git. The command refuses to start
     where a token is in the environment or in the user's home folder.
     """
-    refuse_tokens()
+    refuse_credentials()
     order = _order()
     outcome = rerun_order(order, find_layout(Path.cwd()), machine_of(machine), say)
     line = encode(outcome, restart_fix(order))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, checked_rows, files_at
+from geneb_ci.board.board import SubmissionsRefused, checked_rows, submission_files_at
 from geneb_ci.board.columns import Row
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
@@ -51,7 +51,7 @@ def load_rows(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Ex
     return the exit code instead. `usage` is a command with a folder, for the fix of an error.
     """
     try:
-        layout, files = files_at(folder, usage)
+        layout, files = submission_files_at(folder, usage)
         return CheckedRows(layout, checked_rows(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
