@@ -50,7 +50,7 @@ from geneb_ci.audit.record.signing import (
 from geneb_ci.audit.record.statement import check_can_record
 from geneb_ci.audit.rerun.fresh import read_fresh_commitment
 from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
-from geneb_ci.audit.rerun.workspace import OPTION_OF, WorkFolder, open_work_folder
+from geneb_ci.audit.rerun.workspace import OPTION_BY_SETTING, WorkFolder, open_work_folder
 from geneb_ci.audit.samples import (
     OUTCOME_FILE,
     CommittedSubmission,
@@ -173,7 +173,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     with open_work_folder(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
         if not request.dry_run:
-            work.keep(
+            work.write_text(
                 COMMAND_FILE, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n"
             )
         rerun_result = saved_result(work, plan, subject, sample)
@@ -199,7 +199,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 # Rerun and compare.
                 advice = advice_after_abort(work)
                 rerun_result = rerun_drawn(plan, sample, prepared, signing, advice)
-                work.keep_result(OUTCOME_FILE, json_text_of(rerun_result.outcome))
+                work.write_result(OUTCOME_FILE, json_text_of(rerun_result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
@@ -342,7 +342,7 @@ def ask_for_publication(
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
     was_shown_before = prepared.work.read(SHOWN_FILE) is not None
-    prepared.work.keep(SHOWN_FILE, commitment.sha256 + "\n")
+    prepared.work.write_text(SHOWN_FILE, commitment.sha256 + "\n")
     continue_command = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
     progress = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, continue_command)
     # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
@@ -391,7 +391,7 @@ def begin_audit(
     Raises AuditRefused when the folder contains another commitment or draw.
     """
     if work.read(COMMITMENT_FILE) is None:
-        work.keep(COMMITMENT_FILE, commitment_text(commitment))
+        work.write_text(COMMITMENT_FILE, commitment_text(commitment))
     first_commitment = read_commitment(work.folder / COMMITMENT_FILE)
     if first_commitment != commitment:
         raise AuditRefused(
@@ -464,7 +464,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     for setting, value in requested_settings.items():
         if value in {None, getattr(settings, setting)}:
             continue
-        option, used_value = OPTION_OF[setting], getattr(settings, setting)
+        option, used_value = OPTION_BY_SETTING[setting], getattr(settings, setting)
         used = f"without {option}" if used_value is None else f"with {option} {used_value}"
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN_FILE)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
@@ -576,7 +576,7 @@ def draw_and_keep_plan(
         request.source,
         signing.say,
     )
-    work.keep(PLAN_FILE, json_text_of(plan))
+    work.write_text(PLAN_FILE, json_text_of(plan))
     signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 

@@ -48,7 +48,7 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.receipt.seen import seen_receipts
+from geneb_ci.receipt.seen import read_receipt_notes
 
 
 class AuditRepository:
@@ -222,7 +222,7 @@ class AuditRepository:
             tuple(plans),
             unreadable,
             self.history,
-            seen_receipts(self.layout),
+            read_receipt_notes(self.layout),
         )
 
     def verification(self, path: Path, shown_name: str = "") -> Verification:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
-from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
+from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_to_outcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.events import (
@@ -272,7 +272,7 @@ def refuse_unknown_run(rerun_result: RerunResult, layout: Layout) -> None:
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
-    reasons = objections_of(outcome)
+    reasons = objections_to_outcome(outcome)
     has_only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
     if (
         read_entry is None

@@ -12,9 +12,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     Verdict,
-    objections_of,
+    objections_to_outcome,
     task_verdict,
-    verdict_by,
+    verdict_from_reasons,
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
@@ -77,7 +77,9 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(cell_name, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
-    _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
+    _check_verdict(
+        "the whole audit", outcome.verdict, verdict_from_reasons(objections_to_outcome(outcome))
+    )
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:

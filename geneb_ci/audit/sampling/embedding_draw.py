@@ -22,8 +22,8 @@ from geneb_ci.audit.sampling.task_draw import (
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import (
     STANDARD_COUNTS,
-    STANDARD_TEST,
-    STANDARD_TRAINING,
+    STANDARD_TEST_DRAWS,
+    STANDARD_TRAINING_DRAWS,
     TEST_EMBEDDINGS_MAX,
     EmbeddingCounts,
     TaskShare,
@@ -60,7 +60,7 @@ def embedding_counts(size: str) -> EmbeddingCounts:
             f"pass --size {STANDARD_SIZE}, --size {FULL_SIZE}, or a number of test embeddings of "
             "each regime",
         )
-    training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
+    training = -(-STANDARD_TRAINING_DRAWS * number // STANDARD_TEST_DRAWS)
     return EmbeddingCounts(test=number, training=training, support=number, whole=False)
 
 

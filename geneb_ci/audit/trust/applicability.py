@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import claims_of
 from geneb_ci.audit.compare.embedding_outcome import (
-    SUPERSEDED,
+    SUPERSEDED_REASON,
     WITH_ROW_TOLERANCES,
     AnyOutcome,
     EmbeddingOutcome,
@@ -290,7 +290,7 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     """Refuse an audit by receipt with too few embeddings, or without cells that are required."""
     if outcome.schema_version == WITH_ROW_TOLERANCES:
-        raise StepMismatch(POLICY_STEP, SUPERSEDED, "audit again")
+        raise StepMismatch(POLICY_STEP, SUPERSEDED_REASON, "audit again")
     _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
     if counts.test < minimum:
