@@ -66,7 +66,7 @@ _TASK_REFIT_USE = DefenceUse(
     "tests/adversary/test_memorised.py::test_moved_training_rows_are_found_whatever_the_key",
 )
 _RECEIPT_REFIT_USE = DefenceUse(
-    "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+    "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot_result",
     f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
 
@@ -185,7 +185,7 @@ DEFENCES = (
             "::test_moved_training_rows_are_found_whatever_the_key",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:refit",
+            "geneb_ci.audit.rerun.receipt_variants:refit_on_variants",
             f"{_MEMORY_TESTS}"
             "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
@@ -201,7 +201,7 @@ DEFENCES = (
             "::test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot_result",
             f"{_MEMORY_TESTS}"
             "::test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
@@ -309,7 +309,7 @@ DEFENCES = (
             "tests/audit/test_identity.py::test_one_changed_weight_and_another_name_do_not_hide_the_claims",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.compare.embeddings:near_roots",
+            "geneb_ci.audit.compare.embeddings:near_receipt_roots",
             "tests/audit/test_near_receipts.py::test_a_near_receipt_inherits_the_rows_drawn_before",
         ),
     ),

@@ -32,7 +32,7 @@ from geneb_ci.audit.sampling.design import (
     parse_probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, json_text_of
+from geneb_ci.audit.sampling.plan import AnyPlan, json_text_of
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
@@ -361,7 +361,7 @@ def plan_command(
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample
-    plan: TaskPlan | EmbeddingPlan = draw_plan(
+    plan: AnyPlan = draw_plan(
         commitment,
         committed_at,
         submission_file,

@@ -25,15 +25,15 @@ from geneb_ci.audit.record.statement import (
     payload_and_path_of,
     read_record,
 )
-from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
+from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS_FILE
 from geneb_ci.audit.rerun.fresh import (
     check_release,
-    commit_to,
+    commit_to_fresh_set,
     fresh_release,
     read_fresh_commitment,
     read_fresh_set,
     read_release,
-    refuse_public,
+    refuse_public_sequences,
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
@@ -112,7 +112,8 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     if isinstance(outcome, EmbeddingOutcome):
         embeddings_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
         echo(
-            f"  and copy {RERUN_EMBEDDINGS} of the work folder, which has the rerun embeddings, to "
+            f"  and copy {RERUN_EMBEDDINGS_FILE} of the work folder, which has the rerun "
+            "embeddings, to "
             f"leaderboard/audits/{embeddings_path}; its sha256 is {outcome.rerun_sha256}",
             err=True,
         )
@@ -127,8 +128,8 @@ def _read_outcome(path: Path) -> AnyOutcome:
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
         raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
-    is_of_embeddings = FileKind.ROW_OUTCOME.fits_text(raw)
-    file_kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
+    is_of_embeddings = FileKind.EMBEDDING_OUTCOME.fits_text(raw)
+    file_kind = FileKind.EMBEDDING_OUTCOME if is_of_embeddings else FileKind.OUTCOME
     try:
         return (EmbeddingOutcome if is_of_embeddings else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
@@ -156,7 +157,9 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     """
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
-    commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
+    commitment = commit_to_fresh_set(
+        file, benchmark, task_source(benchmark, layout.benchmark, data)
+    )
     write(Output("json", output), json_text_of(commitment))
     sequence_count = sum(commitment.tasks.values())
     public_count = (
@@ -206,7 +209,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     fresh = check_release(
         read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
     )
-    refuse_public(fresh.sequences, task_source(benchmark, layout.benchmark, data))
+    refuse_public_sequences(fresh.sequences, task_source(benchmark, layout.benchmark, data))
     result_text = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome

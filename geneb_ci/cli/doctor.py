@@ -23,7 +23,7 @@ from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.table import wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.sandbox import levels, mounts, processes
 from reference_harness.formats.text import next_line
 
@@ -137,7 +137,7 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
         diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
-            repo, diagnoses, width(), features, sys.maxsize if prints_all else LINES_MAX
+            repo, diagnoses, width(), features, sys.maxsize if prints_all else REPORT_LINES_MAX
         )
     )
     write(Output("text", STDOUT), report_text)
@@ -171,7 +171,7 @@ def print_line(line: str) -> None:
 
 def _level_support(level: int, folder: Path) -> str:
     """Return whether this machine supports a sandbox level, or why not."""
-    cause = levels.unavailable_reason(level, folder)
+    cause = levels.level_failure(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(

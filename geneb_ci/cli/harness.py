@@ -128,9 +128,9 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
     from geneb_ci.publish.space import HubRepository, files_of_folder, upload_files
-    from geneb_ci.receipt.source import REPOSITORY
+    from geneb_ci.receipt.source import REPOSITORY_PATTERN
 
-    if repo is not None and not REPOSITORY.fullmatch(repo):
+    if repo is not None and not REPOSITORY_PATTERN.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/tasks")
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
     if missing_tasks := [task for task in benchmark.task_ids if not _has_task(folder, task)]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.rerun.weights import CONFIG_MAX, HUB_PATTERNS, JSON_MAX
+from geneb_ci.audit.rerun.weights import CONFIG_BYTES_MAX, HUB_PATTERNS, JSON_BYTES_MAX
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import LayeredCommand, list_width
 from geneb_ci.common.config import Layout, find_layout
@@ -284,16 +284,16 @@ def _other_needed_files(sizes: Mapping[str, int]) -> list[str]:
         if "/" not in name and any(Path(name).match(pattern) for pattern in HUB_PATTERNS)
     )
     total = sum(sizes[name] for name in files)
-    if len(files) > OTHER_FILES_MAX or total > JSON_MAX:
+    if len(files) > OTHER_FILES_MAX or total > JSON_BYTES_MAX:
         raise NothingChecked(
             f"found {len(files)} files with {total:,} bytes beside the weights, expected at most "
-            f"{OTHER_FILES_MAX} files with {JSON_MAX:,} bytes",
+            f"{OTHER_FILES_MAX} files with {JSON_BYTES_MAX:,} bytes",
             "name a repository with a single model",
         )
     for name in files:
-        if name in _PARSED_FILES and sizes[name] > CONFIG_MAX:
+        if name in _PARSED_FILES and sizes[name] > CONFIG_BYTES_MAX:
             raise NothingChecked(
-                f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
+                f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_BYTES_MAX:,}",
                 "write the entry by hand: docs/maintainer/models.md explains each key",
             )
     return files

@@ -19,21 +19,21 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.harness.process import ScoringOptions
+from geneb_ci.harness.process import ScoringLimitOverrides
 from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
     missing_file_reason,
     notes_path,
     published_receipt,
-    seen_receipts,
+    read_receipt_notes,
     updated_notes,
     write_notes,
 )
 from geneb_ci.receipt.verify import (
     ReceiptRequest,
     ReceiptSubject,
-    subject_of,
-    tasks_of,
+    chosen_receipt_tasks,
+    receipt_subject,
     verify_receipt,
 )
 from geneb_ci.render.plain import visible
@@ -138,7 +138,7 @@ def verify_command(
             data=data,
             definition=definition,
             tasks=_task_ids(tasks),
-            options=ScoringOptions(limit_scoring_time, limit_scoring_memory),
+            options=ScoringLimitOverrides(limit_scoring_time, limit_scoring_memory),
             say=_progress_printer(quiet=quiet),
         )
     )
@@ -177,7 +177,7 @@ def pull_command(
 
     subject = _subject_without_errors(file, definition)
     say = _progress_printer(quiet=quiet)
-    task_ids = tasks_of(subject, _task_ids(tasks))
+    task_ids = chosen_receipt_tasks(subject, _task_ids(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=folder, say=say) as files:
         receipt_tasks = [subject.receipt.tasks[task] for task in task_ids]
         embeddings = sum(task.train + task.test for task in receipt_tasks)
@@ -217,20 +217,20 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     from geneb_ci.publish.session import find_token, with_retries
     from geneb_ci.publish.space import HubRepository, upload_files
     from geneb_ci.receipt.source import (
-        HUB,
-        REPOSITORY,
+        HUB_LOCATION_KIND,
+        REPOSITORY_PATTERN,
         receipt_files,
         write_location,
     )
     from reference_harness.formats.submission import ReceiptLocation
 
-    if not REPOSITORY.fullmatch(repo):
+    if not REPOSITORY_PATTERN.fullmatch(repo):
         raise UsageProblem(
             f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/receipts"
         )
     subject = _subject_without_errors(file, definition)
     say = _progress_printer(quiet=quiet)
-    task_ids = tasks_of(subject)
+    task_ids = chosen_receipt_tasks(subject)
     with receipt_files(subject.receipt, folder, say=say) as files:
         paths = {files.file(task).name: files.file(task) for task in task_ids}
         if (predicted := files.predictions()) is not None:
@@ -243,7 +243,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     say(f"{count}; {network_text(size, 'send')}")
     uploaded = upload_files(remote, paths, say=say, message=PUSH_COMMIT_MESSAGE, folders=())
     is_changed = write_location(
-        file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
+        file, ReceiptLocation(kind=HUB_LOCATION_KIND, address=repo, revision=uploaded.commit)
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
     echo(f"{file}: location {'written' if is_changed else 'unchanged'}, commit {uploaded.commit}")
@@ -272,7 +272,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             "the current folder is not in a board's repository: no policy folder was found",
             "run the command in the board's repository",
         )
-    former_notes = new_notes = seen_receipts(layout)
+    former_notes = new_notes = read_receipt_notes(layout)
     missing_count, tested_count, unreadable_count = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
@@ -305,7 +305,7 @@ def _subject_without_errors(file: Path, definition: Path | None) -> ReceiptSubje
     """Return the submission in `file` with its receipt. Raises NothingChecked if it has errors."""
     from geneb_ci.common.errors import NothingChecked
 
-    subject = subject_of(file, definition)
+    subject = receipt_subject(file, definition)
     if subject.errors:
         raise NothingChecked(
             f"{file}: {subject.errors[0].message}",

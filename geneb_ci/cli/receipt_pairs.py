@@ -12,11 +12,11 @@ from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.near import ReceiptSample, nearness_of, sample_of
-from geneb_ci.receipt.predicted import contradictions, shared_errors_of
-from geneb_ci.receipt.predictions import FILE, Predictions, read_predictions
+from geneb_ci.receipt.predicted import claim_contradictions, shared_errors_of
+from geneb_ci.receipt.predictions import PREDICTIONS_FILE, Predictions, read_predictions
 from geneb_ci.receipt.seen import PAIRS, write_notes
 from geneb_ci.receipt.source import receipt_files, size_text
-from geneb_ci.receipt.verify import ReceiptSubject, subject_of
+from geneb_ci.receipt.verify import ReceiptSubject, receipt_subject
 from geneb_ci.render.receipts import nearness_json, nearness_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
@@ -46,15 +46,16 @@ class NamedReceipt(NamedTuple):
         file = self.subject.receipt.predictions
         if file is None:
             return None
-        return read_predictions(self.folder / FILE, self.subject.benchmark, file)
+        return read_predictions(self.folder / PREDICTIONS_FILE, self.subject.benchmark, file)
 
     def required_predictions(self) -> Predictions:
         """Return the predictions. Raises NothingChecked where the receipt names none."""
         predictions = self.predictions()
         if predictions is None:
             raise NothingChecked(
-                f"{self.subject.path}: the receipt names no {FILE}",
-                f"write {FILE} with `geneb-harness run --receipt DIR --submission FILE`",
+                f"{self.subject.path}: the receipt names no {PREDICTIONS_FILE}",
+                f"write {PREDICTIONS_FILE} with `geneb-harness run --receipt DIR --submission "
+                "FILE`",
             )
         return predictions
 
@@ -69,10 +70,11 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
     if not folder_name:
         stem = file.with_suffix("") if file.suffix == ".json" else file
         file, folder = stem.with_name(f"{stem.name}.json"), stem
-    subject = subject_of(file, definition)
+    subject = receipt_subject(file, definition)
     if not folder.is_dir():
         raise UsageProblem(
-            f"{folder}: no such folder", "pass FILE=DIR, where DIR is the folder of the receipt"
+            f"{folder}: no such folder",
+            "pass FILE=DIR, where DIR is the folder of the receipt",
         )
     return NamedReceipt(subject, folder)
 
@@ -125,7 +127,7 @@ def predictions_command(word: str, definition: Path | None) -> int:
             "predictions.bin has no task, so nothing was compared",
             "write predictions.bin again: geneb-harness run --receipt DIR --submission FILE",
         )
-    contradiction_lines = contradictions(
+    contradiction_lines = claim_contradictions(
         receipt.subject.submission, predictions, receipt.subject.benchmark
     )
     for line in contradiction_lines:
@@ -234,7 +236,7 @@ def _add_predictions(
             predictions = read_predictions(path, benchmark, receipt.predictions)
     except GenebError as error:
         return error.message
-    if contradiction_texts := contradictions(submission, predictions, benchmark):
+    if contradiction_texts := claim_contradictions(submission, predictions, benchmark):
         return f"{plural(len(contradiction_texts), 'contradiction')}: {contradiction_texts[0]}"
     predictions_by_model[submission.model_id] = predictions
     return ""

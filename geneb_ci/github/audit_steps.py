@@ -50,7 +50,7 @@ from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
@@ -301,7 +301,7 @@ def _propose_or_attach(
         attach(github, attached)
         next_step = (
             "Its signed record is in a comment below. A maintainer proposes it in a checkout of "
-            f"main: {code(f'geneb-ci audit propose {order.number}')}."
+            f"main: {code_span(f'geneb-ci audit propose {order.number}')}."
         )
         say(f"{subject}; its record is attached")
         return label, audits.record_comment(order, verification, outcome.verdict, next_step)

@@ -148,7 +148,10 @@ def error_of_refusal(
         )
     if status in _SERVER_ERROR_STATUSES:
         return Unavailable(f"GitHub answered {status}", RETRY_FIX)
-    return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", RETRY_FIX)
+    return UnexpectedReply(
+        f"GitHub refused the request ({status}): {refusal.message}",
+        "correct what GitHub names, then run the command again; nothing is written twice",
+    )
 
 
 def _error_of_forbidden(refusal: Refusal) -> GenebError:

@@ -92,7 +92,7 @@ def internal_error(error: Exception) -> UnexpectedReply:
     message = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     )
-    return UnexpectedReply(visible(message), "report it to the maintainers of geneb-ci")
+    return UnexpectedReply(visible(message), "report this message to the maintainers of geneb-ci")
 
 
 class UnreadableSetting(GenebError):

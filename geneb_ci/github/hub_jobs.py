@@ -302,7 +302,7 @@ def cheapest_flavor(client: Any) -> str:
     """Return the name of the cheapest machine of the Hub; one request."""
     machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
     if not machines:
-        raise NothingChecked("the Hub lists no machine for Jobs", "run this again later")
+        raise NothingChecked("the Hub lists no machine for Jobs", "run the command again later")
     cheapest_machine = min(machines, key=lambda m: m.unit_cost_usd / UNITS_S[m.unit_label])
     return str(cheapest_machine.name)
 
@@ -340,8 +340,8 @@ def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                 "set HF_TOKEN to a token with job.write for the namespace that runs the jobs, and "
                 "see that the namespace has credit",
             ) from error
-        raise NothingChecked(f"the Hub answered {status}", "run this again later") from error
+        raise NothingChecked(f"the Hub answered {status}", "run the command again later") from error
     except httpx.HTTPError as error:
         raise NothingChecked(
-            f"the Hub did not answer: {type(error).__name__}", "run this again later"
+            f"the Hub did not answer: {type(error).__name__}", "run the command again later"
         ) from error

@@ -29,7 +29,9 @@ Sha = Hex40
 """Id of an object of git: 40 hexadecimal digits."""
 Id = Annotated[int, Field(ge=0)]
 """Number by which GitHub identifies an account, a comment or an App."""
-REPORT_FIX = "run the command again; if it fails again, report it to the maintainers"
+REPORT_FIX = (
+    "run the command again; if it fails again, report this message to the maintainers of geneb-ci"
+)
 
 
 def lenient(default: Any) -> WrapValidator:

@@ -23,7 +23,7 @@ from geneb_ci.github.verdict.model import (
     LongText,
     PullNumber,
 )
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Moment, StrictModel
@@ -178,7 +178,7 @@ def issue_text(waits: dict[int, Wait]) -> str:
     if not waits:
         return "\n".join([*lines, "No pull request waits.", ""])
     rows = [
-        (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
+        (f"#{wait.number}", code_span(wait.reason), str(wait.tries), wait.until)
         for wait in itertools.islice(waits.values(), LISTED_PULLS_MAX)
     ]
     columns = ("PR", "reason", "attempts", "next attempt")

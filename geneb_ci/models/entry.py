@@ -31,6 +31,7 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 """Address of a server, without a path."""
 FILE_NAME_PATTERN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
+"""Pattern of a path whose characters need no escapes in an address."""
 FileName = Annotated[str, Field(pattern=FILE_NAME_PATTERN.pattern, max_length=200)]
 """Path of a file in a repository, an archive or a folder."""
 FileId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
@@ -42,6 +43,7 @@ class PublishedRun(StrictModel):
 
     pooling: Text
     hidden_layer: Text
+    """Layer whose hidden states were pooled."""
     dtype: Text | None = None
     max_length: Positive | None = None
     """Number of tokens after which the run cut its input, including special tokens."""
@@ -55,11 +57,11 @@ class WeightsSource(StrictModel):
     """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or the address of
     a folder with the files."""
     host: Host | None = None
-    """Server, if it is not the default one of this kind."""
+    """Address of the server, if it is not the usual server of this kind."""
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Branch of the repository, if it is not the main one."""
+    """Branch of the repository, if it is not the main branch."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -177,7 +179,7 @@ class RunOptions(StrictModel):
 
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
-        """Return these options. Raises ValueError without an extractor, or for a wrong one."""
+        """Return these options. Raises ValueError if the extractor is missing or wrong."""
         if (self.extractor is None) == (self.missing is None):
             keys_text = "both keys" if self.missing else "neither key"
             raise ValueError(
@@ -198,10 +200,13 @@ class Loading(StrictModel):
 
     class_: Annotated[Text, Field(alias="class")]
     output: Text
+    """Member of the model's output with the hidden states."""
     tokenizer: Text
+    """Kind of tokenizer, such as bpe or kmer."""
     remote_code: bool | None = None
     """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False
+    """Whether the published code runs only on a GPU."""
     packages: list[Text] = Field(default_factory=list)
     """Packages beyond torch and transformers."""
     quirks: list[Name] = Field(default_factory=list)
@@ -223,12 +228,15 @@ class Sources(StrictModel):
     """Texts that name the sources of an entry's facts."""
 
     facts: Text | None = None
+    """The source of the facts outside of tables."""
     weights: Text | None = None
+    """The source of the facts in `[weights]`."""
     licence: Text | None = None
     """The source of the licence; for an unknown licence, the sources that were searched."""
     params: Text | None = None
     """The reason why the published number of weights differs from the number in the files."""
     loading: list[Text] = Field(default_factory=list)
+    """The sources of the facts in `[loading]`; OWNER/NAME:PATH is a file on GitHub."""
 
 
 UNKNOWN_LICENCE = "unknown"
@@ -251,6 +259,7 @@ class ModelEntry(StrictModel):
     name: Name | None = None
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
+    """Number of parameters, as published."""
     params_in_paper: Positive | None = None
     """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
@@ -258,10 +267,13 @@ class ModelEntry(StrictModel):
     params_unknown: Text | None = None
     """Remark on an unexplained difference of `params` from the number of weights in the files."""
     architecture: Name | None = None
+    """The paper's word for the architecture."""
     tokenization: Name | None = None
+    """The paper's word for the tokens."""
     tokenization_in_paper: Name | None = None
     """The paper's word, if the tokenizer makes other tokens."""
     pretraining: Name | None = None
+    """The paper's word for the pretraining."""
     embedding_dim: Positive | None = None
     """Width of the embeddings."""
     licence: Name | None = None
@@ -271,6 +283,7 @@ class ModelEntry(StrictModel):
     max_letters: Positive | None = None
     """Maximum number of letters A, C, G, T of an input."""
     published: PublishedRun | None = None
+    """Settings with which the published row was computed."""
     weights: WeightsSource | None = None
     code: Code | None = None
     papers: list[Paper] = Field(default_factory=list)
@@ -278,6 +291,7 @@ class ModelEntry(StrictModel):
     """The reason why this description may not be that of the run that made the row. A rerun that
     differs is then not recorded, and the candidates are tried first."""
     candidates: list[Candidate] = Field(default_factory=list)
+    """Other descriptions that may be that of the run."""
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None

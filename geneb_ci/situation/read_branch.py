@@ -258,7 +258,7 @@ class _BranchReader:
         card_errors = [f for f in card_findings if f.rule == MISSING_CARD_RULE or f in errors]
         other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
         module_name = "" if is_built_in(submission) else extractor_module(submission)
-        extractor = dataclasses.replace(self.change, module=module_name).extractor
+        extractor = dataclasses.replace(self.change, named_module=module_name).extractor
         path = f"{self.folders.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
             path = extractor.path  # format 1.0 names no extractor: the only added one counts

@@ -252,12 +252,12 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     plan = plan_for(RAW)
     folder = WorkFolder(default_work_folder(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
-    folder.keep(COMMITMENT_FILE, commitment_text(plan.commitment))
-    folder.keep(SHOWN_FILE, plan.commitment_sha256)
+    folder.write_text(COMMITMENT_FILE, commitment_text(plan.commitment))
+    folder.write_text(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
-        folder.keep(PLAN_FILE, json_text_of(plan))
+        folder.write_text(PLAN_FILE, json_text_of(plan))
     if is_rerun:
-        folder.keep_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
+        folder.write_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
 
 
 def plan_here(root: Path) -> None:

@@ -37,7 +37,7 @@ from geneb_ci.audit.record.statement import (
     payload_of,
     statement_value,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Hex40, Moment, Name, Positive, StrictModel, first_error
@@ -52,7 +52,7 @@ _ELLIPSIS = "..."
 
 
 class StatementKind(StrEnum):
-    """Kinds of what the history of a board has: signed statements, and revocations of keys."""
+    """Kinds of signed statements, and the revocation of a key, which statements name like one."""
 
     COMMITMENT = "commitment"
     START = "start"
@@ -68,7 +68,7 @@ class AuditStart(StrictModel):
     """The statement that a draw was made and its rerun begins."""
 
     schema_version: Literal["1.0"]
-    plan: TaskPlan | EmbeddingPlan
+    plan: AnyPlan
     shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
     """Git commit on GitHub whose status geneb/audit-commit contains the digest of the
     commitment."""
@@ -92,7 +92,7 @@ class AuditAbort(StrictModel):
     """The statement that the extractor ended a run without scores."""
 
     schema_version: Literal["1.0"]
-    plan: TaskPlan | EmbeddingPlan
+    plan: AnyPlan
     stage: Literal["embedding", "scoring"]
     """The stage of the run that was not finished."""
     task: str
@@ -161,7 +161,7 @@ class AuditEvent(NamedTuple):
     """Digest of the signed bytes."""
     commitment: Commitment
     """The commitment itself, or that of the plan."""
-    plan: TaskPlan | EmbeddingPlan | None = None
+    plan: AnyPlan | None = None
     """The plan of a start or an abort; None for a commitment."""
     abort: AuditAbort | None = None
     """The content of an abort; None for another event."""

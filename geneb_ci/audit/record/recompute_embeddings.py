@@ -20,7 +20,7 @@ from geneb_ci.audit.compare.embeddings import (
     direction_of,
     drawn_task,
     effect_of,
-    influences,
+    influence_by_part,
     read_task_files,
     room_of,
 )
@@ -50,7 +50,7 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_proofs,
     read_rerun,
 )
-from geneb_ci.audit.rerun.few_shot import without_tests
+from geneb_ci.audit.rerun.few_shot import without_test_fits
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.receipt_variants import (
     MAIN_PROBE,
@@ -58,16 +58,16 @@ from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
-    receipt_few_shot,
+    receipt_few_shot_result,
     receipt_variant_result,
-    refit,
+    refit_on_variants,
     sample_variants,
 )
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.harness.process import COMPUTED_LIMITS, HarnessProcess, TaskSource, task_source
-from geneb_ci.receipt.cells import limits_of, recomputed_cells
+from geneb_ci.harness.process import NO_LIMIT_OVERRIDES, HarnessProcess, TaskSource, task_source
+from geneb_ci.receipt.cells import recomputed_cells, task_scoring_limits
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
@@ -224,10 +224,11 @@ def _receipt_step(
                 and embedded is not None
                 and len(embedded) == len(training_variants.rows) + len(support_variants.rows)
             ):
-                refits[task] = refit(
+                refits[task] = refit_on_variants(
                     task, training_variants, support_variants, embedded,
                     receipt.tasks[task].scale_log2, current.path, file, receipt_tools.source,
-                    harness, limits_of(receipt, task, benchmark, COMPUTED_LIMITS), Path(folder),
+                    harness, task_scoring_limits(receipt, task, benchmark, NO_LIMIT_OVERRIDES),
+                    Path(folder),
                 )  # fmt: skip
 
         if outcome.variants is not None:
@@ -312,10 +313,10 @@ def _is_same_few_shot(
     Earlier records lack the fits on test sequences.
     """
     varied = {task: task_refit.varied for task, task_refit in refits.items()}
-    recomputed = receipt_few_shot(cells, varied)
+    recomputed = receipt_few_shot_result(cells, varied)
     if uses_every_defence(outcome.plan.commitment, benchmark):
         return outcome.few_shot == recomputed
-    return outcome.few_shot in (recomputed, without_tests(recomputed))
+    return outcome.few_shot in (recomputed, without_test_fits(recomputed))
 
 
 def _recomputed_variants(
@@ -394,7 +395,7 @@ def _belong_to_variants(
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
-    """Whether two tests of direction have results that differ only as between machines."""
+    """Whether two tests of direction are equal, up to differences between machines."""
     return (
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= DIRECTION_SLACK
@@ -411,7 +412,7 @@ def _is_same_effect(
     recorded_effect = outcome.effect
     if outcome.schema_version == WITH_ROW_TOLERANCES or recorded_effect is None:
         return outcome.schema_version == WITH_ROW_TOLERANCES and recorded_effect is None
-    effect = effect_of(map(influences, tasks, reruns))
+    effect = effect_of(map(influence_by_part, tasks, reruns))
     return all(
         part.rows == recorded_part.rows
         and abs(part.statistic - recorded_part.statistic) <= EFFECT_SLACK

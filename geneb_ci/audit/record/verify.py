@@ -12,9 +12,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     Verdict,
-    objections_of,
+    objections_to_outcome,
     task_verdict,
-    verdict_by,
+    verdict_from_reasons,
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -77,7 +77,9 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(cell_name, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
-    _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
+    _check_verdict(
+        "the whole audit", outcome.verdict, verdict_from_reasons(objections_to_outcome(outcome))
+    )
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
@@ -287,7 +289,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
+def _is_before(other_plan: AnyPlan, plan: AnyPlan) -> bool:
     """Whether `other_plan` is earlier than `plan`.
 
     Of two plans of the same time, the one that the other lists as earlier is the earlier one; if
@@ -400,7 +402,7 @@ def lost_statement(statement_name: str, loss_reason: str) -> Verification:
 
 
 def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
-    """Yield the steps of the draw, each of which depends on the one before."""
+    """Yield the results of the steps of the draw, each of which needs the one before."""
     try:
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)

@@ -22,7 +22,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     varied_test_count,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
-from geneb_ci.audit.compare.outcome import verdict_by
+from geneb_ci.audit.compare.outcome import verdict_from_reasons
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE_FIX
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
@@ -102,8 +102,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     reasons = reasons_of(outcome)
     if outcome.reasons != reasons:
         _refuse("the reasons of the verdict are not those that the numbers give")
-    if outcome.verdict != verdict_by(reasons):
-        _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict_by(reasons)!r}")
+    if outcome.verdict != (verdict := verdict_from_reasons(reasons)):
+        _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict!r}")
 
 
 def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:

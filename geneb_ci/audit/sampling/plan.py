@@ -133,6 +133,8 @@ class EmbeddingPlan(BasePlan):
     """The earlier draws, in order of time."""
 
 
+AnyPlan = TaskPlan | EmbeddingPlan
+"""The plan of an audit of tasks or by receipt."""
 _M = TypeVar("_M", bound=BaseModel)
 
 
@@ -173,7 +175,7 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
+def read_any_plan(path: Path) -> AnyPlan:
     """Read a plan of tasks or of embeddings, without verifying it.
 
     Raises NothingChecked when it cannot be read.

@@ -333,7 +333,7 @@ class PullChecker:
             checked_files = files if change.is_evidence else ()
             return CheckedPull(proposal.merge_base, change, tuple(findings), checked_files)
         context = self._context(change, contents, row)
-        result = self.checker.result(context)
+        result = self.checker.run_rules(context)
         findings += [*_unusable_extractor(change, contents, context), *result.findings]
         if any(finding.rule == "row-without-card" for finding in findings):
             findings = [finding for finding in findings if finding.rule != "missing-card"]
@@ -407,7 +407,7 @@ class PullChecker:
         )
         return dataclasses.replace(
             change,
-            module=module,
+            named_module=module,
             has_extractor=is_built_in(row_document)
             or f"{self.folders.extractors}/{module}" in proposal.merged_files,
             published_module="" if is_shared else published_module,
