@@ -96,11 +96,12 @@ def _skeletons_of_row(fingerprint: Fingerprint) -> frozenset[str]:
 
 
 def _skeletons_of_name(model: str) -> frozenset[str]:
+    """Return the skeletons of a name, which are equal for names that look alike."""
     return skeletons(model) if model.strip() else frozenset()
 
 
 def _is_copy(encoded: str, other_encoded: str) -> bool:
-    """Whether all scores are nearly equal, or more of them than of any two real models."""
+    """Whether so many scores are nearly equal that one row must be a copy of the other."""
     pairs = [
         (x, y)
         for x, y in zip(_scores_in_steps(encoded), _scores_in_steps(other_encoded), strict=False)

@@ -48,42 +48,61 @@ FILES_PER_QUERY, FILES_BYTES_PER_QUERY = 40, 1_500_000
 _ACCOUNT_FIELDS = (
     "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
 )
+"""Part of a GraphQL query: an account with its id."""
 _HEAD_STATUS_FIELDS = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
   context(name: "{VERDICT_STATUS}") {{ state creator {_ACCOUNT_FIELDS} }} }} }} }} }}"""
+"""Part of a GraphQL query: the last commit of a pull request, and our status on it."""
 _COMMENT_FIELDS = f"id: databaseId body user: author {_ACCOUNT_FIELDS}"
+"""Part of a GraphQL query: a comment with its author."""
 _CONVERSATION_FRAGMENT = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
  comments(first: {FIRST_COMMENTS_READ}) {{ totalCount nodes {{ {_COMMENT_FIELDS} }} }}
  latest: comments(last: {LATEST_COMMENTS_READ}) {{ nodes {{ {_COMMENT_FIELDS} }} }}
  {_HEAD_STATUS_FIELDS} }}"""
+"""Part of a GraphQL query: a pull request with its comments, labels and status."""
 _CLOSED_FRAGMENT = f"""fragment Closed on PullRequestConnection {{
  nodes {{ number headRefOid {_HEAD_STATUS_FIELDS} }} }}"""
+"""Part of a GraphQL query: closed pull requests with their statuses."""
 _PULL_HISTORY_FRAGMENT = f"""fragment History on Commit {{ history(first: {PULL_COMMITS_READ}) {{
  nodes {{ oid tree {{ oid }} }} }} }}"""
+"""Part of a GraphQL query: the last commits of a pull request."""
 _MAIN_HISTORY_FRAGMENT = f"""fragment Line on Commit {{ history(first: {MAIN_COMMITS_READ}) {{
  nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
+"""Part of a GraphQL query: the last commits of main, with their parents."""
 _FILE_FRAGMENT = "fragment File on Blob { oid text }"
+"""Part of a GraphQL query: a file with its text."""
 
 
 class _PullCommits(ReplyModel):
+    """The last commits of a pull request."""
+
     commits: list[Commit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
 class _MainCommit(ReplyModel):
+    """A commit of main, with the number of its parents."""
+
     oid: Sha
     parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
+    """Number of the commit's parents; more than one for a merge."""
 
 
 class _MainCommits(ReplyModel):
+    """The last commits of main, the newest first."""
+
     commits: list[_MainCommit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
-class _File(ReplyModel):
+class _FileText(ReplyModel):
+    """A file of the repository; its text is None if the file is binary."""
+
     oid: Sha
     text: str | None
 
 
 class _ClosedPulls(ReplyModel):
+    """The heads of closed pull requests, and our statuses on them."""
+
     nodes: list[Annotated[HeadStatus | None, lenient(None)]]
 
 
@@ -174,7 +193,7 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
     for batch in _batches_by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
-        for file in _answers_by_alias(github, fields, _FILE_FRAGMENT, _File).values():
+        for file in _answers_by_alias(github, fields, _FILE_FRAGMENT, _FileText).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
             if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
                 github.blobs[file.oid] = raw

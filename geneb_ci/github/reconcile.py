@@ -160,7 +160,7 @@ def commands_on(github: GitHub, pull: Pull) -> tuple[CommandState, CommandState]
 
 @contextlib.contextmanager
 def main_on_github(
-    github: GitHub, layout: Layout, note: Say | None = None
+    github: GitHub, layout: Layout, warn: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
     """Yield the state of main on GitHub, and a layout with its files.
 
@@ -168,7 +168,7 @@ def main_on_github(
     """
     repository_folders(layout)
     main = main_at(github, github.main(), configured_folders(layout))
-    with layout_of_main(github, layout.root, main, note) as main_layout:
+    with layout_of_main(github, layout.root, main, warn) as main_layout:
         yield main, main_layout
 
 
@@ -177,7 +177,9 @@ class OpenPulls:
     """All open pull requests, and everything about them that a sweep reads before it checks one."""
 
     main: Main
+    """Main, with which each of them is compared."""
     pulls: list[Pull]
+    """The pull requests, in the order in which they are checked."""
     verdicts_on_head: dict[int, PullVerdict] = field(default_factory=dict)
     """Verdict in our comment, if it is on the present head, by number of the pull request."""
     unjudged: list[Pull] = field(default_factory=list)
@@ -203,6 +205,7 @@ class OpenPulls:
     reserved_requests: int = RESERVED_REQUESTS
     """Number of requests that must be left in this hour."""
     progress: SweepProgress = field(init=False)
+    """State of each pull request in the sweep."""
 
     def __post_init__(self) -> None:
         """Begin the progress: no pull request is judged yet."""
@@ -332,7 +335,7 @@ def _withdraw_unreadable(
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
-    """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
+    """Return the verdict on one group of a merge queue. Raises GitHubProblem."""
     with main_on_github(github, layout) as (main, main_layout):
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
         return result_for_main(github, main, groups=[judge_group(github, pull_checker, head)])

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.registry import CHANGES
 from geneb_ci.check.report import CRASH_RULE, Report
-from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.publish.git import main_branch_of, repository_at
@@ -21,8 +21,9 @@ from geneb_ci.situation.table import (
     Role,
     at_root,
     board_address,
-    decide,
+    is_board,
     repository_name,
+    step_of,
 )
 from geneb_ci.submission.reading import located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
@@ -82,10 +83,10 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
 def _after_row(report: Report, row: Path, folder: Path) -> str:
     """Return the next command after the check of a new or changed row without errors."""
     layout = find_layout(folder)
-    if not _is_board(layout):
+    if not is_board(layout):
         layout = find_layout(row.parent)
     path = located(row)
-    if not _is_board(layout):
+    if not is_board(layout):
         return f"git clone {shlex.quote(board_address(repository_name()))}"
     if not path.is_relative_to(layout.root):
         model_id = text_at(read_json(read_text(row, SUBMISSION_BYTES_MAX)), "model_id")
@@ -93,7 +94,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
         return f"{shlex.join(copy)} && {shlex.join([*_CHECK_WORDS, copied_path])}"
-    if not _is_proposed(path, layout):
+    if not _differs_from_base(path, layout):
         return ""
     step = _contributor_step(layout, report)
     command = (
@@ -102,11 +103,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
     return at_root(command, layout.root, folder)
 
 
-def _is_board(layout: Layout) -> bool:
-    return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
-
-
-def _is_proposed(row: Path, layout: Layout) -> bool:
+def _differs_from_base(row: Path, layout: Layout) -> bool:
     """Whether a row or its card differs from the branch that pull requests go to."""
     repository = repository_at(layout)
     paths = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
@@ -119,10 +116,11 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
 
 def _contributor_step(layout: Layout, report: Report | None = None) -> NextStep:
     # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
+    """Return the next step of a contributor."""
     from geneb_ci.situation.contributor import CONTRIBUTOR_SITUATIONS
     from geneb_ci.situation.read_branch import read_branch
 
-    return decide(Role.CONTRIBUTOR, read_branch(layout, report), CONTRIBUTOR_SITUATIONS)
+    return step_of(Role.CONTRIBUTOR, read_branch(layout, report), CONTRIBUTOR_SITUATIONS)
 
 
 def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:

@@ -30,7 +30,7 @@ class LayeredHelp:
     """A mixin of commands: `--help` lists the common options, and `--help-all` every one."""
 
     OPTION_CLASS: ClassVar[Any]
-    """The class of the command's options, `click.Option` or a subclass."""
+    """The class of the command's options, click's own or a subclass."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
         """Store the names of the common options, such as "--key"; the command gets the rest."""

@@ -42,7 +42,7 @@ def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     return members_by_path
 
 
-def replace_objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def write_json_objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Write settings that are JSON objects, each at its own address."""
     for path, members in _required_values(settings).items():
         client.send("PUT", path, members)
@@ -174,7 +174,7 @@ def set_variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
 _WRITER_BY_NAME: dict[str, SettingsWriter] = {
     writer.__name__: writer
     for writer in (
-        replace_objects,
+        write_json_objects,
         switch_on,
         change_repository,
         enable_workflows,
@@ -185,15 +185,18 @@ _WRITER_BY_NAME: dict[str, SettingsWriter] = {
         set_variable,
     )
 }
+"""The function that makes a group of settings, by its name in required.toml."""
 
 
 class AppliedSettings(NamedTuple):
     """The outcome of applying the settings of one group."""
 
     ids: tuple[str, ...]
+    """Ids of the wrong settings of the group."""
     requests: tuple[str, ...]
     """The requests that were sent, or would be."""
     error: str = ""
+    """Why the settings could not be set; "" if they could."""
 
 
 def set_wrong_settings(
@@ -211,6 +214,7 @@ def set_wrong_settings(
 
 
 def _apply_group(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:
+    """Set the group that wrong settings belong to; return the requests or the refusal."""
     sent_before, refusal = len(client.sent), ""
     group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:

@@ -48,13 +48,16 @@ _CHECK_BY_NAME: dict[str, check.SettingCheck] = {
         hub.space_problem,
     )
 }
+"""The function that checks a setting, by its name in required.toml."""
 
 
 class SettingState(enum.StrEnum):
     """Whether a setting has its required value, as far as the token can read it."""
 
     FINE = "fine"
+    """It has its required value."""
     WRONG = "wrong"
+    """It has another value."""
     UNSEEN = "unseen"
     """This token cannot read it, or no interface shows it."""
 
@@ -70,12 +73,13 @@ class Diagnosis(NamedTuple):
 
 
 def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
-    """Return the state of each setting. Raises NotFound without a repository, or ForgeProblem."""
+    """Return the state of each setting. Raises NotFound without a repository, or GitHubProblem."""
     _ = client.repository  # a token or a name that is wrong is one error, not forty
     return [_diagnosis(client, setting) for setting in settings]
 
 
 def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
+    """Return the state of a setting, and how to fix it."""
     try:
         problem = _CHECK_BY_NAME[setting.check](client, setting)
     except (UnreadableSetting, UnexpectedReply) as error:  # one odd answer does not end the report

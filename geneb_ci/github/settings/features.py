@@ -55,7 +55,9 @@ class FeatureState(enum.StrEnum):
     NOT_SET_UP = "not set up"
     BROKEN = "broken, because"
     NOT_TRIED = "not tried"
+    """It is set up, but whether it works will show only when it is used."""
     UNSEEN = "not seen"
+    """This token cannot read a setting that decides it."""
 
 
 class Feature(NamedTuple):
@@ -79,11 +81,17 @@ class JobSettings(NamedTuple):
     """Settings of the repository that a job reads according to its workflow file."""
 
     workflow: str
+    """Name of the workflow."""
     job: str
+    """Name of the job in its workflow file."""
     environment: str
+    """Name of the job's environment; "" without one."""
     secrets: frozenset[str]
+    """Names of the secrets that the job reads."""
     variables: frozenset[str]
+    """Names of the variables that the job reads."""
     runs_on: str
+    """The machines on which the job runs, as the workflow file names them."""
 
 
 def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:
@@ -289,6 +297,7 @@ def _note_on_audits(board: _BoardSettings) -> str:
 
 
 def _has_runner(board: _BoardSettings) -> bool:
+    """Whether a machine that runs audits is registered now."""
     runners = board.client.settings("/actions/runners").get("runners", ())
     return any(
         AUDIT_RUNNER_LABEL in {label["name"] for label in runner["labels"]} for runner in runners
@@ -321,10 +330,11 @@ _NOTE_BY_FEATURE: dict[str, Callable[[_BoardSettings], str]] = {
     "publishing": _note_on_publishing,
     "audits": _note_on_audits,
 }
+"""The function that returns a note on a feature, or raises why it does not work."""
 
 
 def features_of(client: SettingsClient) -> Iterator[Feature]:
-    """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
+    """Yield the features of the board. Raises GitHubProblem if GitHub fails."""
     board = _BoardSettings(client)
     for feature, check in _NOTE_BY_FEATURE.items():
         try:

@@ -19,6 +19,7 @@ class Setting:
 
     id: str
     expected: str
+    """The required value, in words."""
     consequence: str
     """The attack or mistake that becomes possible without the setting."""
     by_hand: str
@@ -40,12 +41,12 @@ class Setting:
 
     @property
     def read_path(self) -> str:
-        """Address at which the setting is read, below the repository's address."""
+        """Address on GitHub from which the setting is read, below the repository's address."""
         return self.read.removeprefix("GET ")
 
     @property
     def written_path(self) -> str:
-        """Address at which the setting is made."""
+        """Address on GitHub to which the setting is written, below the repository's address."""
         return self.written.partition(" ")[2]
 
 
