@@ -21,6 +21,7 @@ from geneb_ci.board.agreement import NORMAL_REACH, normal_below
 from geneb_ci.statistics.student import Floats, Positions, normal_quantile_of, student_quantile
 
 Bools = npt.NDArray[np.bool_]
+"""An array of truth values."""
 
 CONFIDENCE = 0.95
 """Probability with which intervals, rank ranges and bounds hold."""
