@@ -264,7 +264,7 @@ def run_command(
 
 
 def _outcome_columns() -> int:
-    """Return the columns for an outcome: the terminal's width, or its table's width in a pipe."""
+    """Return the width of an outcome in columns: the terminal's, or in a pipe that of its table."""
     return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 

@@ -433,7 +433,7 @@ def has_run(document: object) -> bool:
 
 
 def _original_of(document: Document) -> Document:
-    """Return a valid file of format 1.0, or the file from which an upgraded one was made.
+    """Return a valid file of format 1.0, or the file from which an upgraded file was made.
 
     Raises UsageProblem where the file is invalid or was not made from format 1.0.
     """

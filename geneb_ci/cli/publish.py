@@ -421,7 +421,7 @@ def _built_commit(layout: Layout, when: str | None) -> SourceCommit:
 
 
 def _checked_time(time: str) -> str:
-    """Return the value of --time unchanged. Raises UsageProblem for one that is not a time."""
+    """Return the value of --time unchanged. Raises UsageProblem if it is not a time."""
     try:
         datetime.strptime(time, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError as error:

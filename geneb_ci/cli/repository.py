@@ -40,6 +40,7 @@ class CheckedRows(NamedTuple):
     """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
+    """Where the repository of the folder has its files."""
     rows: list[Row]
 
 
@@ -177,7 +178,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository and ""; if it cannot be read, an empty one and why."""
+    """Return the ledger of this repository and ""; if it cannot be read, no events and why."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""

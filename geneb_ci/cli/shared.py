@@ -155,7 +155,7 @@ def outputs_with_formats(formats: tuple[str, ...], outputs: tuple[str, ...]) -> 
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report, and print its path if it is a file.
+    """Write a report, and print its path if it is a file.
 
     Raises UsageProblem or MachineFault if the file cannot be written.
     """
@@ -188,7 +188,7 @@ class _NumberWithUnit(click.ParamType[int]):
     """A whole number from 1, which may be followed by a unit."""
 
     units: ClassVar[dict[str, int]]
-    """Factor of each unit; "" is the unit of a number without one."""
+    """Factor of each unit; "" is that of a number without a unit."""
     example: str
     """Examples of valid texts, for messages."""
 
