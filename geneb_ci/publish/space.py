@@ -28,6 +28,7 @@ READ_BYTES_MAX = 400_000_000
 Content = bytes | Path
 """Bytes, or the path of a file that contains them."""
 C = TypeVar("C", bound=Content)
+"""Type of contents: bytes or a path."""
 
 
 class HubFileDigest(NamedTuple):
@@ -129,6 +130,7 @@ class HubRepository:
     def _fetched(
         self, address: str, path: str, bytes_max: int, headers: Mapping[str, str]
     ) -> bytes:
+        """Return the bytes at an address. Raises HubRefused if they are more than `bytes_max`."""
         from huggingface_hub.utils import hf_raise_for_status
 
         with (

@@ -11,10 +11,15 @@ from pydantic import Field
 from reference_harness.formats.base import Count, Hex64, MinusOneToOne, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
 Difference = Annotated[float, Field(ge=-2, le=2)]
+"""A difference of two scores."""
 Rank = Annotated[int, Field(ge=1)]
+"""A rank: 1 is best."""
 NotNegative = Annotated[float, Field(ge=0)]
+"""A number from 0."""
 ModelId = Annotated[str, Field(min_length=1)]
+"""Id of a model."""
 
 
 class StatisticalMethod(StrictModel):
