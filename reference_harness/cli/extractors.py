@@ -12,7 +12,7 @@ import click
 from reference_harness.errors import OptionError, known_name
 from reference_harness.extractors import BUILTINS
 from reference_harness.formats.old_options import earlier_name
-from reference_harness.loading.built_in import built_in
+from reference_harness.loading.built_in import built_in_identity
 
 if TYPE_CHECKING:
     from reference_harness.conformance import PropertyResult
@@ -81,7 +81,7 @@ def digest(name: str) -> None:
         exact_name = known_name(f"no built-in extractor {name!r}", short_name, tuple(BUILTINS))
     except OptionError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(json.dumps(built_in(exact_name)._asdict()))
+    click.echo(json.dumps(built_in_identity(exact_name)._asdict()))
 
 
 @extractors.command()

@@ -30,6 +30,7 @@ POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "fir
 """The pooling that each declared word means; a declaration in other words cannot be verified."""
 
 _HALF_TYPES = ("bfloat16", "float16")
+"""Names of the half-precision types."""
 SUM_TOLERANCE = 1e-4
 """Largest tolerance for which sums of two poolings are searched: with a larger one, a sum could not
 be distinguished from one pooling of fewer tokens."""
@@ -43,13 +44,16 @@ SUMMED_MODULES_MAX = 100
 
 @dataclass(frozen=True)
 class _Match:
-    """Pooled hidden states of a module, and their distance from the embeddings."""
+    """A module and a pooling, whose result is compared with the embeddings."""
 
     path: str
+    """Dotted name of the module."""
     pooling: str
+    """Name of the pooling."""
     layer: int | None
     """Index among the hidden states, 0 for the embedding layer; None if unknown."""
     distance: float
+    """Distance of the pooled hidden states from the embeddings."""
 
 
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
@@ -171,6 +175,7 @@ class _Call:
     """One call of the extractor: the recorded hidden states, and the embedding."""
 
     recorder: Recorder
+    """The recorded hidden states of all modules."""
     row: np.ndarray
     """The embedding, (d,)."""
 
@@ -187,6 +192,7 @@ def _calls(subject: Subject) -> list[_Call]:
 
 
 _Distance = Callable[[np.ndarray, np.ndarray], float]
+"""Function that returns the distance of two vectors."""
 
 
 def _matches(

@@ -45,6 +45,7 @@ class Recorder:
     """Context manager that hooks every module of an extractor while it embeds one sequence."""
 
     def __init__(self, extractor: object, width: int) -> None:
+        """Find the torch modules of an extractor whose embeddings have `width` columns."""
         self.states: dict[str, ModuleStates] = {}
         """Hidden states by path of the module."""
         self.dtype_counts: Counter[str] = Counter()
@@ -58,6 +59,7 @@ class Recorder:
         self._order = 0
 
     def __enter__(self) -> Self:
+        """Add hooks to all modules."""
         hooked_ids: set[int] = set()
         for root, module in torch_modules(self._extractor):
             for module_name, submodule in module.named_modules():
@@ -76,6 +78,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -87,6 +90,8 @@ class Recorder:
             self._mask = mask
 
     def _output_hook(self, path: str) -> Any:  # a hook of torch
+        """Return a hook that records the output of the module at a path."""
+
         def hook(module: Any, _: object, output: object) -> None:
             # An output of an unknown kind is not a failure of the extractor.
             with contextlib.suppress(Exception):

@@ -14,9 +14,10 @@ from .result import BrokenError
 from .sequences import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code
 
-# Number of letters of a sequence, and of the longer one that it is padded to in a batch.
 _PADDED_LENGTHS = ((7, 8), (7, 12), (12, 31), (19, 57))
+"""Number of letters of a sequence, and of the longer one that it is padded to in a batch."""
 _LONGER_PADDED_LENGTHS = ((70, 140), (100, 301), (31, 257))
+"""More such pairs, for extractors that read longer sequences."""
 SPECIAL_TOKENS = 3
 """Number of special tokens that a tokenizer may add to a sequence."""
 
@@ -161,6 +162,7 @@ def _why_loads_differ(
     first_embeddings: np.ndarray,
     expected: np.ndarray,
 ) -> str:
+    """Return why two loads give different embeddings, and what to do, as a sentence."""
     if (
         relative_distance(subject.embed(mixed_lengths(), on=second_extractor), expected)
         <= subject.tolerance
@@ -238,6 +240,7 @@ def _orders(count: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def _reseed(seed: int) -> None:
+    """Set the seeds of Python, NumPy and torch."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - the generator that extractors use without asking
     if torch := sys.modules.get("torch"):

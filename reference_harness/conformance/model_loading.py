@@ -34,7 +34,9 @@ _TENSOR_KEYS = ("", "state_dict", "model", "model_state_dict")
 _SHARED_KEY = "loads"
 """Key of the reports in `Subject.shared`."""
 _REPORT_FUNCTION = "log_state_dict_report"
+"""Function of transformers that reports missing and unused weights."""
 _CODE_FUNCTION = "resolve_trust_remote_code"
+"""Function of transformers that decides whether the checkpoint's code is run."""
 
 
 @dataclass
@@ -178,6 +180,8 @@ def _replaced(
 
 
 def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls torch's and records which weights were missing or unused."""
+
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
         report = original(module, *args, **keywords)
         reports.note(module, report.missing_keys, report.unexpected_keys)
@@ -187,6 +191,8 @@ def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
 
 
 def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls that of transformers and records what it reports."""
+
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         reshaped_keys = {key for key, *_ in info.mismatched_keys}
@@ -201,6 +207,8 @@ def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
 
 
 def _reports_of_code(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls that of transformers and records ignored checkpoints."""
+
     def resolve(
         trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
     ) -> Any:

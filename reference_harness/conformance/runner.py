@@ -30,16 +30,22 @@ LETTERS = 8192
 """Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD_SENTENCE = "Not tried, as the extractor does not load."
+"""Result of a property that needs a loaded extractor, if the extractor does not load."""
 NOT_TRIED_SENTENCE = "Not tried, as another property does not hold: correct that property first."
+"""Result of a property that is only tried if others hold."""
 SILENT = SilentListener()
+"""A listener that ignores progress."""
 
 _ROOT = Path(__file__).resolve().parents[2]
+"""Folder that contains both programs."""
 _POLL_SECONDS = 0.05
+"""Seconds between two looks at the output of a process."""
 _OFFLINE_VARIABLES = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
 }
+"""Environment variables that keep libraries from downloading."""
 
 
 class UnknownPropertyError(ValueError):
@@ -107,6 +113,7 @@ def check(
 
 
 def _not_tried(slug: str, sentence: str) -> PropertyResult:
+    """Return the result of a property that was not tried."""
     return PropertyResult(property=slug, outcome=Outcome.NOT_VERIFIED, ran=False, sentence=sentence)
 
 
@@ -140,6 +147,7 @@ class _Child:
     seconds: float
     """Time without a line of the process after which it is killed."""
     listener: Listener
+    """Receives the lines of progress."""
 
     def run(self, slugs: list[str], *, is_offline: bool) -> dict[str, PropertyResult]:
         """Run a process until it ends, crashes or hangs, and return at least one result by slug."""
@@ -195,6 +203,7 @@ class _Child:
 
 
 def _environment(*, is_offline: bool) -> dict[str, str]:
+    """Return the environment variables of a process."""
     environment = {**os.environ, **(_OFFLINE_VARIABLES if is_offline else {})}
     paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -253,6 +262,7 @@ def _read_results(results_file: Path) -> tuple[dict[str, PropertyResult], str | 
 def _end_reason(
     process: subprocess.Popen[bytes], output_file: Path, is_hanging: bool, seconds: float
 ) -> str:
+    """Return why a process ended or was killed, as a sentence."""
     if is_hanging:
         return (
             f"The check did not finish within {math.ceil(seconds)} s: make the extractor faster, "

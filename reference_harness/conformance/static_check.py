@@ -13,6 +13,7 @@ from reference_harness.loading.loader import locate
 from .result import Outcome, PropertyResult
 
 SLUG = "undefined-names"
+"""Name of the property on the command line."""
 UNDEFINED_NAME, MAYBE_UNDEFINED = "F821", "F405"
 """Rules of ruff."""
 SECONDS = 60
@@ -67,6 +68,7 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
 
 
 def _not_verified(sentence: str, *, ran: bool = False) -> PropertyResult:
+    """Return the result "not verified", with its reason."""
     return PropertyResult(property=SLUG, outcome=Outcome.NOT_VERIFIED, ran=ran, sentence=sentence)
 
 

@@ -16,6 +16,7 @@ from reference_harness.run.progress import Listener, SilentListener
 from .result import TOLERANCES, BrokenError, sequences_code
 
 _MATRIX_DIMS = 2
+"""Dimensions of an array of embeddings: sequences, columns."""
 
 
 @dataclass
@@ -27,8 +28,11 @@ class Subject:
     name_model: str
     """Hub repository or folder of the weights; "" if the extractor needs none."""
     device: str
+    """Device of torch on which the extractor is built."""
     folder: str | None = None
+    """Folder in which the module is searched; None for the usual ones."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of the extractor's constructor."""
     letters: int = 8192
     """Length of the longest sequence to try, in letters."""
     plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
