@@ -106,7 +106,7 @@ class Recorder:
         if isinstance(hidden, list | tuple):
             for index, layer_states in enumerate(hidden):
                 self._record_states(f"{path}.hidden_states[{index}]", layer_states)
-        tensors = list(_tensors(output))
+        tensors = list(_output_tensors(output))
         for tensor in tensors:
             if self._record_states(path, tensor):
                 break
@@ -174,7 +174,7 @@ def _modules_in(
             yield from _modules_in(attribute, inner, module_class, visited, depth + 1)
 
 
-def _tensors(output: Any) -> Iterable[Any]:
+def _output_tensors(output: Any) -> Iterable[Any]:
     """Return the tensors of an output: itself, the items of a tuple, the values of a mapping."""
     if hasattr(output, "is_floating_point"):
         return [output]

@@ -11,7 +11,7 @@ from reference_harness.embedding.letters_read import relative_distance
 
 from .hooks import torch_modules
 from .result import BrokenError
-from .sequences import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
+from .sequences import SEED, SEQUENCE_COUNT, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code
 
 _PADDED_LENGTHS = ((7, 8), (7, 12), (12, 31), (19, 57))
@@ -28,7 +28,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
     for sequences, sizes in (
         ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
         (mixed_lengths(), (2, 3, 8)),
-        (many_sequences(), (16, SEQUENCES, 64)),
+        (many_sequences(), (16, SEQUENCE_COUNT, 64)),
     ):
         unbatched = subject.embed(sequences, 1)
         for size in sizes:
@@ -43,7 +43,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                 ),
             )
     return (
-        f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCES} and 64.",
+        f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCE_COUNT} and 64.",
         largest_distance,
     )
 

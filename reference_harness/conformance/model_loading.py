@@ -237,8 +237,10 @@ def _compare_with_files(
     Return a sentence if all are found. Raise BrokenError for other numbers under the same name,
     UnverifiedError if a weight or a tensor has no counterpart.
     """
-    files = _files(subject)
-    stored_tensors = {name: tensor for file in files for name, tensor in _tensors(file).items()}
+    files = _weight_files(subject)
+    stored_tensors = {
+        name: tensor for file in files for name, tensor in _tensors_of_file(file).items()
+    }
     source_names = {
         name: _equal_tensors(weight, stored_tensors) for name, weight in weights.items()
     }
@@ -277,7 +279,7 @@ def _compare_with_files(
     return f"Each weight has the numbers of a tensor of {origin}, and every tensor is used."
 
 
-def _files(subject: Subject) -> list[Path]:
+def _weight_files(subject: Subject) -> list[Path]:
     """Return the weight files at paths in the command, and those that Python has opened."""
     endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS)
     weight_files = [
@@ -289,7 +291,7 @@ def _files(subject: Subject) -> list[Path]:
     return [file for file in files if file.suffix in endings and file.is_file()]
 
 
-def _tensors(file: Path) -> dict[str, Any]:
+def _tensors_of_file(file: Path) -> dict[str, Any]:
     """Return the floating-point tensors of a file by name; none if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 

@@ -24,9 +24,9 @@ from .properties import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import Outcome, PropertyResult
 from .static_check import undefined_names
 
-SECONDS = 300.0
+PROPERTY_SECONDS_MAX = 300.0
 """Wall-clock limit of one property: several loads of a model of some gigabytes on a slow disk."""
-LETTERS = 8192
+SEQUENCE_LETTERS_MAX = 8192
 """Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD_SENTENCE = "Not tried, as the extractor does not load."
@@ -59,8 +59,8 @@ def check(
     *,
     folder: str | None = None,
     options: Mapping[str, Any] | None = None,
-    seconds: float = SECONDS,
-    letters: int = LETTERS,
+    seconds: float = PROPERTY_SECONDS_MAX,
+    letters: int = SEQUENCE_LETTERS_MAX,
     select: Sequence[str] = (),
     full: bool = False,
     batching: Batching = BATCHING,
@@ -95,7 +95,7 @@ def check(
         "plan": [batching.mode, batching.token_budget, batching.rows],
         "measures_budget": measures_budget,
     }
-    child = _Child(request, seconds, listener)
+    child = _ChildRunner(request, seconds, listener)
     results: dict[str, PropertyResult] = {}
     for slug in slugs:
         if BY_SLUG[slug].check is None:
@@ -118,7 +118,7 @@ def _not_tried(slug: str, sentence: str) -> PropertyResult:
 
 
 def _run(
-    slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, is_offline: bool
+    slugs: list[str], child: "_ChildRunner", results: dict[str, PropertyResult], *, is_offline: bool
 ) -> None:
     """Add a result for each slug to `results`, starting child processes until none is missing."""
     missing_slugs = list(slugs)
@@ -139,7 +139,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class _Child:
+class _ChildRunner:
     """Runs the processes that check properties."""
 
     request: dict[str, Any]

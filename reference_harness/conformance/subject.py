@@ -94,7 +94,7 @@ class Subject:
         Integers are returned unchanged: the property floating-dtype checks for them.
         """
         output = self.output(sequences, batch_size, on=on)
-        embeddings = _array(output)
+        embeddings = _as_array(output)
         if (
             embeddings is None
             or embeddings.ndim != _MATRIX_DIMS
@@ -167,7 +167,7 @@ def not_finite_message(rows: np.ndarray) -> str | None:
     )
 
 
-def _array(output: Any) -> np.ndarray | None:
+def _as_array(output: Any) -> np.ndarray | None:
     """Return the array that a run would read; also one of integers; None for another object."""
     try:
         return to_numpy(output)

@@ -26,7 +26,7 @@ from tests.harness.extractors.models import KINDS
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
+FEWER_ROWS = {"SEQUENCE_COUNT": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
 
