@@ -63,7 +63,7 @@ class CachedChecker:
         """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileFindings | NothingChecked]:
-        """Yield the findings of each file, or the NothingChecked error of one that cannot be read.
+        """Yield the findings of each file, or a NothingChecked error if the file cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """

@@ -18,12 +18,12 @@ SUBMODULE = "160000"
 """Git mode of a submodule."""
 MODEL_FILE_SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Suffixes of rows, cards, extractors, lock files and signed statements. A file with another
-suffix, such as one of a cache, does not belong to a model."""
+suffix, such as a file of a cache, does not belong to a model."""
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 """A valid model id."""
 MODEL_FILES_MAX = 4
-"""Largest number of files of one model: row, card, extractor and the extractor's lock file."""
+"""Maximum number of files of a model: row, card, extractor and the extractor's lock file."""
 _EXTRACTOR_FILE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 """A file name that an extractor may have. conftest.py and sitecustomize.py are excluded: pytest and
 Python import them automatically."""
@@ -34,7 +34,7 @@ class Blob:
     """What a git tree has at one path: a file, a link or a submodule."""
 
     mode: str
-    """One of the git modes above; a hostile tree may have others."""
+    """Git mode, such as REGULAR; a hostile tree may have other modes."""
     sha: str
     """Git object id: SHA-1 of "blob", the size and the bytes."""
     size: int = 0
@@ -68,7 +68,7 @@ class RivalKind(enum.StrEnum):
     FILE = "file"
     """A changed file."""
     NAME = "name"
-    """The id or display name of their models."""
+    """The id or the display name of the models."""
     COPY = "copy"
     """The scores, up to differences between reruns."""
 
@@ -130,7 +130,7 @@ class Change:
 
     @functools.cached_property
     def model(self) -> str:
-        """Id of the one model that the change is about, or "" when there is none or several.
+        """Id of the model that the change is about; "" for a change of no model, or of several.
 
         It is the id of the only added row; otherwise of the only changed row; otherwise of the only
         changed card. In a change of audit records alone it is the id of the audited model.
@@ -196,7 +196,7 @@ class Change:
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
-        """The change of the model's extractor: the one its row names, or the only one added.
+        """The change of the model's extractor, which the row names or which is the only added one.
 
         An existing extractor belongs to the model only if its published row, and no other row,
         names it. Otherwise a row could name another model's extractor and rewrite it.

@@ -18,7 +18,7 @@ CellTables = Mapping[str, Any]
 
 
 class ScoreClaim(NamedTuple):
-    """MCC, accuracy and F1 of one cell, claimed to be means over `fit_count` trained probes."""
+    """MCC, accuracy and F1 of a cell, claimed to be means over `fit_count` trained probes."""
 
     path: KeyPath
     """Where the document has these scores."""
@@ -64,18 +64,18 @@ def has_impossible_accuracy(claim: ScoreClaim) -> bool:
 
 
 def two_class_sizes(task: Task) -> Classes | None:
-    """Return the class sizes of a task with two classes; None for others and if unknown."""
+    """Return the class sizes of a task with two classes; None for other tasks and if unknown."""
     sizes = task.two_sizes
     return Classes(*sizes) if sizes else None
 
 
 def fit_count_of(benchmark: Benchmark, regime: str) -> int:
-    """Return how many probes a score of a regime averages: one per seed if few-shot, else one."""
+    """Return the number of probes that a score averages: 1, or in a few-shot regime 1 per seed."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
 def score_triple(scores: Any) -> Triple | None:
-    """Return a cell's MCC, accuracy and F1; None if one is missing, no number, or out of range.
+    """Return a cell's MCC, accuracy and F1; None if a score is missing, no number or out of range.
 
     Other rules report those problems.
     """
@@ -163,7 +163,7 @@ def seed_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[SeedC
 
 
 class MatrixClaims(NamedTuple):
-    """The confusion matrices of one cell, one per seed; all are well-formed."""
+    """The confusion matrices of a cell, all of them well-formed."""
 
     path: KeyPath
     regime: str
@@ -171,7 +171,7 @@ class MatrixClaims(NamedTuple):
     matrices: tuple[Matrix, ...]
     """One matrix for each seed, in the order of the benchmark's seeds."""
     scores: tuple[ReportedTriple, ...]
-    """The claimed values: one triple per seed, or a single one for the mean over the seeds."""
+    """The claimed scores: those of each seed, or only their mean over the seeds."""
 
 
 def matrix_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[MatrixClaims]:

@@ -140,7 +140,7 @@ def comparison_rows_of(against: str | None, find: Finder) -> ComparisonRows | No
 def compared_folder(
     folder: Path, find: Finder, comparison_rows: ComparisonRows | None
 ) -> Path | None:
-    """Return the folder whose rows the files of a folder are compared with; None without one.
+    """Return the folder of the rows with which the files of a folder are compared, or None.
 
     Raises BadConfiguration if the settings cannot be used.
     """

@@ -195,7 +195,7 @@ MODULES_BY_FAMILY: dict[str, tuple[str, ...]] = {
     "internal": ("structure",),
     "pullrequest": ("pullrequest", "pullrequest_row"),
 }
-"""Modules of the families whose rules are not in the one module with the family's name."""
+"""Modules of each family whose rules are in several modules, or in a module of another name."""
 
 FAMILIES = (*FILE_RULES, *CHANGES)
 """Names of all families of rules."""

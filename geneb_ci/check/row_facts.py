@@ -37,7 +37,7 @@ EMPTY_ROW = ProposedRow(b"")
 
 
 def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card | None:
-    """Return the card submitted with a row, or else the one in the repository."""
+    """Return the card that was submitted with a row, or else its card in the repository."""
     if proposed.card is not None:
         return proposed.card
     return card_at(document.path, layout)

@@ -41,7 +41,7 @@ class Policy:
 
 
 class Cell(NamedTuple):
-    """One task in one regime, with those of its scores that are numbers."""
+    """A task in a regime, with those of its scores that are numbers."""
 
     regime: str
     task: str
@@ -82,7 +82,7 @@ class Context:
     extractor: ExtractorFile | None
     """The extractor file that `run` names, if it is available."""
     lock: ExtractorFile | None = None
-    """The lock file beside that extractor, which pins packages; None without one."""
+    """The lock file beside the extractor, which pins packages; None if there is none."""
     needs_extractor: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     other_cards: OtherCards = field(default_factory=OtherCards)
@@ -125,7 +125,7 @@ class Context:
 
     @property
     def is_official(self) -> bool:
-        """Whether the digest of the file, or of the one it was upgraded from, is official."""
+        """Whether this is a file of the benchmark's authors, or was upgraded from such a file."""
         return bool(self.document.sha256) and self.document.origin in self.policy.official.values()
 
     @functools.cached_property

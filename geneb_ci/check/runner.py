@@ -47,7 +47,7 @@ from reference_harness.formats.text import plural, quoted
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
 FINDINGS_MAX = 1_000
-"""Most findings of one rule in one file that are listed; further ones are only counted. It is
+"""Maximum number of findings of one rule in one file that are listed; the others are counted. It is
 enough for all 900 scores of 100 tasks in three regimes."""
 CHUNK_FILES = 16
 """Number of files that a process receives at once: checking them takes a tenth of a second."""
@@ -73,7 +73,7 @@ class Checker:
         """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
-        """Yield the result of each file, or the NothingChecked error of one that cannot be read.
+        """Yield the result of each file, or a NothingChecked error if the file cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """

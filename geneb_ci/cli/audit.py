@@ -46,8 +46,7 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.types import EVIDENCE_ORDER
-from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
-from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.render.audits import OUTCOME_WIDTH, outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.situation.after_record import command_after_record
@@ -265,7 +264,7 @@ def run_command(
 
 
 def _outcome_columns() -> int:
-    """Return the columns for an outcome: the terminal's width, or its table's width in a pipe."""
+    """Return the width of an outcome in columns: the terminal's, or in a pipe that of its table."""
     return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 

@@ -31,7 +31,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import unwritable
-from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
+from geneb_ci.render.audits import OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
 ARGUMENTS_KEY = "geneb_ci.words"

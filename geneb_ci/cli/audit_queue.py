@@ -43,7 +43,7 @@ _QUEUE_OPTIONS = frozenset({"device", "report"})
 
 
 class QueuedAudit(NamedTuple):
-    """One audit of a queue."""
+    """An audit that a queue runs."""
 
     file: str
     arguments: tuple[str, ...]
@@ -51,7 +51,7 @@ class QueuedAudit(NamedTuple):
 
 
 class QueuedAuditResult(NamedTuple):
-    """Result of one audit of a queue."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int

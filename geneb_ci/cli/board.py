@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build, trust
-from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
+from geneb_ci.board.board import (
+    SubmissionsRefused,
+    is_built_board,
+    layout_of_folder,
+    require_separate_output,
+)
 from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
@@ -39,7 +44,7 @@ from geneb_ci.render.rows import (
     row_evidence_json,
     row_evidence_text,
 )
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
 from reference_harness.formats.files import path_exists
@@ -227,7 +232,7 @@ def _build_commit(commit: str, out: Path) -> int:
     """Write the published files of a commit, print what was written, and return the exit code."""
     from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
-    require_apart(out, layout_here())
+    require_separate_output(out, layout_here())
     code, generation = build_generation(repository_here(), commit)
     if generation is None:
         return code
@@ -264,10 +269,10 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
     FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
     machine can reach the page. If a submission has an error, nothing is served.
     """
-    if folder is not None and is_board(folder) and path_exists(folder / INDEX):
+    if folder is not None and is_built_board(folder) and path_exists(folder / INDEX):
         with server(folder, port) as http_server:
             return _serve(http_server)
-    layout_of(folder, "geneb-ci serve FOLDER")
+    layout_of_folder(folder, "geneb-ci serve FOLDER")
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.
@@ -325,7 +330,7 @@ def matrices_command(
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
-    columns, lines_max = list_width(output), LINES_MAX
+    columns, lines_max = list_width(output), REPORT_LINES_MAX
     if prints_all or output != STDOUT:
         lines_max = sys.maxsize
     is_text = format_ == "text"
@@ -358,7 +363,7 @@ def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int
     if format_ == "json":
         click.echo(row_evidence_json(rows), nl=False)
     else:
-        lines_max = sys.maxsize if prints_all else LINES_MAX
+        lines_max = sys.maxsize if prints_all else REPORT_LINES_MAX
         click.echo(row_evidence_text(rows, list_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
@@ -394,7 +399,7 @@ def diff_command(
     """
     from geneb_ci.cli.repository import layout_here, print_expected_time_of_rows  # 0.1 s
     from geneb_ci.publish.comparison import compare_boards
-    from geneb_ci.render.comparison import WRITERS
+    from geneb_ci.render.comparison import COMPARISON_WRITERS
 
     require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
@@ -412,5 +417,5 @@ def diff_command(
         layout = layout_here()
         print_expected_time_of_rows("comparing the boards", DIFF_SECONDS_PER_ROW, layout)
         comparison = compare_boards(layout, str(base))
-    write(Output(format_, output), WRITERS[format_](comparison))
+    write(Output(format_, output), COMPARISON_WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -23,7 +23,7 @@ from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.table import wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.sandbox import levels, mounts, processes
 from reference_harness.formats.text import next_line
 
@@ -137,7 +137,7 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
         diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
-            repo, diagnoses, width(), features, sys.maxsize if prints_all else LINES_MAX
+            repo, diagnoses, width(), features, sys.maxsize if prints_all else REPORT_LINES_MAX
         )
     )
     write(Output("text", STDOUT), report_text)

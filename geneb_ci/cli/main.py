@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command and its arguments; suggest a name for one that does not exist.
+        """Return the command and its arguments; suggest a name for an unknown command.
 
         click itself suggests only imported commands, and no command is imported here.
         """
@@ -326,7 +326,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line to standard error, such as one about progress."""
+    """Print a line about progress, or a note, to standard error."""
     echo(line, err=True)
 
 

@@ -36,8 +36,8 @@ from geneb_ci.models.lint import (
 )
 from geneb_ci.models.registry import MEANING_BY_WORD, ModelRegistry, word_with_meaning
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.table import Table, first_that_fit, left_out_line, wrapped_text
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
@@ -144,11 +144,11 @@ def list_command(format_: str, *, prints_all: bool) -> None:
     ]
     blocks: Sequence[Sequence[str]]
     blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(list_width("-"))
-    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not prints_all:
+    if len([*itertools.chain(*blocks)]) >= REPORT_LINES_MAX and not prints_all:
         short_rows = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
         blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(list_width("-"))
-        blocks = first_that_fit(blocks, LINES_MAX - 2)
-    for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
+        blocks = first_that_fit(blocks, REPORT_LINES_MAX - 2)
+    for line in itertools.chain(*blocks, left_out_line(len(rows) + 1 - len(blocks), "model")):
         echo(_visible_line(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints its entry")
 
@@ -188,10 +188,10 @@ def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
         f"open: {'; '.join(points) if points else 'nothing'}", columns
     ).splitlines()
     printed_lines = (
-        wrapped_lines if prints_all else wrapped_lines[: LINES_MAX - 1 - len(last_lines)]
+        wrapped_lines if prints_all else wrapped_lines[: REPORT_LINES_MAX - 1 - len(last_lines)]
     )
     for line in itertools.chain(
-        printed_lines, left_out(len(wrapped_lines) - len(printed_lines), "line"), last_lines
+        printed_lines, left_out_line(len(wrapped_lines) - len(printed_lines), "line"), last_lines
     ):
         click.echo(line)
 
@@ -433,7 +433,7 @@ def has_run(document: object) -> bool:
 
 
 def _original_of(document: Document) -> Document:
-    """Return a valid file of format 1.0, or the file from which an upgraded one was made.
+    """Return a valid file of format 1.0, or the file from which an upgraded file was made.
 
     Raises UsageProblem where the file is invalid or was not made from format 1.0.
     """

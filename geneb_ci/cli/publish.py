@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.board.board import layout_of
+from geneb_ci.board.board import layout_of_folder
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode, extra_required
-from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.rows import board_file_bytes, extra_required
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
@@ -71,7 +71,7 @@ from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
 from geneb_ci.render.published import (
-    Preview,
+    PublishPreview,
     change_lines,
     event_lines,
     generation_name,
@@ -80,7 +80,7 @@ from geneb_ci.render.published import (
     published_line,
 )
 from geneb_ci.render.table import first_that_fit, wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 
@@ -116,7 +116,7 @@ def show_changes(space: Space, intent: MainIntent) -> Exit:
     board = generation.files[BOARD_FILE]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(
-        Preview(files, row_changes(live_board, board), unchanged, model_count_of(board))
+        PublishPreview(files, row_changes(live_board, board), unchanged, model_count_of(board))
     ):
         echo(line)
     echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _space_name(space)])))
@@ -232,10 +232,10 @@ def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
-        click.echo(encode(LEDGER_FILE, events.model_dump(mode="json")).decode())
+        click.echo(board_file_bytes(LEDGER_FILE, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
     blocks = [wrapped_text(line, list_width()).splitlines() for line in event_lines(events)]
-    newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    newest = blocks if prints_all else first_that_fit(blocks[::-1], REPORT_LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
         echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every event")
     for line in itertools.chain(*newest):
@@ -324,7 +324,7 @@ def export_command(
     error, nothing is written. Where the format has links, they lead to the signed records of the
     row's audits. The same commit gives the same bytes.
     """
-    layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
+    layout = layout_of_folder(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
     token_by_model = _tokens_by_model(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
@@ -409,7 +409,7 @@ def _refuse_two_tokens(models: Sequence[str]) -> None:
             )
 
 
-def _built_commit(layout: Layout, when: str | None) -> Built:
+def _built_commit(layout: Layout, when: str | None) -> SourceCommit:
     """Return the commit HEAD of a folder's repository, and its time or `when` if given."""
     try:
         repository = repository_at(layout)
@@ -417,11 +417,11 @@ def _built_commit(layout: Layout, when: str | None) -> Built:
         commit_time: str | None = repository.time_of(str(commit))
     except WrongRepository:  # a folder that is in no repository, or has no commit
         commit = commit_time = None
-    return Built(commit, _checked_time(when) if when is not None else commit_time)
+    return SourceCommit(commit, _checked_time(when) if when is not None else commit_time)
 
 
 def _checked_time(time: str) -> str:
-    """Return the value of --time unchanged. Raises UsageProblem for one that is not a time."""
+    """Return the value of --time unchanged. Raises UsageProblem if it is not a time."""
     try:
         datetime.strptime(time, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError as error:
@@ -431,7 +431,7 @@ def _checked_time(time: str) -> str:
     return time
 
 
-def _published_site(loaded: CheckedRows, built: Built) -> Site:
+def _published_site(loaded: CheckedRows, built: SourceCommit) -> Site:
     """Return the pages of the board with all rows, as published at `built`."""
     return site_of(loaded.rows, {}, benchmark_of(loaded.layout), loaded.layout, built)
 

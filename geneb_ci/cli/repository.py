@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, checked_rows, files_at
+from geneb_ci.board.board import SubmissionsRefused, checked_rows, submission_files_at
 from geneb_ci.board.columns import Row
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
@@ -40,6 +40,7 @@ class CheckedRows(NamedTuple):
     """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
+    """Where the repository of the folder has its files."""
     rows: list[Row]
 
 
@@ -50,7 +51,7 @@ def load_rows(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Ex
     return the exit code instead. `usage` is a command with a folder, for the fix of an error.
     """
     try:
-        layout, files = files_at(folder, usage)
+        layout, files = submission_files_at(folder, usage)
         return CheckedRows(layout, checked_rows(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
@@ -177,7 +178,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository and ""; if it cannot be read, an empty one and why."""
+    """Return the ledger of this repository and ""; if it cannot be read, no events and why."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""

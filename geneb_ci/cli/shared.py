@@ -20,8 +20,8 @@ from geneb_ci.cli.main import (
     with_counted_progress,
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS, WIDTH, verdict
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.formats import DEFAULT_WIDTH, FORMATS, verdict_of
+from geneb_ci.render.text import REPORT_LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
@@ -100,7 +100,10 @@ OLD_JSON_OPTION = old_option("--json", "--format json", "format_", "json")
 
 
 ALL_LINES_OPTION = click.option(
-    "--all", "prints_all", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
+    "--all",
+    "prints_all",
+    is_flag=True,
+    help=f"Print everything, not only {REPORT_LINES_MAX} lines.",
 )
 """The option `--all`."""
 
@@ -152,7 +155,7 @@ def outputs_with_formats(formats: tuple[str, ...], outputs: tuple[str, ...]) -> 
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report, and print its path if it is a file.
+    """Write a report, and print its path if it is a file.
 
     Raises UsageProblem or MachineFault if the file cannot be written.
     """
@@ -167,7 +170,7 @@ def write(output: Output, text: str) -> None:
     echo(f"wrote {output.path}", err=True)
 
 
-def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = WIDTH) -> int:
+def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = DEFAULT_WIDTH) -> int:
     """Return the width of a report in columns: the terminal's, from `WIDTH_MIN` to `widest`.
 
     Without a terminal it is the variable COLUMNS or `unknown`; for a file it is `unknown`.
@@ -185,7 +188,7 @@ class _NumberWithUnit(click.ParamType[int]):
     """A whole number from 1, which may be followed by a unit."""
 
     units: ClassVar[dict[str, int]]
-    """Factor of each unit; "" is the unit of a number without one."""
+    """Factor of each unit; "" is that of a number without a unit."""
     example: str
     """Examples of valid texts, for messages."""
 
@@ -474,5 +477,5 @@ def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
-    result = verdict(report)
+    result = verdict_of(report)
     return Exit.WARNINGS if strict and result is Verdict.WARNINGS else _EXIT_CODES[result]

@@ -54,7 +54,7 @@ _ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in the table [tool.geneb-ci] of one pyproject.toml, by name."""
+    """The settings in the table [tool.geneb-ci] of a pyproject.toml, by name."""
 
     path: Path
     """The pyproject.toml with the table."""
@@ -170,7 +170,7 @@ def _value_text(value: object) -> str:
 PRACTICE_BENCHMARK = "benchmark-mini.json"
 """Shipped file of the practice benchmark."""
 POLICY_BYTES_MAX = 2_000_000
-"""Maximum size of a file of the policy: a list of 40 rows has 4 kB, one of 20,000 rows 2 MB."""
+"""Maximum size of a file of the policy: a list of 40 rows has 4 kB, of 20,000 rows 2 MB."""
 
 
 def is_practice(sha256: str) -> bool:
@@ -249,7 +249,7 @@ def default_folder(kind: LayoutKind, setting: str) -> str:
 
 
 _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
-"""Settings of folders that contributors write to; the maintainers own the others."""
+"""Settings of the folders that contributors write to."""
 _FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
 ROWS_FOLDER = "submissions"

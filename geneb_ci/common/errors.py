@@ -28,6 +28,7 @@ class Exit(IntEnum):
     """Exit codes; docs/contributor/check.md has the table."""
 
     CLEAN = 0
+    """No error was found."""
     OWN_FAULT = 1
     """geneb-ci has a bug, or the machine failed."""
     USAGE = 2

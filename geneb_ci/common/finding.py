@@ -151,7 +151,7 @@ def most_similar_name(unknown: str, known_names: list[str]) -> str | None:
 
 
 def member_hint(unknown: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a hint for an unknown member: a similar name that is missing, else one that exists.
+    """Return a hint for an unknown member: a similar name that is missing, else that exists.
 
     Return "" if no known member has a similar name.
     """
@@ -197,7 +197,7 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
 
 
 def exact_name(name: str, known_names: Sequence[str], noun: str, fix: str = "") -> str:
-    """Return the known name that `known_name` finds.
+    """Return the known name that equals `name`, or differs from it only in letter case.
 
     Raises UsageProblem if there is none. Its message says that `name` is not a `noun`, and suggests
     a similar name; its fix is `fix`, by default the list of the known names.

@@ -28,7 +28,7 @@ from geneb_ci.github.replies import UNREADABLE_LABEL, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_sentence
 from geneb_ci.github.trees import GitReader, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, PullNumber
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
@@ -57,11 +57,15 @@ class AuditOrder(StrictModel):
     format_version: Literal["1.0"]
     repository: Annotated[str, Field(pattern=f"^{REPOSITORY}$")]
     number: PullNumber
+    """Number of the pull request or issue whose comments list the audit."""
     head_sha: Hex40
+    """Commit whose row is audited: the head of the pull request, or of main."""
     main_sha: Hex40
+    """Commit of main whose code and benchmark the audit uses."""
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Random text that the extractor does not know, so it cannot forge an outcome."""
     plan: TaskPlan
+    """The plan with the drawn tasks."""
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=MODEL_FILES_MAX)]
     """Row, card, extractor and lock at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
@@ -98,7 +102,7 @@ def publish_commitment(
     return github.set_status(sha, "success", digest, COMMITMENT_STATUS).moment, None
 
 
-def is_published(github: GitHub, order: AuditOrder) -> bool:
+def is_commitment_published(github: GitHub, order: AuditOrder) -> bool:
     """Whether a status of the audited commit publishes the commitment at the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
     return github.publication_time(sha, digest) == order.plan.committed_at
@@ -239,11 +243,11 @@ def draw_comment(order: AuditOrder) -> str:
     """Return the comment that announces which tasks of a row are drawn for an audit."""
     plan = order.plan
     return (
-        f"### Audit of {code(order.model_id)}: tasks are drawn\n\n"
-        f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
-        f"{plan.committed_at}, as status `{COMMITMENT_STATUS}`. Round {_round_text(plan)} of the "
-        f"beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are "
-        "rerun. New commits are not audited, but this draw counts for their audit.\n"
+        f"### Audit of {code_span(order.model_id)}: tasks are drawn\n\n"
+        f"Commitment {code_span(plan.commitment_sha256)} to commit {order.head_sha} is public "
+        f"since {plan.committed_at}, as status `{COMMITMENT_STATUS}`. Round {_round_text(plan)} "
+        f"of the beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} "
+        "are rerun. New commits are not audited, but this draw counts for their audit.\n"
     )
 
 
@@ -254,7 +258,9 @@ def _round_text(plan: TaskPlan) -> str:
 
 def failure_comment(order: AuditOrder, error: GenebError, run_address: str) -> str:
     """Return the comment on an audit that failed before its record was signed, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
         f"{draw_comment(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
         f"counts for the next audit, which the label `{AUDIT_LABEL}` starts."
@@ -264,10 +270,12 @@ def failure_comment(order: AuditOrder, error: GenebError, run_address: str) -> s
 
 def refusal_comment(subject: str, error: GenebError, retry_text: str, run_address: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
-        f"### The audit of {code(subject)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{retry_text}.{run_sentence(run_address)}\n"
+        f"### The audit of {code_span(subject)} did not begin\n\n{reason}\n\n"
+        f"**Next step.** {fix}. Then {retry_text}.{run_sentence(run_address)}\n"
     )
 
 
@@ -276,19 +284,19 @@ def record_comment(
 ) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
     rows = [
-        (code(step.name), step.state.value, _message_cell(step.message))
+        (code_span(step.name), step.state.value, _message_cell(step.message))
         for step in verification.steps
     ]
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
-        f"### Audit of {code(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
+        f"### Audit of {code_span(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
         f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
         f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 
 def _message_cell(message: str) -> str:
-    return code(visible(message, _REASON_MAX)) if message else ""
+    return code_span(visible(message, _REASON_MAX)) if message else ""
 
 
 def first_failure(verification: Verification) -> str:

@@ -1,4 +1,4 @@
-"""The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
+"""The comment on a pull request: a hidden line for programs, then verdict, findings and rank.
 
 The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so a
 contributor's text in it is inert and "-->" cannot occur. Copies in comments by other accounts are
@@ -30,8 +30,14 @@ from geneb_ci.github.verdict.model import (
     RowStanding,
 )
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.render.formats import by_rule
-from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, finding_blocks, fitting_blocks
+from geneb_ci.render.formats import findings_by_rule
+from geneb_ci.render.markdown import (
+    CHARACTERS_MAX,
+    code_span,
+    finding_blocks,
+    fitting_blocks,
+    table_cell,
+)
 from geneb_ci.render.table import Table
 from reference_harness.formats.text import plural
 
@@ -126,9 +132,10 @@ def _category_table(comparison: RowComparison) -> str:
         _column_heading(number, name, comparison.best)
         for number, name in enumerate(comparison.models)
     ]
-    head = [f"{cell(comparison.metric)}, {cell(comparison.regime)}", *headings]
+    head = [f"{table_cell(comparison.metric)}, {table_cell(comparison.regime)}", *headings]
     rows = [
-        [cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in comparison.categories
+        [table_cell(row.category), *(f"{s:.3f}" for s in row.scores)]
+        for row in comparison.categories
     ]
     return _markdown_table(head, rows)
 
@@ -139,13 +146,13 @@ def _column_heading(number: int, model: str, best: str) -> str:
         return "this row, the best" if model == best else "this row"
     near_word = "near" if number <= SIMILAR_ROWS_COMPARED else ""
     words = ", ".join(word for word in (near_word, "best" if model == best else "") if word)
-    return f"{words}: {cell(model)}"
+    return f"{words}: {table_cell(model)}"
 
 
 def _regime_table(standings: Sequence[RowStanding]) -> str:
     """Return the table of the row's rank and significant differences in each regime."""
     columns = [
-        ["regime", *(cell(standing.regime) for standing in standings)],
+        ["regime", *(table_cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
         ["rank", *map(_rank_text, standings)],
         ["previous rank", *map(_previous_rank_text, standings)],
@@ -200,7 +207,7 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _neighbour_text(neighbour: Neighbour) -> str:
     """Return the sentence about the published row with the most scores in common."""
     return (
-        f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
+        f"Most similar row: {table_cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
         f"with {neighbour.limit:,} or more equal scores, this row would count as a copy.\n"
     )
@@ -251,8 +258,8 @@ def verdict_comment(verdict: PullVerdict, repository: str) -> str:
 
 def _opening_section(verdict: PullVerdict, repository: str) -> str:
     """Return the first section: the outcome, the number of findings, and the next step."""
-    model = code(verdict.model) if verdict.model else "No submission"
-    sha = code(verdict.head_sha[:_SHOWN_SHA_DIGITS])
+    model = code_span(verdict.model) if verdict.model else "No submission"
+    sha = code_span(verdict.head_sha[:_SHOWN_SHA_DIGITS])
     step = next_step(verdict)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
@@ -268,7 +275,7 @@ def _command_text(verdict: PullVerdict) -> str:
     commands = [command for command in (verdict.dispute, verdict.command) if command is not None]
     sentences = [
         _COMMAND_TEXTS[command.name].format(
-            code(command.login), code(command.reason), code("/recheck")
+            code_span(command.login), code_span(command.reason), code_span("/recheck")
         )
         for command in commands
     ]
@@ -286,14 +293,16 @@ def _fitting_blocks(
     verdict: PullVerdict, findings: Sequence[Finding], room: int
 ) -> tuple[str, int]:
     """Return the blocks of findings that fit into `room` characters, and how many are left out."""
-    return fitting_blocks(finding_blocks(by_rule(list(findings)), verdict.places), room)
+    return fitting_blocks(finding_blocks(findings_by_rule(list(findings)), verdict.places), room)
 
 
 def _closing_section(verdict: PullVerdict) -> str:
     """Return the last section: the checked files, and links to the rules."""
-    digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in verdict.files]
+    digests = [
+        f"- {code_span(file.path)}: sha256 {code_span(file.sha256)}" for file in verdict.files
+    ]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
         f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(verdict)}. "
-        f"Base commit: {code(verdict.base_sha[:_SHOWN_SHA_DIGITS])}.\n"
+        f"Base commit: {code_span(verdict.base_sha[:_SHOWN_SHA_DIGITS])}.\n"
     )

@@ -10,7 +10,7 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import level_word
 from geneb_ci.github.ages import duration
 from geneb_ci.github.queue import Queue, QueueRow, QueueStep, Turn, largest_age
-from geneb_ci.render.markdown import cell
+from geneb_ci.render.markdown import table_cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import StyledText, coloured, escape
 
@@ -110,7 +110,7 @@ def markdown(queue: Queue, limit: int) -> str:
             number, *cells = _cells_of_row(row)
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_safe_url(row.url) else number
-            rows.append([link, *(cell(text) if text else "" for text in cells)])
+            rows.append([link, *(table_cell(text) if text else "" for text in cells)])
         lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT_ALIGNED).markdown_lines(), ""]
     return "\n".join([*lines, *_summary_lines(queue, limit)]) + "\n"
 

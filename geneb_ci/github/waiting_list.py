@@ -23,7 +23,7 @@ from geneb_ci.github.verdict.model import (
     LongText,
     PullNumber,
 )
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Moment, StrictModel
@@ -58,6 +58,7 @@ class Wait(StrictModel):
     head_sha: Hex40
     reason: LongText
     tries: Annotated[int, Field(ge=1, le=1000)]
+    """Number of failed attempts."""
     until: Moment
     """Time of the next attempt."""
 
@@ -74,6 +75,7 @@ class WaitingList(NamedTuple):
     issue: int | None
     """Number of the issue; None if there is none."""
     waits: dict[int, Wait]
+    """Entry of each waiting pull request, by its number."""
 
 
 def read_waits(github: GitHub) -> WaitingList:
@@ -176,7 +178,7 @@ def issue_text(waits: dict[int, Wait]) -> str:
     if not waits:
         return "\n".join([*lines, "No pull request waits.", ""])
     rows = [
-        (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
+        (f"#{wait.number}", code_span(wait.reason), str(wait.tries), wait.until)
         for wait in itertools.islice(waits.values(), LISTED_PULLS_MAX)
     ]
     columns = ("PR", "reason", "attempts", "next attempt")

@@ -57,11 +57,11 @@ class WeightsSource(StrictModel):
     """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or the address of
     a folder with the files."""
     host: Host | None = None
-    """Server, if it is not the default one of this kind."""
+    """Address of the server, if it is not the usual server of this kind."""
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Branch of the repository, if it is not the main one."""
+    """Branch of the repository, if it is not the main branch."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -179,7 +179,7 @@ class RunOptions(StrictModel):
 
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
-        """Return these options. Raises ValueError without an extractor, or for a wrong one."""
+        """Return these options. Raises ValueError if the extractor is missing or wrong."""
         if (self.extractor is None) == (self.missing is None):
             keys_text = "both keys" if self.missing else "neither key"
             raise ValueError(
@@ -200,7 +200,9 @@ class Loading(StrictModel):
 
     class_: Annotated[Text, Field(alias="class")]
     output: Text
+    """Member of the model's output with the hidden states."""
     tokenizer: Text
+    """Kind of tokenizer, such as bpe or kmer."""
     remote_code: bool | None = None
     """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False

@@ -76,7 +76,7 @@ class HubModel:
 
     @property
     def max_length(self) -> int | None:
-        """Number of tokens that model and tokenizer accept, including special ones.
+        """Number of tokens that model and tokenizer accept, including special tokens.
 
         None means that any number is accepted.
         """
@@ -99,7 +99,7 @@ class HubModel:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether the model has a decoder besides its encoder, which alone embeds a sequence."""
+        """Whether the model has a decoder, which is not needed to embed a sequence."""
         return self.config.get("is_encoder_decoder") is True
 
     @property
@@ -297,7 +297,7 @@ _POOLING_CODE: dict[Pooling, str] = {
 
 
 def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
-    """Return the text of an extractor's module that computes the same as the built-in one."""
+    """Return the text of a module whose extractor computes the same as the built-in extractor."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
     weight_lines = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"

@@ -101,7 +101,7 @@ class TaskNotes(StrictModel):
         return self
 
     def publication(self, benchmark: str) -> BenchmarkPublication:
-        """Return the publication of the benchmark of this name; an unknown one has only a name."""
+        """Return the publication of a benchmark; that of an unknown benchmark has only a name."""
         publication = self.benchmark
         return (
             publication
@@ -110,7 +110,7 @@ class TaskNotes(StrictModel):
         )
 
     def of(self, task: str) -> TaskNote | None:
-        """Return the first note about a task, with its `{}` filled in; None without one."""
+        """Return the first note about a task, with its `{}` filled in; None if there is none."""
         return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:

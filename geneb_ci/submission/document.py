@@ -78,7 +78,7 @@ def _checked_float(token: str) -> float:
 
 
 def _checked_int(token: str) -> int:
-    """Return an integer. Raises _NeedsScanner for a long one."""
+    """Return an integer. Raises _NeedsScanner if it is too long."""
     if len(token) > NUMBER_CHARS_MAX:
         raise _NeedsScanner
     return int(token)
@@ -281,7 +281,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset at which a fault is shown: that of its member, or of one around it."""
+        """Return the offset at which a fault is shown: its own, or that of the faulty member."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -296,7 +296,7 @@ class Document:
 
     @functools.cached_property
     def origin(self) -> str:
-        """SHA-256 of the file of format 1.0 that was upgraded to this one, or else of this file."""
+        """SHA-256 of this file, or of the file of format 1.0 from which it was upgraded."""
         original = downgraded(self)
         return self.sha256 if original is None else hashlib.sha256(original.encode()).hexdigest()
 

@@ -21,7 +21,7 @@ NAME_LENGTH_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
 MARKS_PER_LETTER_MAX = 2
 """Maximum number of combining marks on a letter, such as accents: Vietnamese has two."""
 MAPPING_PASSES_MAX = 8
-"""Maximum number of replacements of look-alike characters in a name; all need fewer."""
+"""Maximum number of times that look-alike characters of a name are replaced; names need fewer."""
 _STACKED_MARKS = re.compile(f"m{{{MARKS_PER_LETTER_MAX + 1}}}")
 """Too many marks on a letter, in a name whose marks are written as `m`."""
 _ASCII_LOOKALIKES = {
@@ -141,7 +141,7 @@ class CardField:
 
 @dataclass(frozen=True)
 class Card:
-    """The card of one model, with its fields and sections in order."""
+    """The card of a model, with its fields and sections in order."""
 
     name: str
     """Name of the file in messages."""

@@ -83,7 +83,7 @@ def _sorted_names(
 
 
 def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
-    """Return the same as `named_scores` for results of any form, such as invalid ones."""
+    """Return the same as `named_scores` for results of any form, even if they are invalid."""
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -124,7 +124,7 @@ class PeerRow(NamedTuple):
 
 
 class RowWithoutFile(NamedTuple):
-    """A row whose file is not available, such as a shipped one."""
+    """A row whose file is not available, such as a row that ships with the package."""
 
     model_id: str
     digest: str
@@ -280,7 +280,7 @@ class Peers:
 
     @property
     def _candidate_paths(self) -> list[Path]:
-        """The files of all rows, of which the compared ones are chosen."""
+        """The files of all rows, from which the rows to compare with are chosen."""
         paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
 

@@ -23,12 +23,12 @@ brackets, which has a colon, a slash or an @, is Markdown."""
 
 
 def placeholder_name(text: str) -> str:
-    """Return the first placeholder name or digest in a text; "" without one."""
+    """Return the first placeholder name or digest in a text; "" if there is none."""
     match = _PLACEHOLDER_NAME.search(text) or _ZERO_DIGEST.search(text)
     return match.group() if match else ""
 
 
 def placeholder_in(text: str) -> str:
-    """Return the first placeholder of any kind in a text of a card; "" without one."""
+    """Return the first placeholder of any kind in a text of a card; "" if there is none."""
     match = _UNFILLED_TEXT.search(text)
     return match.group() if match else placeholder_name(text)

@@ -95,7 +95,7 @@ def _submission_files(path: Path) -> Iterator[Path]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield every `*.json` directly in a folder, except hidden ones.
+    """Yield every `*.json` directly in a folder, except hidden files.
 
     Raises NothingChecked if the folder cannot be listed.
     """

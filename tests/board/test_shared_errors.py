@@ -11,8 +11,8 @@ import pytest
 
 from geneb_ci.board.board import CheckedFolder, analyses_of
 from geneb_ci.board.columns import Row
-from geneb_ci.board.decisions import better, compare_pair, difference_errors
-from geneb_ci.board.diagnostics.whole import shared_of
+from geneb_ci.board.decisions import compare_pair, difference_errors, significantly_better
+from geneb_ci.board.diagnostics.whole import error_covariances
 from geneb_ci.board.diff import macro_scores_of
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
@@ -128,9 +128,9 @@ def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
         assert pairs.shared is not None
         assert np.array_equal(alone.variance, pairs.variance)
         assert np.linalg.eigvalsh(np.diag(pairs.variance) + pairs.shared).min() > -1e-9
-        won = better(pairs, after.critical)
-        assert not (better(alone, before.critical) & ~won).any()
-        gained += int(won.sum() - better(alone, before.critical).sum())
+        won = significantly_better(pairs, after.critical)
+        assert not (significantly_better(alone, before.critical) & ~won).any()
+        gained += int(won.sum() - significantly_better(alone, before.critical).sum())
     assert gained > 0
 
 
@@ -186,7 +186,7 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
 
 def test_without_predictions_nothing_is_shared(plain):
     board = intervals(plain, MINI, regimes=["full"])["full"].board
-    assert shared_of(board) is None
+    assert error_covariances(board) is None
     assert all(score_value.shared is None for score_value in board.scores.values())
 
 

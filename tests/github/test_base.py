@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from geneb_ci.board.decisions import better
+from geneb_ci.board.decisions import significantly_better
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.base_branch import BaseBranch
@@ -43,7 +43,7 @@ def test_ranks_are_those_of_the_board(board):
             stood["rank_low"],
             stood["rank_high"],
         )
-        above = better(known.board.scores["macro"], known.board.critical)
+        above = significantly_better(known.board.scores["macro"], known.board.critical)
         index = known.board.models.index(own.model_id)
         assert (decided_standing.better_than, decided_standing.worse_than) == (
             above[index].sum(),
@@ -119,9 +119,9 @@ def test_bytes_that_were_disputed_still_are(tmp_path):
     (own,) = base.rows
     assert own.model_id == MODEL
     file = parse_document(raw, root / "submissions" / f"{MODEL}.json", MODEL)
-    assert base.level(own.model_id, file) is TrustLevel.DISPUTED
+    assert base.trust_level(own.model_id, file) is TrustLevel.DISPUTED
     other = dataclasses.replace(file, sha256="0" * 64)
-    assert base.level(own.model_id, other) is TrustLevel.SELF_REPORTED
+    assert base.trust_level(own.model_id, other) is TrustLevel.SELF_REPORTED
 
 
 def test_the_extractor_of_a_row_is_known_however_it_is_written(tmp_path):
@@ -133,7 +133,7 @@ def test_the_extractor_of_a_row_is_known_however_it_is_written(tmp_path):
         if name == "escaped":
             text = text.replace("extractor", "\\u0065xtract\\u006fr")
         (root / f"submissions/{name}.json").write_text(text, encoding="utf-8")
-    modules = BaseBranch(find_layout(root)).modules
+    modules = BaseBranch(find_layout(root)).extractor_by_model
     assert {name: modules[name] for name in ("plain", "escaped")} == {
         "plain": "model.py",
         "escaped": "model.py",

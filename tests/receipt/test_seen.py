@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.sampling.design import policy_text
-from geneb_ci.board.board import board_of, read_rows
+from geneb_ci.board.board import board_of, read_checked_rows
 from geneb_ci.check.registry import select
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
@@ -147,7 +147,7 @@ def test_the_board_says_it(of_small: Written, tmp_path: Path, looked: int, state
         }
     )  # fmt: skip
     (root / "leaderboard/policy/receipts.json").write_text(notes.model_dump_json())
-    entries = list(read_rows(root, select(("structure",), ())).rows)
+    entries = list(read_checked_rows(root, select(("structure",), ())).rows)
     files = board_of(entries, find_layout(root), has_intervals=False).files
     board = json.loads(files["leaderboard.json"])
     (row,) = board["data"]["full"]

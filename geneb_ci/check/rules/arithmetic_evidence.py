@@ -301,7 +301,7 @@ STATED_MATRICES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
-    """Report each regime with one fit per cell whose rounded scores fit several matrices.
+    """Report each regime without seeds whose rounded scores fit several confusion matrices.
 
     Scores with two decimals are reported by `round-numbers` instead.
     """

@@ -218,7 +218,7 @@ PRACTICE_RUN = Rule(
 
 
 def wrong_dataset_revision(context: Context) -> Iterator[Fault]:
-    """Report a run whose task data have another revision than the pinned one."""
+    """Report a run whose task data do not have the pinned revision."""
     revision = context.text("run", "dataset", "revision")
     pinned = context.benchmark.dataset.revision
     if revision and revision != pinned and not context.is_reported("run", "dataset", "revision"):
@@ -264,7 +264,7 @@ MODIFIED_HARNESS = Rule(
 
 
 def no_run_details(context: Context) -> Iterator[Fault]:
-    """Report a contributed file of format 1.0, or one upgraded from it by the model registry."""
+    """Report a contributed file of format 1.0, also if it was upgraded by the model registry."""
     is_upgraded = ENTRY_MEMBER in context.root
     if (context.text("schema_version") == "1.0" or is_upgraded) and not context.is_official:
         yield Fault(
