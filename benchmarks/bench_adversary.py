@@ -21,7 +21,7 @@ from geneb_ci.audit.compare.outcome import METRICS
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.embedding.noise import Noise, jitter
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark, Task

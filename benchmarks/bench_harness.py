@@ -21,16 +21,16 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from reference_harness.engine import threads  # noqa: E402 - after the path
+from reference_harness.engine import blas  # noqa: E402 - after the path
 
-threads.limit_to_scorer()
+blas.limit_to_scorer()
 
 from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import environment  # noqa: E402
 from reference_harness.data import benchmark, task_folder  # noqa: E402
-from reference_harness.data.tasks import TaskData, sequence_digests  # noqa: E402
+from reference_harness.data.task_data import TaskData, sequence_digests  # noqa: E402
 from reference_harness.embedding.cache import Cache  # noqa: E402
-from reference_harness.engine.local import Pool  # noqa: E402
+from reference_harness.engine.worker_pool import Pool  # noqa: E402
 from reference_harness.loading import loader  # noqa: E402
 from reference_harness.probe import logistic, optimum  # noqa: E402
 from reference_harness.probe.scorer import THREAD_VARIABLES  # noqa: E402
@@ -243,7 +243,7 @@ def main() -> None:
         "BLAS: "
         + ", ".join(
             f"{library['library']} {library['version']} {library['kernel']}"
-            for library in threads.libraries()
+            for library in blas.libraries()
         ),
         "",
     )

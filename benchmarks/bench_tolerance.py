@@ -25,7 +25,7 @@ from geneb_ci.audit.compare.tasks import audited_claims, compare
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.benchmark import load_benchmark
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
 from reference_harness.probe.metrics import Confusion, scores

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .data.benchmark import document, geneb
-from .data.tasks import REVISION, Split, TaskData, revision, task_facts
+from .data.task_data import REVISION, Split, TaskData, revision, task_facts
 
 SEED = 2026
 """Seed of all tasks; another one would make another benchmark with another digest."""

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, MinLen
 
 from .embedding.batching import TOKEN_BUDGET
-from .embedding.embed import FILE_BATCH, Batching, Mode
+from .embedding.extractor_calls import FILE_BATCH, Batching, Mode
 from .errors import OptionError
 
 

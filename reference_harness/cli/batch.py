@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import HarnessError, OptionError, OutOfMemoryError
 
 OUT_OF_MEMORY = "the harness ran out of memory"

@@ -76,7 +76,7 @@ def receipt_cells(**options: Any) -> None:
     """
     from reference_harness.formats.files import write_json
     from reference_harness.formats.processes import processors
-    from reference_harness.receipt.scoring import CellsRequest, cells
+    from reference_harness.receipt.cells import CellsRequest, cells
 
     from .batch import Workers  # NumPy: see main.py
 
@@ -124,7 +124,7 @@ def receipt_equal(**options: Any) -> None:
     A model should give a sequence the same embedding in every task.
     """
     from reference_harness.formats.files import write_json
-    from reference_harness.receipt.scoring import equal_embeddings
+    from reference_harness.receipt.cells import equal_embeddings
 
     _, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
     equal = equal_embeddings(options["digests"], receipt_tasks)
@@ -214,7 +214,7 @@ def receipt_rescore(**options: Any) -> None:
     from reference_harness.errors import OptionError
     from reference_harness.formats.files import dumps_tables, write_bytes, write_json
     from reference_harness.formats.processes import processors
-    from reference_harness.receipt.rescoring import (  # NumPy: see main.py
+    from reference_harness.receipt.run_rescoring import (  # NumPy: see main.py
         read_former,
         rescored_run,
         resubmitted,
@@ -254,7 +254,7 @@ def _read(
 ) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
     """Return a submission, and the receipts of these tasks by id. Raise OptionError."""
     from reference_harness.errors import known_name  # see main.py
-    from reference_harness.receipt.scoring import receipt_in
+    from reference_harness.receipt.cells import receipt_in
 
     document, tasks = receipt_in(path)
     lead = "--tasks {}: the receipt has no such task"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from reference_harness.data import benchmark, task_folder
 from reference_harness.data.quick_tasks import quick, quick_line, with_quick
 from reference_harness.embedding.cache import default_cache
-from reference_harness.embedding.embed import FILE_BATCH, Batching
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import FILE_BATCH, Batching
 from reference_harness.engine import Engine
 from reference_harness.engine.devices import InProcess, OnDevices, TaskEmbedder
-from reference_harness.engine.machine import LocalEngine
+from reference_harness.engine.local_engine import LocalEngine
 from reference_harness.errors import OptionError, known_name, unknown_name
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.benchmark import Benchmark
@@ -41,7 +41,7 @@ from reference_harness.run import progress, submission
 from reference_harness.run.benchmark_run import run
 from reference_harness.run.replace import refuse_loss
 from reference_harness.run.settings import Settings, missing_tasks, task_names
-from reference_harness.run.state import State
+from reference_harness.run.stopped_run import State
 from reference_harness.text import first_and_more
 
 from .extractors import budget_of
@@ -155,7 +155,7 @@ def _engine(
             array_api=array_api,
             fail_fast=fail_fast,
         )
-    from reference_harness.engine.distributed import RayEngine  # Ray need not be installed
+    from reference_harness.engine.ray_engine import RayEngine  # Ray need not be installed
 
     return RayEngine(
         spec,

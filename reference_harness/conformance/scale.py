@@ -15,8 +15,13 @@ from functools import cached_property
 import numpy as np
 
 from reference_harness.embedding.batching import TOKEN_BUDGET
-from reference_harness.embedding.embed import FILE_BATCH, plan, sizes_of, with_measured_budget
-from reference_harness.embedding.exact import with_exact_limits
+from reference_harness.embedding.exact_batches import with_exact_limits
+from reference_harness.embedding.extractor_calls import (
+    FILE_BATCH,
+    plan,
+    sizes_of,
+    with_measured_budget,
+)
 from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.formats.text import plural

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reference_harness.embedding.batching import TOKEN_BUDGET
-from reference_harness.embedding.embed import FILE_BATCH, Batching, to_numpy
+from reference_harness.embedding.extractor_calls import FILE_BATCH, Batching, to_numpy
 from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading.loader import LoadedExtractor, load

@@ -14,8 +14,8 @@ from reference_harness.formats.files import dumps, file_sha256, write_json
 from . import benchmark
 from .manifest import NAME as MANIFEST
 from .manifest import FileFacts, Manifest, TaskFacts
+from .task_data import REVISION, TaskData, revision, task_facts
 from .task_folder import layout, read_task
-from .tasks import REVISION, TaskData, revision, task_facts
 
 DEFINITION = "benchmark.json"
 FIRST_VERSION = "1.0"

@@ -11,7 +11,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_blob_id, file_sha256
 from reference_harness.run.settings import task_names
 
-from . import storage
+from . import hub_client
 from .manifest import NAME, FileFacts, Manifest, TaskFacts, repair
 from .task_folder import Folder
 
@@ -74,7 +74,7 @@ def _download(
     from huggingface_hub import HfApi, RepoFile, constants
     from huggingface_hub.utils import httpx
 
-    storage.limit_downloads()
+    hub_client.limit_downloads()
     origin = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
     files: list[RepoFile] = []
@@ -106,7 +106,7 @@ def _download(
         missing_text = (
             f" ({len(missing_files)} of {len(files)} files are missing)" if missing_files else ""
         )
-        raise DataError([f"{origin}: {storage.reason(error)}{missing_text}"]) from error
+        raise DataError([f"{origin}: {hub_client.reason(error)}{missing_text}"]) from error
     altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
     for path in altered:
         (folder / path).unlink()  # else the client takes it for complete the next time

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tasks import Split, TaskData
+from .task_data import Split, TaskData
 
 _COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 

@@ -20,7 +20,7 @@ from reference_harness.errors import DataError
 from reference_harness.formats.benchmark import Benchmark, Task
 
 from .manifest import Manifest
-from .tasks import SPLITS, Split, TaskData
+from .task_data import SPLITS, Split, TaskData
 
 IUPAC = "ACGTURYSWKMBDHVN"
 """Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""

@@ -8,8 +8,8 @@ from reference_harness.errors import DataError
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import write_bytes
 
+from .task_data import SPLITS, Split, TaskData
 from .task_folder import Folder
-from .tasks import SPLITS, Split, TaskData
 
 CARD = "README.md"
 REMOTE, FLAT = "tasks", "flat"

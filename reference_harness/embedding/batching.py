@@ -81,7 +81,7 @@ def exact_length(
 ) -> list[np.ndarray]:
     """Return batches of rows of equal length, without padding, longest first.
 
-    If `limits` were measured on the device (`exact.py`), embeddings do not depend on other
+    If `limits` were measured on the device (`exact_batches.py`), embeddings do not depend on other
     sequences, bit for bit; otherwise kernels may depend on the shape of the batch.
     """
     _refuse_below_one(budget)

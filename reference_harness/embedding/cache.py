@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
+from reference_harness.data.task_data import DIGEST_BYTES
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
 from reference_harness.formats.files import write_bytes, write_json
 

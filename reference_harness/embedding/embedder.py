@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness import environment
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.errors import EmbeddingError, HarnessError, OptionError
 from reference_harness.extractors.base import ExtractorError, UnknownOptionError
 from reference_harness.formats.measured import Drift
@@ -27,8 +27,8 @@ from reference_harness.run.measure import (
 )
 
 from .cache import Cache, ShardWriter
-from .embed import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
-from .exact import with_exact_limits
+from .exact_batches import with_exact_limits
+from .extractor_calls import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
 from .memory import MemoryLimit, memory_of, peak_memory
 
 DRIFT_SEQUENCES = 4

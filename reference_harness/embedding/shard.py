@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
+from reference_harness.data.task_data import DIGEST_BYTES
 
 FORMAT = 2
 """Version of the format of shards."""

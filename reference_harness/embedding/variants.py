@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from reference_harness.data.statistics import reverse_complement
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 
 SUBSTITUTIONS_MAX = 3
 """Maximum number of letters that a substituted variant changes. Measured: one change rarely affects

@@ -15,7 +15,7 @@ from reference_harness.loading.facts import ExtractorFacts
 from reference_harness.probe.scorer import THREAD_VARIABLES, scoring_environment
 from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
-from . import threads
+from . import blas
 
 STEP_SECONDS = 0.5
 """Seconds between two reports of progress, each of which costs the cluster a millisecond."""
@@ -127,7 +127,7 @@ def probe_variables(*, array_api: bool) -> dict[str, str]:
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:
     """Probe a task with one BLAS thread, like a worker of one machine."""
-    threads.limit_to_scorer(array_api=job.device.torch)
+    blas.limit_to_scorer(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 
     return job.execute()

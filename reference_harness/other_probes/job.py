@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from reference_harness.data.task_data import Labels, TaskData
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import Labels, TaskData
 from reference_harness.embedding.memory import is_out_of_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import Library, libraries
 from reference_harness.errors import DataError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.probe import logistic, metrics
+from reference_harness.receipt.cells import file_values
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
-from reference_harness.receipt.scoring import file_values
 from reference_harness.rescore.scoring import load_task
 from reference_harness.run.task_job import metric_columns as per_seed
 

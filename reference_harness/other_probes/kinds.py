@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.errors import ProbeError
 from reference_harness.probe import optimum
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from reference_harness import environment
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.receipt.scoring import receipt_in
+from reference_harness.receipt.cells import receipt_in
 from reference_harness.run.progress import Listener
 from reference_harness.text import first_and_more
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.errors import StateError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import ProbeError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
@@ -19,8 +19,8 @@ from reference_harness.rescore.further_sequences import FurtherFiles, read_furth
 from reference_harness.rescore.scoring import WorkerLender, load_task
 from reference_harness.run.task_job import problem_of
 
+from .cells import file_values
 from .rounding import RoundedEmbeddings
-from .scoring import file_values
 
 
 @dataclass(frozen=True)

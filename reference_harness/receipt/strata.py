@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels, TaskData
+from reference_harness.data.task_data import Labels, TaskData
 from reference_harness.formats.files import write_bytes
 from reference_harness.probe.logistic import Fit
 from reference_harness.probe.optimum import SolvedProbe

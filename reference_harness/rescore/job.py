@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.embedding import noise
 from reference_harness.embedding.memory import is_out_of_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import Library, libraries
 from reference_harness.errors import OutOfMemoryError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import Decisions, JitteredCopy

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness import environment
+from reference_harness.data.task_data import TaskData, sequence_digests
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import TaskData, sequence_digests
 from reference_harness.embedding import noise
 from reference_harness.embedding.matrix import open_matrix
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import DataError, ScorerError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256

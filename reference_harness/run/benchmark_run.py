@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reference_harness import environment
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.embedding.cache import Cache
 from reference_harness.embedding.embedder import EmbedJob, EmbedResult
 from reference_harness.engine import ATTEMPTS, Engine, Notice
@@ -31,7 +31,7 @@ from .measure import NOT_MEASURED, Letters
 from .progress import Listener, SilentListener
 from .sequence_owners import Digests, EmbeddingClaim, claims, distinct, packed_digests
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .state import FinishedTask, State
+from .stopped_run import FinishedTask, State
 from .task_job import Job, ProbeFailure, ProbeResult
 
 KEPT_LETTERS = 1 << 25

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
-from reference_harness.embedding.embed import Batching, calls
+from reference_harness.data.task_data import DIGEST_BYTES
+from reference_harness.embedding.extractor_calls import Batching, calls
 from reference_harness.embedding.letters_read import LetterChanger, relative_distance, sampled
 from reference_harness.errors import HarnessError
 from reference_harness.extractors.base import Reading

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES, TaskData
+from reference_harness.data.task_data import DIGEST_BYTES, TaskData
 from reference_harness.embedding.cache import Cache
 
 Digests = npt.NDArray[np.void]

@@ -7,7 +7,7 @@ from typing import Any
 
 from reference_harness import environment
 from reference_harness.data.task_folder import Source
-from reference_harness.embedding.embed import BATCHING, Batching
+from reference_harness.embedding.extractor_calls import BATCHING, Batching
 from reference_harness.errors import DataError, OptionError, known_name, unknown_name
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.processes import processors

@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES, Labels
+from reference_harness.data.task_data import DIGEST_BYTES, Labels
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import unit_embeddings
+from reference_harness.embedding.extractor_calls import unit_embeddings
 from reference_harness.embedding.memory import is_out_of_memory, release_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import Library, libraries
 from reference_harness.errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.measured import EmbeddingFacts, UnitScale

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness.data import benchmark
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.embedding.variants import support_variants, variants_of
 from reference_harness.formats.rescored import Decisions
 from reference_harness.probe import logistic

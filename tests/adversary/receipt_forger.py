@@ -40,7 +40,7 @@ from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
 from geneb_ci.receipt.rounding import receipt_values, scaled
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.probe import logistic, metrics, stopping_points
 from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import widened

@@ -40,7 +40,7 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.embedding.variants import KINDS, MAKER_OF_KIND, REVERSED, variants_of
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions

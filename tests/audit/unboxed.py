@@ -37,7 +37,7 @@ from geneb_ci.sandbox.run import (
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
-    from reference_harness.engine.local import TaskWork
+    from reference_harness.engine.worker_pool import TaskWork
 
 Done = TypeVar("Done")
 SCORES = "GENEB_CI_TEST_SCORES"

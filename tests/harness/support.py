@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching, current_budget
 from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import Batching, current_budget
 from reference_harness.embedding.memory import MemoryLimit
 from reference_harness.errors import EmbeddingError
 from reference_harness.run.sequence_owners import distinct

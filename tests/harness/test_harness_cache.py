@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.embedding import cache as store
 from reference_harness.embedding import shard as shard_file
 from reference_harness.embedding.cache import Cache, ShardWriter, default_cache
@@ -308,7 +308,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from reference_harness.embedding.cache import Cache
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 cache = Cache(Path(sys.argv[1]), {})
 for i in range(10**9):
     digests = sequence_digests(f"A{j}" for j in range(100 * i, 100 * i + 100))

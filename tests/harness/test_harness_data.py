@@ -10,7 +10,7 @@ import pytest
 
 from reference_harness import generate, mini
 from reference_harness.data import benchmark, statistics, task_folder
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.errors import DataError, OptionError
 from tests.harness.support import REPOSITORY, write_flat, write_remote
 

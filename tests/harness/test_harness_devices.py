@@ -14,8 +14,8 @@ import pytest
 from reference_harness import mini
 from reference_harness.embedding import cache, embedder
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.engine import ATTEMPTS, Notice
 from reference_harness.engine.devices import VISIBLE_VARIABLE, OnDevices, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.data.tasks import Split, TaskData, sequence_digests
-from reference_harness.embedding.embed import Batching, plan, to_numpy
+from reference_harness.data.task_data import Split, TaskData, sequence_digests
+from reference_harness.embedding.extractor_calls import Batching, plan, to_numpy
 from reference_harness.errors import EmbeddingError
 from tests.harness.support import TaskEmbedder
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData, sequence_digests
+from reference_harness.data.task_data import Split, TaskData, sequence_digests
 from reference_harness.embedding import cache as store
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult, Step
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.embedding.memory import MemoryLimit
 from reference_harness.run.sequence_owners import claims, packed_digests
 from tests.harness.support import COMMAND_SECONDS, Harness, timeless, write_flat

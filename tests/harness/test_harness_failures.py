@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from reference_harness import mini
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.embedding.cache import Cache
 from reference_harness.probe import logistic
 from reference_harness.run.task_job import Job, ProbeFailure
@@ -154,7 +154,7 @@ def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
 
 
 UNMEASURED = (
-    "import reference_harness.embedding.exact as exact; exact.LENGTH_MAX = 0\n"
+    "import reference_harness.embedding.exact_batches as exact; exact.LENGTH_MAX = 0\n"
     "from reference_harness.cli.main import main; main()"
 )
 """A run that does not measure how many rows share a batch, which would not run out of memory."""

@@ -28,7 +28,7 @@ from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.limit_to_scorer()
 import numpy as np
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.run import task_job
 rows = int(sys.argv[2])
 digests = sequence_digests(f"A{i}" for i in range(rows))
@@ -57,8 +57,8 @@ from tests.harness.support import TaskEmbedder, peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness.embedding import cache
-from reference_harness.embedding.embed import Batching
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.embedding.extractor_calls import Batching
+from reference_harness.data.task_data import Split, TaskData
 cache.SHARD_BYTES = int(sys.argv[3])
 rows, dim = int(sys.argv[2]), int(sys.argv[4])
 

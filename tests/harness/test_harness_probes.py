@@ -38,8 +38,8 @@ from reference_harness.other_probes.report import (
     Standing,
 )
 from reference_harness.other_probes.table import WIDTH, markdown, text
+from reference_harness.receipt.cells import CellsJob, receipt_in
 from reference_harness.receipt.rounding import WidenedEmbeddings
-from reference_harness.receipt.scoring import CellsJob, receipt_in
 from tests.harness.support import Harness
 from tests.paths import ROOT
 

@@ -18,8 +18,8 @@ from reference_harness.formats import merkle
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import FLOAT16_MAX, UNSCALED_MIN
 from reference_harness.receipt import rounding
+from reference_harness.receipt.cells import DigestPairs, unequal_embeddings
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded, widened
-from reference_harness.receipt.scoring import DigestPairs, unequal_embeddings
 from tests.each import each
 from tests.harness.support import COMMAND_SECONDS, Harness
 

@@ -30,7 +30,7 @@ FIT = """
 import json, sys
 if "late" in sys.argv:
     import numpy, scipy.linalg
-from reference_harness.engine.threads import limit_to_scorer
+from reference_harness.engine.blas import limit_to_scorer
 limit_to_scorer()
 from reference_harness.errors import ScorerError
 from reference_harness.probe.scorer import SCORER

@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from reference_harness import mini
 from reference_harness.data import benchmark
+from reference_harness.data.task_data import TaskData
 from reference_harness.data.task_folder import MiniSource
-from reference_harness.data.tasks import TaskData
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probe import metrics
+from reference_harness.receipt.cells import CellsJob, receipt_in
 from reference_harness.receipt.rounding import rounded, widened
-from reference_harness.receipt.scoring import CellsJob, receipt_in
 from reference_harness.receipt.task_file import write_task
 
 Change = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int], npt.NDArray[np.float32]]

@@ -13,7 +13,7 @@ from reference_harness.conformance.child import property_result
 from reference_harness.conformance.result import PropertyResult
 from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, full_check_of, lengths_up_to
 from reference_harness.conformance.subject import Subject
-from reference_harness.embedding.embed import calls
+from reference_harness.embedding.extractor_calls import calls
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.loading.loader import load
 from tests.harness.extractors.models import KINDS

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from reference_harness.errors import WorkerDiedError
 from reference_harness.formats.processes import WorkerProcesses
 
-from . import threads
+from . import blas
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -30,7 +30,7 @@ class TaskWork(Protocol[Result_co]):
 
 
 def _start(array_api: bool) -> None:
-    threads.limit_to_scorer(array_api)
+    blas.limit_to_scorer(array_api)
     # Imported before the first task, so that the time of no task includes it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import Library, libraries
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
@@ -22,9 +22,9 @@ from reference_harness.rescore.scoring import load_task
 from reference_harness.run import submission
 from reference_harness.run.task_job import problem_of, score_regime
 
+from .cells import ReceiptProbes, file_values
 from .predictions import task_section, write_predictions
 from .rounding import RoundedEmbeddings
-from .scoring import ReceiptProbes, file_values
 from .task_file import is_written
 
 

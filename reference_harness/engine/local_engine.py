@@ -11,7 +11,7 @@ from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 from . import ATTEMPTS, Notice
 from .devices import TaskEmbedder
-from .local import Pool
+from .worker_pool import Pool
 
 WAITING_TASKS = 2
 """Number of waiting tasks per worker: enough to keep it busy, few enough to need little memory."""

@@ -59,7 +59,7 @@ class Batching:
     rows: int = FILE_BATCH
     """Sequences per batch in mode "file"."""
     exact_limits: tuple[batches.RowLimit, ...] = batches.EXACT_LIMITS
-    """Maximum of rows in a batch of equal lengths, by length; measured in `exact.py`."""
+    """Maximum of rows in a batch of equal lengths, by length; measured in `exact_batches.py`."""
 
 
 BATCHING = Batching()

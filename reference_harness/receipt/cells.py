@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness import environment
+from reference_harness.data.task_data import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
-from reference_harness.engine.local import Pool
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import Library, libraries
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import (
     DataError,
     EmbeddingError,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from reference_harness.loading.loader import LoadedExtractor
 
 from .batching import EXACT_ALONE, EXACT_ROWS, RowLimit
-from .embed import Batching, to_numpy
+from .extractor_calls import Batching, to_numpy
 from .memory import DEVICE_TOKENS, HOST_TOKENS, attempt, release_memory
 
 Embedded = npt.NDArray[np.generic]
