@@ -41,7 +41,7 @@ from reference_harness import environment
 from reference_harness.data import benchmark
 from reference_harness.data.task_folder import MiniSource
 from reference_harness.embedding import extractor_calls
-from reference_harness.embedding.batching import EXACT_ROWS
+from reference_harness.embedding.batching import EXACT_ROWS_MAX
 from reference_harness.embedding.exact_batches import with_exact_limits
 from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.embedding.memory import MemoryLimit, memory_of, peak_memory
@@ -241,7 +241,7 @@ def measured_way(
     busy = (time.process_time() - start) / (seconds * torch.get_num_threads())
     peak = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory(device)
     if on_gpu:
-        rows = {"file": batching.rows, "exact": EXACT_ROWS}.get(batching.mode, count)
+        rows = {"file": batching.rows, "exact": EXACT_ROWS_MAX}.get(batching.mode, count)
         cuda = torch.profiler.ProfilerActivity.CUDA
         with torch.profiler.profile(activities=[cuda]) as profile:
             profiled_seconds = seconds_of(min(count, PROFILED_BATCHES * rows))
@@ -266,7 +266,7 @@ def embedding_table(
 
     It ends at `end_time` (of `time.monotonic`): each way has an equal share of the time left.
     """
-    sizes = extractor_calls.CALL_SEQUENCES, extractor_calls.CALL_SEQUENCES_MAX
+    sizes = extractor_calls.CALL_SEQUENCES_MIN, extractor_calls.CALL_SEQUENCES_MAX
     sizes_of_calls = CALLS if device.startswith("cuda") else TRIAL_CALLS
     remaining_ways = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
     yield "| model, batches | sequences a second | over the first | busy | share of peak | memory |"
@@ -302,7 +302,7 @@ def embedding_table(
                         environment.set_exact()
                     model.batching = batching.mode
                     limited_batching = with_exact_limits(loaded, batching, device)
-                    extractor_calls.CALL_SEQUENCES = extractor_calls.CALL_SEQUENCES_MAX = calls
+                    extractor_calls.CALL_SEQUENCES_MIN = extractor_calls.CALL_SEQUENCES_MAX = calls
                     previous_result = result = measured_way(
                         loaded, limited_batching, sequences, device, seconds
                     )
@@ -322,7 +322,7 @@ def embedding_table(
                     rate = len(sequences[:WARM_UP_SEQUENCES]) / (time.perf_counter() - start)
                     tokenizer_rates.append(f"{kind.what}: {rate:,.0f}")
             del loaded, model
-    extractor_calls.CALL_SEQUENCES, extractor_calls.CALL_SEQUENCES_MAX = sizes
+    extractor_calls.CALL_SEQUENCES_MIN, extractor_calls.CALL_SEQUENCES_MAX = sizes
     yield ""
     yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenizer_rates)}."
     yield ""

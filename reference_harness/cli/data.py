@@ -10,7 +10,7 @@ from reference_harness.formats.text import plural
 from reference_harness.text import echo
 
 if TYPE_CHECKING:
-    from reference_harness.data.statistics import TaskAudit
+    from reference_harness.data.statistics import TaskStatistics
 
 _FOLDER_TYPE = click.Path(path_type=Path, file_okay=False)
 _BENCHMARK_OPTION = click.option(
@@ -152,7 +152,7 @@ def audit(folder: Path | None, output_format: str, definition: Path | None) -> N
     echo(f"{unclean_count} of {plural(len(audits), 'task')} {verb} duplicate sequences or leakage")
 
 
-def _task_lines(audit: "TaskAudit") -> str:
+def _task_lines(audit: "TaskStatistics") -> str:
     splits = (audit.train, audit.test)
     lengths = f"{min(s.length_min for s in splits)} to {max(s.length_max for s in splits)} bp"
     return (

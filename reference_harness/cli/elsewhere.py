@@ -14,7 +14,7 @@ import click
 
 from reference_harness.text import echo
 
-NOTHING_DONE = 3
+NOT_RUN_EXIT_CODE = 3
 """Exit code if the command could not be run to its end."""
 PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 """Beginnings of the names of environment variables that the command gets; it gets no token."""
@@ -34,7 +34,7 @@ def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
         ray = cluster.ray
         resources = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
         remote = ray.remote(num_returns="streaming", **resources)(run_command_here)
-        code = NOTHING_DONE
+        code = NOT_RUN_EXIT_CODE
         try:
             for ref in remote.remote(arguments, os.getcwd(), variables):  # noqa: PTH109 - it is a word
                 output = ray.get(ref)
@@ -66,4 +66,4 @@ def run_command_here(
         yield process.returncode
     except OSError as error:
         yield f"geneb-ci: the command cannot be started: {error.filename}: {error.strerror}"
-        yield NOTHING_DONE
+        yield NOT_RUN_EXIT_CODE

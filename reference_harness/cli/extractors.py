@@ -231,7 +231,7 @@ def _print_table(spec: str, results: list["PropertyResult"]) -> None:
         *(("difference", "allowed") if has_measurements else ()),
     ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
-    for result, further_text in _folded(results):
+    for result, further_text in _results_to_print(results):
         outcome_text = outcome_texts[result.outcome] if result.ran else Text("not run", "red")
         result_text = Text(_printable(result.sentence))
         if result.example:
@@ -267,7 +267,7 @@ def _print_table(spec: str, results: list["PropertyResult"]) -> None:
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 
-def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
+def _results_to_print(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
     """Yield the results to print, each with a text after the name of its property.
 
     Of successive results that were not run for the same reason, only the first is printed; its text

@@ -215,9 +215,9 @@ def receipt_rescore(**options: Any) -> None:
     from reference_harness.formats.files import dumps_tables, write_bytes, write_json
     from reference_harness.formats.processes import processors
     from reference_harness.receipt.run_rescoring import (  # NumPy: see main.py
-        read_former,
+        read_former_submission,
         rescored_run,
-        resubmitted,
+        submission_of_rescored,
     )
     from reference_harness.run.upgrade import benchmark_of, read_record
 
@@ -227,12 +227,12 @@ def receipt_rescore(**options: Any) -> None:
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])
     _, source = benchmark_and_source(options)
-    former = read_former(options["former"]) if options["former"] else None
+    former = read_former_submission(options["former"]) if options["former"] else None
     workers = options["jobs"] or processors()
     new_record = rescored_run(record, options["folder"], benchmark, source, workers)
     lines = [f"wrote {options['output']}: {plural(len(new_record.tasks), 'task')}"]
     if former is not None:
-        document = resubmitted(new_record, benchmark, former)
+        document = submission_of_rescored(new_record, benchmark, former)
         write_bytes(options["submission"], dumps_tables(document))
         lines.append(f"wrote {options['submission']}: format {document['schema_version']}")
     write_json(options["output"], new_record.model_dump())

@@ -13,9 +13,9 @@ from reference_harness.data import benchmark, task_folder
 from reference_harness.data.quick_tasks import quick, quick_line, with_quick
 from reference_harness.embedding.cache import default_cache
 from reference_harness.embedding.embedder import EmbedderSpec
-from reference_harness.embedding.extractor_calls import FILE_BATCH, Batching
+from reference_harness.embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching
 from reference_harness.engine import Engine
-from reference_harness.engine.devices import InProcess, OnDevices, TaskEmbedder
+from reference_harness.engine.devices import DeviceEmbedders, InProcessEmbedder, TaskEmbedder
 from reference_harness.engine.local_engine import LocalEngine
 from reference_harness.errors import OptionError, known_name, unknown_name
 from reference_harness.extractors.base import ExtractorError
@@ -174,8 +174,8 @@ def _task_embedder(
     """Load the extractor in this process, or in several others with `--embedders`."""
     count = options["embedders"] or 1
     if count == 1:
-        return InProcess(spec)
-    return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
+        return InProcessEmbedder(spec)
+    return DeviceEmbedders(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
 def _complete_options(options: dict[str, Any]) -> None:
@@ -230,7 +230,9 @@ def _embedder_spec(options: dict[str, Any], option_texts: dict[str, str]) -> Emb
         msg += "embeddings with those of the uncompiled model: leave one out"
         raise OptionError(msg)
     token_budget, measures_budget = budget_of(options["token_budget"], options["device"])
-    batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
+    batching = Batching(
+        options["batching"], token_budget, options["batch_size"] or FILE_BATCH_SEQUENCES
+    )
     return EmbedderSpec(
         extractor=options["extractor"],
         name_model=options["name_model"],

@@ -62,7 +62,7 @@ def _check_limit(subject: Subject, make: SequenceMaker) -> str:
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
     if truncation not in (reach.side, UNDECLARED):
         msg = (
-            f"the extractor declares truncation {truncation!r}, but cuts {reach.side_text} of a "
+            f"the extractor declares truncation {truncation!r}, but cuts {reach.unread_side_text} of a "
             "longer sequence: declare what is cut, or cut what is declared"
         )
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
@@ -82,7 +82,7 @@ def _compare_token_counts(
         read_length = f"{letters} letters"
         if limit - SPECIAL_TOKENS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"The extractor reads {read_length} and cuts {reach.side_text}; whether these are "
+                f"The extractor reads {read_length} and cuts {reach.unread_side_text}; whether these are "
                 f"the {limit} tokens of max_length is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
@@ -100,7 +100,7 @@ def _compare_token_counts(
         read_length = f"{letters} letters, {count_tokens(letters_read)} tokens"
     if is_as_declared:
         return (
-            f"The extractor reads {read_length} and cuts {reach.side_text}, as max_length {limit} "
+            f"The extractor reads {read_length} and cuts {reach.unread_side_text}, as max_length {limit} "
             "says."
         )
     msg = (
@@ -133,7 +133,7 @@ def _check_last_letter(
     )
     msg = (
         f"the extractor {declaration}, but reads only {reach.letters} of {letters} letters, "
-        f"cutting {reach.side_text}: declare max_length in tokens, and truncation"
+        f"cutting {reach.unread_side_text}: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 

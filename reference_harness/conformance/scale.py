@@ -17,9 +17,9 @@ import numpy as np
 from reference_harness.embedding.batching import TOKEN_BUDGET
 from reference_harness.embedding.exact_batches import with_exact_limits
 from reference_harness.embedding.extractor_calls import (
-    FILE_BATCH,
+    FILE_BATCH_SEQUENCES,
     plan,
-    sizes_of,
+    sequence_sizes,
     with_measured_budget,
 )
 from reference_harness.embedding.letters_read import relative_distance
@@ -76,7 +76,7 @@ class FullCheck:
         """The indices of the sequences of each call, planned as in a run."""
         subject = self.subject
         limit = MemoryLimit(memory_of(subject.device) if subject.measures_budget else None)
-        sizes = sizes_of(subject.loaded, self.sequences)
+        sizes = sequence_sizes(subject.loaded, self.sequences)
         batching = with_exact_limits(subject.loaded, subject.batching, subject.device)
         batching = with_measured_budget(subject.loaded, batching, self.sequences, sizes, limit)
         return plan(subject.loaded, batching, self.sequences, sizes)
@@ -291,7 +291,7 @@ def _mixed_calls(full_check: FullCheck) -> Iterator[tuple[list[int], int]]:
             row
             for row in full_check.position_texts
             if len(full_check.sequences[row]) * size
-            <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
+            <= max(FILE_BATCH_SEQUENCES * longest_length, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
         for start in range(0, len(fitting), rows):

@@ -107,7 +107,7 @@ def _download(
             f" ({len(missing_files)} of {len(files)} files are missing)" if missing_files else ""
         )
         raise DataError([f"{origin}: {hub_client.reason(error)}{missing_text}"]) from error
-    altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
+    altered = [file.path for file in files if not _has_listed_digest(folder / file.path, file)]
     for path in altered:
         (folder / path).unlink()  # else the client takes it for complete the next time
     if altered:
@@ -120,7 +120,7 @@ def _download(
         )
 
 
-def _is_as_listed(path: Path, listed: "RepoFile") -> bool:
+def _has_listed_digest(path: Path, listed: "RepoFile") -> bool:
     """Whether a file has the digest that the Hub lists; the client checks only its size."""
     if listed.lfs is not None:
         return file_sha256(path) == listed.lfs.sha256

@@ -24,7 +24,7 @@ from .task_data import SPLITS, Split, TaskData
 
 IUPAC = "ACGTURYSWKMBDHVN"
 """Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""
-VALUE_CHARACTERS = 40
+VALUE_CHARACTERS_SHOWN = 40
 """Number of characters of an invalid value that a message quotes."""
 # Characters of a field; the default of the csv module is 131,072.
 FIELD_CHARACTERS_MAX = 10_000_000
@@ -191,7 +191,7 @@ def _sequences_in(
             reader = csv.reader(stream, strict=True)
             columns = next(reader, [])
             if columns != header:
-                columns_text = ",".join(columns)[:VALUE_CHARACTERS]
+                columns_text = ",".join(columns)[:VALUE_CHARACTERS_SHOWN]
                 has_byte_order_mark = columns_text.startswith("\ufeff")
                 advice = (
                     ": save it without a byte order mark, as plain UTF-8"
@@ -217,11 +217,9 @@ def _fault(row: list[str], header: list[str]) -> str | None:
         return f"{len(row)} values, expected {len(header)}: {','.join(header)}"
     sequence, label = row[:2]
     if not _LABEL.fullmatch(label):
-        return (
-            f"label {label[:VALUE_CHARACTERS]!r} is not an integer of at most {LABEL_DIGITS} digits"
-        )
+        return f"label {label[:VALUE_CHARACTERS_SHOWN]!r} is not an integer of at most {LABEL_DIGITS} digits"
     if len(row) > len(SPLITS) and row[2] not in SPLITS:
-        return f"split {row[2][:VALUE_CHARACTERS]!r} is neither train nor test"
+        return f"split {row[2][:VALUE_CHARACTERS_SHOWN]!r} is neither train nor test"
     if not sequence:
         return "the sequence is empty"
     if not _SEQUENCE.fullmatch(sequence):

@@ -13,12 +13,12 @@ TOKEN_BUDGET = 2048
 30 % faster than 8,192, as lengths in a batch differ less; in bfloat16 8,192 was up to 30 % faster.
 Accelerators need more; none was measured."""
 
-EXACT_ROWS = 64
+EXACT_ROWS_MAX = 64
 """Maximum number of rows per batch of equal lengths, unless the limit is measured on the device: in
 batches of up to 64, no row differed from a batch of one in eight settings of length, dtype and
 attention on CPUs."""
 
-EXACT_ALONE = 16
+EXACT_TOKENS_MIN = 16
 """Under exact batching, sequences with fewer tokens are batches of one, as matrix libraries use
 other kernels for few rows: on a CPU, sequences of up to 9 tokens differed in the last bit from a
 batch of one, and none of 13 or more tokens did."""
@@ -32,10 +32,10 @@ class RowLimit(NamedTuple):
     rows: int
 
 
-EXACT_LIMITS = (RowLimit(EXACT_ALONE, EXACT_ROWS),)
+DEFAULT_EXACT_LIMITS = (RowLimit(EXACT_TOKENS_MIN, EXACT_ROWS_MAX),)
 
 
-def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
+def rows_max_at(limits: Sequence[RowLimit], tokens: int) -> int:
     """Return the maximum number of rows of one length in a batch; limits ascend by tokens.
 
     Between the lengths of two limits the smaller limit applies, and above the last length the last
@@ -48,7 +48,7 @@ def rows_at(limits: Sequence[RowLimit], tokens: int) -> int:
     return min(limits[lower].rows, limits[upper].rows)
 
 
-def file_order(count: int, batch_size: int) -> list[np.ndarray]:
+def batches_in_file_order(count: int, batch_size: int) -> list[np.ndarray]:
     """Return rows 0..count-1 in batches of `batch_size`, as in upstream's loop."""
     if batch_size < 1:
         msg = f"batch size is {batch_size}, expected at least 1: pass another --batch-size"
@@ -74,10 +74,10 @@ def token_budget(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[np.
     return batches
 
 
-def exact_length(
+def batches_of_equal_length(
     lengths: Sequence[int],
     budget: int = TOKEN_BUDGET,
-    limits: Sequence[RowLimit] = EXACT_LIMITS,
+    limits: Sequence[RowLimit] = DEFAULT_EXACT_LIMITS,
 ) -> list[np.ndarray]:
     """Return batches of rows of equal length, without padding, longest first.
 
@@ -92,7 +92,7 @@ def exact_length(
     batches: list[np.ndarray] = []
     for group in np.split(order, edges) if len(order) else []:
         length = int(length_array[group[0]])
-        size = min(rows_at(limits, length), max(1, budget // max(1, length)))
+        size = min(rows_max_at(limits, length), max(1, budget // max(1, length)))
         batches.extend(group[i : i + size] for i in range(0, len(group), size))
     return batches
 

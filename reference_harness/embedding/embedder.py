@@ -28,14 +28,14 @@ from reference_harness.run.measure import (
 
 from .cache import Cache, ShardWriter
 from .exact_batches import with_exact_limits
-from .extractor_calls import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
+from .extractor_calls import CALL_SEQUENCES_MIN, Batching, calls, current_budget, reduced_budget
 from .memory import MemoryLimit, memory_of, peak_memory
 
 DRIFT_SEQUENCES = 4
 """Number of a job's first sequences that are embedded again at its end, to measure the drift."""
 
 
-PART_SEQUENCES = 2 * CALL_SEQUENCES
+PART_SEQUENCES_MIN = 2 * CALL_SEQUENCES_MIN
 """Minimum number of sequences of a part of a job: two calls of an extractor that plans its own
 batches."""
 
@@ -62,7 +62,7 @@ class EmbedJob:
         embedding has the same bits as without parts, if all processes make the same plan. Otherwise
         each part has some of the sequences, whose batches it plans alone.
         """
-        count = max(1, min(count, len(self.sequences) // PART_SEQUENCES))
+        count = max(1, min(count, len(self.sequences) // PART_SEQUENCES_MIN))
         if count == 1:
             return [self]
         part_job = replace(self, measured_sequences=[])

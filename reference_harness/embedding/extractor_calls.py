@@ -19,13 +19,13 @@ from .shard import Embeddings
 
 Mode = Literal["budget", "exact", "file"]
 
-FILE_BATCH = 8
+FILE_BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop."""
-CALL_SEQUENCES = 2048
+CALL_SEQUENCES_MIN = 2048
 """Minimum number of sequences per call of an extractor that plans its own batches. The number is
 constant, since sequences that share a batch change the last digits of an embedding, and these must
 not depend on the speed of a machine."""
-BATCHES_PER_CALL = 8
+BATCHES_PER_CALL_MIN = 8
 """Minimum number of batches per call of such an extractor, as the device is idle between calls. Not
 measured on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
@@ -56,13 +56,13 @@ class Batching:
     mode: Mode = "budget"
     token_budget: int = batches.TOKEN_BUDGET
     """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.room`)."""
-    rows: int = FILE_BATCH
+    rows: int = FILE_BATCH_SEQUENCES
     """Sequences per batch in mode "file"."""
-    exact_limits: tuple[batches.RowLimit, ...] = batches.EXACT_LIMITS
+    exact_limits: tuple[batches.RowLimit, ...] = batches.DEFAULT_EXACT_LIMITS
     """Maximum of rows in a batch of equal lengths, by length; measured in `exact_batches.py`."""
 
 
-BATCHING = Batching()
+DEFAULT_BATCHING = Batching()
 
 
 def current_budget(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
@@ -92,43 +92,49 @@ def plan(
     """Return the calls of the extractor, each as indices of sequences; every sequence occurs once.
 
     A built-in gets several batches per call and plans them by its tokens. For any other extractor a
-    call is one batch. `sizes` are the results of `sizes_of`. In mode "exact",
+    call is one batch. `sizes` are the results of `sequence_sizes`. In mode "exact",
     an extractor without `count_tokens` gets one sequence per call, as equal letters need not be
     equal tokens.
     """
     count = len(sequences)
     mode, is_builtin = batching.mode, extractor.path.startswith("builtin:")
     if mode == "file":
-        return batches.file_order(count, CALL_SEQUENCES if is_builtin else batching.rows)
-    lengths = sizes_of(extractor, sequences) if sizes is None else sizes
+        return batches.batches_in_file_order(
+            count, CALL_SEQUENCES_MIN if is_builtin else batching.rows
+        )
+    lengths = sequence_sizes(extractor, sequences) if sizes is None else sizes
     if is_builtin:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
         size = _call_size(extractor, batching, sequences)
         return [order[i : i + size] for i in range(0, count, size)]
     if mode == "exact":
         if getattr(extractor.extractor, "count_tokens", None) is None:
-            return batches.file_order(count, 1)
-        return batches.exact_length(lengths, batching.token_budget, batching.exact_limits)
+            return batches.batches_in_file_order(count, 1)
+        return batches.batches_of_equal_length(
+            lengths, batching.token_budget, batching.exact_limits
+        )
     return batches.token_budget(lengths, batching.token_budget)
 
 
 def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> int:
     """Return the number of sequences per call of a built-in that plans batches by tokens.
 
-    It is estimated to fill `BATCHES_PER_CALL` batches, from the tokens of a sample of sequences.
+    It is estimated to fill `BATCHES_PER_CALL_MIN` batches, from the tokens of a sample of sequences.
     """
     count_tokens = getattr(extractor.extractor, "count_tokens", None)
-    if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
-        return CALL_SEQUENCES
+    if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES_MIN:
+        return CALL_SEQUENCES_MIN
     sample = sequences[:: -(-len(sequences) // SAMPLE_SIZE)]
     reads_all = extractor.extractor.truncation in ("none", "windows")
     tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
-    estimated_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
-    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(estimated_count)))
+    estimated_count = (
+        BATCHES_PER_CALL_MIN * batching.token_budget * len(tokens) // max(1, sum(tokens))
+    )
+    return max(CALL_SEQUENCES_MIN, min(CALL_SEQUENCES_MAX, int(estimated_count)))
 
 
-def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
+def sequence_sizes(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
     """Return the tokens of each sequence, or its letters if the extractor counts none.
 
     Return letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
@@ -181,7 +187,7 @@ def calls(
         return _call(extractor, batching, label, [sequences[i] for i in rows])
 
     width = None
-    sizes = sizes_of(extractor, sequences)
+    sizes = sequence_sizes(extractor, sequences)
     batching = with_measured_budget(extractor, batching, sequences, sizes, limit)
     first_call, call_step = share
     planned = plan(extractor, batching, sequences, sizes)[first_call::call_step]
@@ -283,7 +289,7 @@ def _call(
     try:
         return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
     except DoesNotFitError as error:
-        raise _too_large(label, batch[error.row], error) from error
+        raise _too_large_error(label, batch[error.row], error) from error
     except Exception as error:
         if is_out_of_memory(error):
             raise
@@ -301,10 +307,10 @@ def _with_sequence_in_errors(
     try:
         yield from computed
     except DoesNotFitError as error:
-        raise _too_large(label, sequences[error.row], error) from error
+        raise _too_large_error(label, sequences[error.row], error) from error
 
 
-def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
+def _too_large_error(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
     return EmbeddingError(
         f"{label}: the sequence {sequence[:LETTERS_SHOWN]!r} of {len(sequence):,} letters: "
         f"{error}: use a smaller max_length or dtype, or a device with more memory"

@@ -45,7 +45,7 @@ class ReadSpan(NamedTuple):
         return "left" if self.stop == self.given else "both"
 
     @property
-    def side_text(self) -> str:
+    def unread_side_text(self) -> str:
         """The end that is not read, in words."""
         return "both ends" if self.side == "both" else f"the {self.side} end"
 
@@ -144,14 +144,14 @@ def relative_distance(
     Both are (n, d) or (d,). The result is infinite if a value is NaN or infinite, or if an
     embedding that is expected to be zero is not.
     """
-    distance = _norms(actual.astype(np.float64) - expected)
-    length = _norms(expected.astype(np.float64))
+    distance = _row_lengths(actual.astype(np.float64) - expected)
+    length = _row_lengths(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance == 0, 0.0, distance / length)
     ratio_max = float(ratio.max(initial=0.0))
     return ratio_max if np.isfinite(ratio_max) else float("inf")
 
 
-def _norms(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+def _row_lengths(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     lengths: npt.NDArray[np.float64] = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
     return lengths

@@ -38,13 +38,13 @@ ACCELERATORS = ("cuda", "mps", "xpu")
 MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
-FREE_SHARE = 0.8
+FREE_MEMORY_SHARE = 0.8
 """Share of the free memory that a batch may use: allocators round up and leave gaps, and the
 batches of a run differ."""
 BATCH_SECONDS_MAX = 1.0
 """Time of a batch after which no larger one is tried: the device is busy enough, and all trials
 together take twice as long as the last."""
-HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
+HOST_TOKENS_MAX, DEVICE_TOKENS_MAX = 2048, 1 << 18
 """Largest batch that is tried, in padded tokens. On a CPU, larger ones were slower; on an
 accelerator it is 2,048 sequences of 128 tokens, and larger ones were not measured."""
 
@@ -225,13 +225,13 @@ def fitting_budget(
         rows = budget // row_tokens
         has_fitted = fits(rows)
         seconds, used_bytes = time.perf_counter() - started, memory.used()
-        if not has_fitted or used_bytes > FREE_SHARE * free_bytes:
+        if not has_fitted or used_bytes > FREE_MEMORY_SHARE * free_bytes:
             break
-        is_large_enough = budget >= HOST_TOKENS and seconds > BATCH_SECONDS_MAX
+        is_large_enough = budget >= HOST_TOKENS_MAX and seconds > BATCH_SECONDS_MAX
         if (
             is_large_enough
             or 2 * budget > memory.tokens_max
-            or used_bytes * (2 * budget // row_tokens) > FREE_SHARE * free_bytes * rows
+            or used_bytes * (2 * budget // row_tokens) > FREE_MEMORY_SHARE * free_bytes * rows
         ):
             return budget
         budget *= 2
@@ -241,7 +241,7 @@ def fitting_budget(
 class HostMemory:
     """Memory of this process on the host, within all its limits."""
 
-    tokens_max = HOST_TOKENS
+    tokens_max = HOST_TOKENS_MAX
 
     def __init__(self, allowed: int | None = None) -> None:
         self._allowed = allowed
@@ -283,7 +283,7 @@ class HostMemory:
 class _Cuda:
     """Memory of one GPU, according to torch's allocator."""
 
-    tokens_max = DEVICE_TOKENS
+    tokens_max = DEVICE_TOKENS_MAX
 
     def __init__(self, device: str) -> None:
         self._device = device

@@ -26,9 +26,9 @@ CROP_SHARE = 0.02
 """Share of the letters that a crop removes, at least one letter, at random ends."""
 SHIFTED_LETTERS = 3
 """Letters that a shift removes at one end; it adds as many random ones at the other."""
-REVERSED = "reversed"
+REVERSED_KIND = "reversed"
 KINDS = ("substituted", "cropped", "shifted")
-"""Kinds of variants; `REVERSED` is added if both strands have the same meaning."""
+"""Kinds of variants; `REVERSED_KIND` is added if both strands have the same meaning."""
 SUPPORT: Final = "support"
 """Split of variants of the training sequences on which few-shot probes are fitted."""
 ATTEMPTS = 20
@@ -60,7 +60,7 @@ def variants_of(
     complement.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    kinds = (*KINDS, REVERSED_KIND) if reverse else KINDS
     random_number = _random_numbers(f"{seed}\n{task_data.id}")
     variants = []
     for row in _sample(len(task_data.test.sequences), count, random_number):
@@ -84,7 +84,7 @@ def support_variants(
     A sequence for which no variant is found is omitted.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    kinds = (*KINDS, REVERSED_KIND) if reverse else KINDS
     random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT}")
     variants = []
     for row in rows:
@@ -160,5 +160,5 @@ MAKER_OF_KIND: Mapping[str, Callable[[str, Uniform], str]] = {
     "substituted": substituted,
     "cropped": cropped,
     "shifted": shifted,
-    REVERSED: reversed_strand,
+    REVERSED_KIND: reversed_strand,
 }

@@ -63,7 +63,7 @@ class TaskEmbedder(Protocol):
         """End every process; at once if `error` is an exception or a class of them."""
 
 
-class InProcess:
+class InProcessEmbedder:
     """Embeds in this process, one task at a time."""
 
     longest_first = False
@@ -152,7 +152,7 @@ class _Device:
             self.processes.__exit__(error)
 
 
-class OnDevices:
+class DeviceEmbedders:
     """Embeds in one process per device, the longest tasks first, each large one on all devices.
 
     When all parts of a task are in the cache, one device gets the whole task: it embeds sequences

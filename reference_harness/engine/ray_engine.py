@@ -30,10 +30,10 @@ from .remote import (
     thread_variables,
 )
 
-DEATHS_MAX = 8
+PROCESS_DEATHS_MAX = 8
 """Number of dead processes after which a task fails: more than on one machine, since a machine may
 leave the cluster for reasons that are not related to the task."""
-JOBS_AHEAD = 2
+WAITING_JOBS_PER_EMBEDDER = 2
 """Jobs that wait per embedder: enough to keep it busy, few enough for the memory."""
 POLL_SECONDS = 1.0
 """Seconds between two queries of the cluster's resources."""
@@ -81,7 +81,7 @@ class RayEngine:
         self.workers = workers or size.cpus
         self._threads = 1
         if embedders and not self._gpus:
-            self._threads = max(1, min(size.cpus // embedders, size.least_cpus))
+            self._threads = max(1, min(size.cpus // embedders, size.cpus_of_smallest))
         self._fail_fast = fail_fast
         self._actor_class = self._ray.remote(RemoteEmbedder).options(
             num_cpus=self._threads,
@@ -152,8 +152,8 @@ class RayEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer than `JOBS_AHEAD` jobs per embedder wait."""
-        return len(self._queue) < JOBS_AHEAD * self._embedders_max
+        """Whether fewer than `WAITING_JOBS_PER_EMBEDDER` jobs per embedder wait."""
+        return len(self._queue) < WAITING_JOBS_PER_EMBEDDER * self._embedders_max
 
     @property
     def open_jobs(self) -> int:
@@ -204,7 +204,7 @@ class RayEngine:
         while self._probe_queue and len(self._probing) < probes_max:
             job = heapq.heappop(self._probe_queue)[2]
             # After each death the probe reserves twice the CPUs, so that fewer share the memory.
-            cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
+            cpus = min(1 << self._deaths[job.task_id], self._size.cpus_of_smallest)
             self._probing[self._remote_probe.options(num_cpus=cpus).remote(job)] = job
 
     def _start(self) -> None:
@@ -287,7 +287,7 @@ class RayEngine:
     ) -> ProbeFailure | None:
         """Repeat the task of a dead process, and return None.
 
-        Return the failure of the task after `DEATHS_MAX` deaths. Raise WorkerDiedError if the run
+        Return the failure of the task after `PROCESS_DEATHS_MAX` deaths. Raise WorkerDiedError if the run
         is to end at the first failure.
         """
         self._deaths[task_id] += 1
@@ -295,9 +295,9 @@ class RayEngine:
         if self._fail_fast:
             msg = f"{task_id}: {process_name} died: {cause}: run the command again with --resume"
             raise WorkerDiedError(msg)
-        if self._deaths[task_id] >= DEATHS_MAX:
+        if self._deaths[task_id] >= PROCESS_DEATHS_MAX:
             return ProbeFailure(
-                task_id, f"{task_id}: {process_name} died {DEATHS_MAX} times: {cause}"
+                task_id, f"{task_id}: {process_name} died {PROCESS_DEATHS_MAX} times: {cause}"
             )
         self._notices.append(
             Notice(f"{task_id}: {process_name} died: {cause}; the task continues elsewhere")

@@ -9,11 +9,11 @@ from reference_harness.formats.text import plural
 
 from .kinds import HIDDEN_UNITS, epochs, is_seeded
 
-PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
+PICOSECONDS_PER_MULTIPLICATION = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
 """Time on one core per multiplication that `_multiplications` counts, by kind of probe. Measured on
 3,000 to 8,000 embeddings of 256 to 768 columns; it may differ by a factor of three with the
 processor and the features."""
-FEATURE_BYTES = 4 * 2
+BYTES_PER_FEATURE = 4 * 2
 """Bytes of memory per number of a task: the embeddings as float32, and one copy."""
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 
@@ -47,7 +47,7 @@ def cost(
     """Return the estimated cost; only fits in the full regime count."""
     all_tasks = list(tasks_of_receipts)
     picoseconds = sum(
-        PICOSECONDS[kind]
+        PICOSECONDS_PER_MULTIPLICATION[kind]
         * _multiplications(kind, task, benchmark)
         * (seeds if is_seeded(kind) else 1)
         for task in all_tasks
@@ -57,7 +57,7 @@ def cost(
     return Cost(
         sum(task.receipt.bytes for task in all_tasks),
         picoseconds / 1e12,
-        max(FEATURE_BYTES * task.receipt.bytes // 2 for task in all_tasks),
+        max(BYTES_PER_FEATURE * task.receipt.bytes // 2 for task in all_tasks),
     )
 
 

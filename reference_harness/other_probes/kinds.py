@@ -24,7 +24,7 @@ HIDDEN_UNITS = 64
 """Units of the hidden layer: few enough to take minutes on a CPU."""
 BATCH = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
-CONSTANT_MAX = 1e-6
+CONSTANT_DEVIATION_MAX = 1e-6
 """Relative standard deviation up to which a column counts as constant, apart from rounding."""
 EPOCHS_MIN, STEPS_MIN = 30, 300
 """Minimum numbers of passes of the MLP over the training sequences, and of its gradient steps."""
@@ -67,7 +67,9 @@ def column_statistics(train: WidenedEmbeddings) -> ColumnStatistics:
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
         squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
-    return ColumnStatistics(mean, np.where(deviation > CONSTANT_MAX * np.abs(mean), deviation, 1.0))
+    return ColumnStatistics(
+        mean, np.where(deviation > CONSTANT_DEVIATION_MAX * np.abs(mean), deviation, 1.0)
+    )
 
 
 def fit_and_predict(

@@ -127,7 +127,7 @@ def decide(
             if rows_by_fit[0] is not None
         },
         few_shot=few_shot_scores(problem, few_shot or {}),
-        varied=varied_scores(problem, further_embeddings, few_shot or {}),
+        varied=scores_fitted_on_variants(problem, further_embeddings, few_shot or {}),
     )
 
 
@@ -273,13 +273,15 @@ def few_shot_scores(
         regime: FewShotScores(
             published=scores_of(draws_of_regime.published),
             others=scores_of(draws_of_regime.others),
-            tests=list(_scores_by_tests(problem, draws_of_regime)),
+            tests=list(_scores_fitted_on_test_sequences(problem, draws_of_regime)),
         )
         for regime, draws_of_regime in draws.items()
     }
 
 
-def _scores_by_tests(problem: logistic.Problem, draws: FewShotDraws) -> Iterator[float]:
+def _scores_fitted_on_test_sequences(
+    problem: logistic.Problem, draws: FewShotDraws
+) -> Iterator[float]:
     """Yield, for each seed, the MCC of a probe that is fitted on drawn test sequences.
 
     It is scored on the other test sequences. Nothing is yielded if a class is too small for that.
@@ -292,7 +294,7 @@ def _scores_by_tests(problem: logistic.Problem, draws: FewShotDraws) -> Iterator
         yield score_predictions(np.delete(labels, rows), np.delete(predicted, rows)).MCC
 
 
-def varied_scores(
+def scores_fitted_on_variants(
     problem: logistic.Problem,
     further_embeddings: FurtherEmbeddings,
     draws: Mapping[str, FewShotDraws],

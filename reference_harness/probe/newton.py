@@ -55,9 +55,9 @@ FORCING_MAX = 0.1
 """Largest relative residual up to which a Newton system is solved. The residual is smaller if the
 expected change of decision values is, to which the error of Newton's method is proportional."""
 FORCING_MIN = 1e-5
-ARMIJO = 1e-4
+ARMIJO_SHARE = 1e-4
 """Armijo's constant: share of the expected decrease that a step must reach."""
-HALVINGS_MAX = 40
+STEP_HALVINGS_MAX = 40
 PRODUCTS_PER_NUMBER = 45
 """Number of float32 multiplications in a matrix product in the time in which an inner step reads
 one number of the features: 21 ps and 0.47 ns on the measured processor."""
@@ -293,11 +293,11 @@ class _Problem:
         slope = float((gradient * direction).sum())
         share = 1.0
         resolution = np.finfo(np.float64).eps * max(1.0, abs(loss))
-        for _ in range(HALVINGS_MAX):
+        for _ in range(STEP_HALVINGS_MAX):
             weights = solution[:-1] + share * direction[:-1]
             new_loss = self.loss(decisions + share * change) + float((weights * weights).sum()) / 2
             # Near the optimum, the gain of a full step is below the rounding error of the loss.
-            if new_loss <= loss + ARMIJO * share * slope or (
+            if new_loss <= loss + ARMIJO_SHARE * share * slope or (
                 share == 1.0 and -slope <= resolution * self.rows and np.isfinite(new_loss)
             ):
                 return share

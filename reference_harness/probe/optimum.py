@@ -24,7 +24,7 @@ LBFGS_TOL = 1e-8
 four BLAS kernels and two float32 batchings on measured data; all agree with Newton's method."""
 LBFGS_MAX_ITER = 50_000
 """Maximum number of iterations; measured data sets needed up to 2,344."""
-TIE = 1e-6
+TIE_DIFFERENCE_MAX = 1e-6
 """If the decision values of the best classes differ by less, relative to the largest value of the
 test split, the lower label is predicted. Few-shot probes on k-mer counts have exact ties, which
 rounding would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a
@@ -60,7 +60,9 @@ class SolvedProbe(NamedTuple):
         logits += self.intercepts
         largest_values = logits.max(axis=1, keepdims=True)
         scale = float(np.abs(logits - logits.mean(axis=1, keepdims=True)).max())
-        labels: Labels = self.classes[np.argmax(logits >= largest_values - TIE * scale, axis=1)]
+        labels: Labels = self.classes[
+            np.argmax(logits >= largest_values - TIE_DIFFERENCE_MAX * scale, axis=1)
+        ]
         return labels
 
 

@@ -25,7 +25,7 @@ THREAD_VARIABLES = (
 )
 """Environment variables that limit the threads of numerical libraries."""
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
-FEATURES_OF_PROCESSOR = frozenset({"avx2", "fma"})
+PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
 """Processor features that the kernel needs."""
 ADVICE = (
     "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
@@ -139,7 +139,7 @@ def scoring_environment() -> dict[str, str]:
     The kernel is set if the processor has its instructions.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(definitions.THREADS))
-    if _runs_kernel():
+    if _processor_runs_kernel():
         variables[KERNEL_VARIABLE] = definitions.KERNEL
     return variables
 
@@ -149,14 +149,14 @@ def set_environment() -> None:
     os.environ.update(scoring_environment())
 
 
-def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
+def _processor_runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether the processor has the instructions of the kernel; False if that is unknown."""
     try:
         lines = processor.read_text(encoding="utf-8").splitlines()
     except OSError:
         return False
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
-    return set(flags.split()) >= FEATURES_OF_PROCESSOR
+    return set(flags.split()) >= PROCESSOR_FEATURES_NEEDED
 
 
 def _package_of(library: str) -> str:

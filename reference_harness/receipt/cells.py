@@ -60,7 +60,7 @@ class DigestPairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReceiptProbes:
+class ReceiptProbeSettings:
     """Settings for the probes of a receipt: those of the protocol, on the CPU."""
 
     protocol: Protocol
@@ -150,7 +150,7 @@ class CellsJob:
         )
 
     def _scores_of_record(self, problem: logistic.Problem) -> dict[str, ScoredRegime]:
-        settings = ReceiptProbes(self.benchmark.protocol)
+        settings = ReceiptProbeSettings(self.benchmark.protocol)
         return {name: score_regime(problem, name, settings) for name in self.regimes}
 
     def _few_shot_scores(self, problem: logistic.Problem) -> dict[str, FewShotScores] | None:

@@ -23,9 +23,9 @@ from reference_harness.probe.scorer import SCORER
 from reference_harness.receipt.rounding import rounded_at, scale_log2_of, widened
 from reference_harness.run.task_job import (
     ScoredRegime,
-    each_seed,
     fit_indices_of,
     metric_columns,
+    result_per_seed,
     score,
     score_regime,
 )
@@ -225,7 +225,7 @@ class CopyJob:
         copies = []
         with _as_probe_error(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
-                fits = each_seed(logistic.fit_all(problem, rows, self.part.device), self.part)
+                fits = result_per_seed(logistic.fit_all(problem, rows, self.part.device), self.part)
                 copies.append(jittered_copy(problem, [fit.predictions for fit in fits], self.base))
         return CopyResult(self.task_id, self.regime, self.is_stressed, self.first_copy, copies)
 

@@ -29,12 +29,12 @@ from reference_harness.receipt.task_file import is_written
 
 from .measure import NOT_MEASURED, Letters
 from .progress import Listener, SilentListener
-from .sequence_owners import Digests, EmbeddingClaim, claims, distinct, packed_digests
+from .sequence_owners import Digests, OwnedSequences, claims, distinct, packed_digests
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .stopped_run import FinishedTask, State
 from .task_job import Job, ProbeFailure, ProbeResult
 
-KEPT_LETTERS = 1 << 25
+KEPT_LETTERS_MAX = 1 << 25
 """Most letters of tasks that stay in memory from their check to their embedding: 100 MB including
 digests, for sequences of 70 letters. Other tasks are read again."""
 
@@ -93,8 +93,8 @@ class _Run:
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked_tasks: dict[str, _CheckedTask] = {}
         self.kept_data: dict[str, TaskData] = {}
-        """Checked tasks that have not begun, as far as `KEPT_LETTERS` allows."""
-        self.claims: dict[str, EmbeddingClaim] = {}
+        """Checked tasks that have not begun, as far as `KEPT_LETTERS_MAX` allows."""
+        self.claims: dict[str, OwnedSequences] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
         self.source_tasks: dict[str, frozenset[str]] = {}
         """Ids of the other tasks that embed some sequences of a task, by the task's id."""
@@ -125,7 +125,7 @@ class _Run:
             {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
             self.cache,
         )
-        self._say_receipt()
+        self._print_receipt_size()
         if self.engine.longest_first:
             self.waiting_tasks = deque(
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
@@ -161,7 +161,7 @@ class _Run:
             settings.receipt, settings.benchmark, settings.regimes_to_run, self.predictions
         )
 
-    def _say_receipt(self) -> None:
+    def _print_receipt_size(self) -> None:
         """Print how many embeddings of how many tasks the receipt has.
 
         After the first finished task, also print their dimension, their megabytes and the remaining
@@ -270,7 +270,7 @@ class _Run:
     def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data are reported early."""
         faults: list[str] = []
-        letters_left = KEPT_LETTERS
+        letters_left = KEPT_LETTERS_MAX
         for task in tasks:
             try:
                 task_data = self._load(task)
@@ -375,10 +375,10 @@ class _Run:
             few_shot_k=protocol.few_shot_k,
             device=self.settings.probe_device,
             receipt=self.settings.receipt,
-            unit_regime=self._unit_regime(task_data.id),
+            unit_regime=self._unit_scale_regime(task_data.id),
         )
 
-    def _unit_regime(self, task_id: str) -> str | None:
+    def _unit_scale_regime(self, task_id: str) -> str | None:
         """Return the regime in which a task is also scored at unit scale; None for none.
 
         It is one of full data, for the smallest task of each category: all tasks would double the
@@ -407,7 +407,7 @@ class _Run:
         self._keep(probed.task_id, finished)
         self.listener.finish(probed.task_id, summary(record))
         if is_first:
-            self._say_receipt()
+            self._print_receipt_size()
 
     def _keep(self, task_id: str, finished: FinishedTask) -> None:
         self.finished[task_id] = finished.task

@@ -13,7 +13,7 @@ Digests = npt.NDArray[np.void]
 """(n,) distinct digests of 16 bytes; not of a text type, whose trailing zeros NumPy drops."""
 
 
-class EmbeddingClaim(NamedTuple):
+class OwnedSequences(NamedTuple):
     """The sequences that one task is to embed, and the earlier tasks that embed its others."""
 
     missing: Digests
@@ -34,7 +34,7 @@ def packed_digests(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
 
-def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
+def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, OwnedSequences]:
     """Return the claims by task id, in the given order; cached sequences are in no claim."""
     tasks = list(digests_by_task)
     missing_by_task = {}
@@ -59,7 +59,7 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
     for task_index, task_id in enumerate(tasks):
         is_of_task = task_of_digest == task_index
         source_tasks = np.unique(source_task_of_digest[is_of_task & ~is_first]).tolist()
-        claim_by_task[task_id] = EmbeddingClaim(
+        claim_by_task[task_id] = OwnedSequences(
             all_digests[is_of_task & is_first], frozenset(tasks[i] for i in source_tasks)
         )
     return claim_by_task

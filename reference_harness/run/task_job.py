@@ -30,7 +30,7 @@ from reference_harness.receipt.task_file import write_task
 from .measure import embedding_facts
 
 PerFit = TypeVar("PerFit")
-UNIT_SIZE_MAX = 1 << 22
+UNIT_SCALE_SIZE_MAX = 1 << 22
 """Maximum size of the training features (sequences times columns) for a second score at unit scale:
 a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
 
@@ -182,9 +182,9 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 def at_unit_scale(problem: logistic.Problem, job: Job) -> UnitScale | None:
     """Return the scores of one regime with each embedding divided by its root mean square.
 
-    Return None if it was not requested, or if the task has more numbers than `UNIT_SIZE_MAX`.
+    Return None if it was not requested, or if the task has more numbers than `UNIT_SCALE_SIZE_MAX`.
     """
-    if job.unit_regime is None or problem.train.size > UNIT_SIZE_MAX:
+    if job.unit_regime is None or problem.train.size > UNIT_SCALE_SIZE_MAX:
         return None
     unit_problem = dataclasses.replace(
         problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
@@ -231,7 +231,7 @@ def score_regime(
     rows = fit_indices_of(problem, regime_name, settings)
     fits = logistic.fit_all(problem, rows, settings.device)
     warnings = _warnings(problem, fits, settings, regime_name)
-    fits_by_seed = each_seed(fits, settings)
+    fits_by_seed = result_per_seed(fits, settings)
     predictions = [fit.predictions for fit in fits_by_seed]
     scores_by_seed, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
@@ -258,7 +258,7 @@ def fit_indices_of(
     )
 
 
-def each_seed(per_fit: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
+def result_per_seed(per_fit: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
     """Return one result per seed: if no sequences are drawn, the single result for every seed."""
     return per_fit * len(settings.seeds) if len(per_fit) == 1 else per_fit
 

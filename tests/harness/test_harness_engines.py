@@ -103,8 +103,8 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         "run", "--data", "data", "--benchmark", "data/benchmark.json", "--jobs", 1,
     )  # fmt: skip
     code = (
-        "from reference_harness.engine.devices import InProcess\n"
-        "InProcess.longest_first = True\n"
+        "from reference_harness.engine.devices import InProcessEmbedder\n"
+        "InProcessEmbedder.longest_first = True\n"
         "from reference_harness.cli.main import main; main()"
     )
     records = []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reference_harness.embedding import exact_batches
-from reference_harness.embedding.batching import EXACT_LIMITS, RowLimit
+from reference_harness.embedding.batching import DEFAULT_EXACT_LIMITS, RowLimit
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.embedding.extractor_calls import Batching, embed_sequences
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
@@ -146,7 +146,7 @@ def test_a_model_of_transformers_keeps_its_limits(tmp_path):
     load = spec.load()
     extractor = load.extractor.extractor
     assert isinstance(extractor, HuggingFaceExtractor)
-    assert extractor.exact_limits == load.facts.exact_limits != EXACT_LIMITS
+    assert extractor.exact_limits == load.facts.exact_limits != DEFAULT_EXACT_LIMITS
     assert [limit.tokens for limit in load.facts.exact_limits] == [16, 32, 64]
     extractor.exact_limits = (RowLimit(16, 1),)
     alone = extractor.extract_embeddings(SEQUENCES)

@@ -218,7 +218,7 @@ def test_one_process_alone_uses_an_accelerator(
     assert (device.name, device.is_accelerator) == ("cuda", True)
     made = mock.Mock()
     monkeypatch.setattr(run, "LocalEngine", made)
-    monkeypatch.setattr(run, "InProcess", mock.Mock())
+    monkeypatch.setattr(run, "InProcessEmbedder", mock.Mock())
     run._engine(options, mock.Mock(), None, mock.Mock(), device)
     assert made.call_args.args[1] == 1
 

@@ -129,8 +129,8 @@ def test_a_processor_without_the_instructions_is_not_told_the_kernel(tmp_path):
     processor = tmp_path / "cpuinfo"
     for flags, runs in (("fpu sse4_2 avx", False), ("fpu avx avx2 fma", True), ("avx2", False)):
         processor.write_text(f"processor\t: 0\nflags\t\t: {flags}\n", encoding="utf-8")
-        assert scorer._runs_kernel(processor) is runs
-    assert not scorer._runs_kernel(tmp_path / "none")
+        assert scorer._processor_runs_kernel(processor) is runs
+    assert not scorer._processor_runs_kernel(tmp_path / "none")
 
 
 def test_the_definition_is_what_the_code_does():

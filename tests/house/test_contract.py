@@ -66,7 +66,7 @@ def test_the_worker_refuses_other_options(tmp_path):
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert TOKEN_BUDGET == batching.TOKEN_BUDGET
-    assert run.BATCH_SEQUENCES == extractor_calls.FILE_BATCH
+    assert run.BATCH_SEQUENCES == extractor_calls.FILE_BATCH_SEQUENCES
     assert ExtractorSpec.__annotations__["batching"] == extractor_calls.Mode
     assert (supervise.MAGIC, supervise.VERSION) == (worker.MAGIC, worker.VERSION)
     assert supervise.HEADER.format == worker.HEADER.format
