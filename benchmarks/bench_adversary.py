@@ -57,7 +57,9 @@ class CutSource:
 
     def load(self, task: Task) -> TaskData:
         task_data = self.folder.load(task)
-        return TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test)
+        return TaskData(
+            task_data.id, task_data.train.balanced_subset(REAL_TRAIN_MAX), task_data.test
+        )
 
 
 @dataclass(frozen=True)

@@ -380,7 +380,7 @@ def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
     from reference_harness.probe import logistic
 
     task = benchmark.mini().tasks[0]
-    data = MiniSource().load(task).head(rows or 10**6)
+    data = MiniSource().load(task).balanced_subset(rows or 10**6)
     splits = data.train, data.test
     results: list[tuple[np.ndarray, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:

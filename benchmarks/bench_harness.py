@@ -125,7 +125,7 @@ def stock_result(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
     return result
 
 
-def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_job.Job]:
+def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_job.ProbeTaskJob]:
     job_list = []
     for name, (x, y, x_test, y_test) in sets.items():
         store = Cache(cache, {})
@@ -133,7 +133,7 @@ def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_j
         store.add(digests[: len(x)], x)
         store.add(digests[len(x) :], x_test)
         job_list.append(
-            task_job.Job(
+            task_job.ProbeTaskJob(
                 task_id=name,
                 cache=cache,
                 key_parts={},
@@ -207,7 +207,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
     )
 
 
-def start_workers(pool: Pool[Any], probe_job: task_job.Job) -> None:
+def start_workers(pool: Pool[Any], probe_job: task_job.ProbeTaskJob) -> None:
     """Start both workers, whose imports a run pays for once and not for each task."""
     for _ in range(2):
         pool.submit(probe_job)
@@ -243,7 +243,7 @@ def main() -> None:
         "BLAS: "
         + ", ".join(
             f"{library['library']} {library['version']} {library['kernel']}"
-            for library in blas.libraries()
+            for library in blas.loaded_libraries()
         ),
         "",
     )

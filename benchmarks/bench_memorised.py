@@ -122,7 +122,10 @@ def real_cases() -> list[Case]:
     source = Folder(REAL_TASKS, bench)
     loaded = (source.load(bench.by_id[name]) for name in REAL)
     return [
-        Case(TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test), None)
+        Case(
+            TaskData(task_data.id, task_data.train.balanced_subset(REAL_TRAIN_MAX), task_data.test),
+            None,
+        )
         for task_data in loaded
     ]
 

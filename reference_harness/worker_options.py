@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, MinLen
 
-from .embedding.batching import TOKEN_BUDGET
-from .embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching, Mode
+from .embedding.batching import DEFAULT_TOKEN_BUDGET
+from .embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching, BatchingMode
 from .errors import OptionError
 
 
@@ -32,8 +32,8 @@ class WorkerOptions:
 
     Integers, true, false and none are converted.
     """
-    batching: Mode
-    token_budget: Annotated[int, Ge(1)] = TOKEN_BUDGET
+    batching: BatchingMode
+    token_budget: Annotated[int, Ge(1)] = DEFAULT_TOKEN_BUDGET
     measure: bool = False
     """Whether the token budget is measured from the memory.
 

@@ -19,7 +19,7 @@ from reference_harness.errors import HarnessError, OptionError, OutOfMemoryError
 OUT_OF_MEMORY = "the harness ran out of memory"
 
 
-class Workers:
+class PoolLender:
     """Lends a pool of workers to one command after another."""
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ class Workers:
             pool.__exit__(error_class)
 
 
-def serve(run: Callable[[list[str], Workers], object]) -> None:
+def answer_commands(run: Callable[[list[str], PoolLender], object]) -> None:
     """Call `run` with the arguments on each line of standard input; print an answer after each."""
-    workers = Workers()
+    workers = PoolLender()
     try:
         for line in sys.stdin:
             error_name, message = _answer(json.loads(line), run, workers)
@@ -57,7 +57,7 @@ def serve(run: Callable[[list[str], Workers], object]) -> None:
 
 
 def _answer(
-    arguments: list[str], run: Callable[[list[str], Workers], object], workers: Workers
+    arguments: list[str], run: Callable[[list[str], PoolLender], object], workers: PoolLender
 ) -> tuple[str | None, str]:
     """Run a command; return the name of its exception's class, None if it succeeds, and a message.
 

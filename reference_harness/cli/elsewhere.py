@@ -16,7 +16,7 @@ from reference_harness.text import echo
 
 NOT_RUN_EXIT_CODE = 3
 """Exit code if the command could not be run to its end."""
-PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
+PASSED_VARIABLE_PREFIXES = ("GENEB_", "PYTHONSAFEPATH")
 """Beginnings of the names of environment variables that the command gets; it gets no token."""
 
 
@@ -25,12 +25,16 @@ PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 @click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
 def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
-    from reference_harness.engine.cluster import connected  # Ray need not be installed
+    from reference_harness.engine.cluster import connected_cluster  # Ray need not be installed
 
     variables = {
-        name: value for name, value in os.environ.items() if name.startswith(PASSED_VARIABLES)
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(PASSED_VARIABLE_PREFIXES)
     }
-    with connected(start=False) as cluster:  # a new cluster would not know which GPUs are in use
+    with connected_cluster(
+        start=False
+    ) as cluster:  # a new cluster would not know which GPUs are in use
         ray = cluster.ray
         resources = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
         remote = ray.remote(num_returns="streaming", **resources)(run_command_here)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ERRORS_EXIT_CODE = 11
 
 
-AUTO = "auto"
+AUTO_BUDGET = "auto"
 """Value of --token-budget with which the budget is measured."""
 
 
@@ -33,8 +33,8 @@ class TokenBudget(click.ParamType[int | str]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """Return the number or "auto"; anything else is a usage error."""
-        if value == AUTO:
-            return AUTO
+        if value == AUTO_BUDGET:
+            return AUTO_BUDGET
         if re.fullmatch(r"[1-9][0-9]{0,8}", str(value)) is None:
             fix = "pass a number such as 2048, or auto"
             self.fail(f"{value!r} is not a token budget: {fix}", param, ctx)
@@ -44,11 +44,11 @@ class TokenBudget(click.ParamType[int | str]):
 def budget_of(budget: int | str | None, device: str) -> tuple[int, bool]:
     """Return the token budget, and whether it is measured: with "auto", or by default on a GPU."""
     from reference_harness.embedding.batching import (
-        TOKEN_BUDGET,  # numpy, after worker threads are set
+        DEFAULT_TOKEN_BUDGET,  # numpy, after worker threads are set
     )
 
-    is_measured = budget == AUTO or (budget is None and device.partition(":")[0] == "cuda")
-    return (budget if isinstance(budget, int) else TOKEN_BUDGET), is_measured
+    is_measured = budget == AUTO_BUDGET or (budget is None and device.partition(":")[0] == "cuda")
+    return (budget if isinstance(budget, int) else DEFAULT_TOKEN_BUDGET), is_measured
 
 
 @click.group()

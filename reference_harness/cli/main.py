@@ -65,7 +65,7 @@ class _Commands(click.Group):
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
 
-class _Run(LayeredHelp, click.Command):
+class _RunCommand(LayeredHelp, click.Command):
     OPTION = click.Option
 
 
@@ -79,7 +79,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 
 
 @cli.command(
-    cls=_Run,
+    cls=_RunCommand,
     common=(
         *("--extractor", "--model", "--option", "--device", "--data", "--tasks", "--output"),
         *("--submission", "--model-id", "--display", "--receipt", "--resume"),

@@ -78,10 +78,12 @@ def receipt_cells(**options: Any) -> None:
     from reference_harness.formats.processes import processors
     from reference_harness.receipt.cells import CellsRequest, cells
 
-    from .batch import Workers  # NumPy: see main.py
+    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
-    document, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
+    document, receipt_tasks = _submission_and_receipts(
+        options["submission"], task_ids_of(options["tasks"])
+    )
     regimes = {*document["results"], *document.get("gaps", {})}
     workers = click.get_current_context().obj
     computed = cells(
@@ -99,7 +101,7 @@ def receipt_cells(**options: Any) -> None:
             other_draws=options["other_draws"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
-        workers.lend if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, PoolLender) else None,
     )
     write_json(options["output"], computed.model_dump())
     if not options["quiet"]:
@@ -126,7 +128,9 @@ def receipt_equal(**options: Any) -> None:
     from reference_harness.formats.files import write_json
     from reference_harness.receipt.cells import equal_embeddings
 
-    _, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
+    _, receipt_tasks = _submission_and_receipts(
+        options["submission"], task_ids_of(options["tasks"])
+    )
     equal = equal_embeddings(options["digests"], receipt_tasks)
     write_json(options["output"], equal.model_dump())
     if not options["quiet"]:
@@ -166,10 +170,10 @@ def receipt_refit(**options: Any) -> None:
     from reference_harness.receipt.refit import refit
     from reference_harness.rescore.further_sequences import FurtherFiles
 
-    from .batch import Workers  # NumPy: see main.py
+    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
-    _, receipt_tasks = _read(options["submission"], (options["task"],))
+    _, receipt_tasks = _submission_and_receipts(options["submission"], (options["task"],))
     workers = click.get_current_context().obj
     refitted = refit(
         options["task"],
@@ -178,7 +182,7 @@ def receipt_refit(**options: Any) -> None:
         bench,
         source,
         FurtherFiles(options["further"], options["further_embeddings"]),
-        workers.lend if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, PoolLender) else None,
     )
     write_json(options["output"], refitted.model_dump())
     if not options["quiet"]:
@@ -249,7 +253,7 @@ def _has_canonical(document: "dict[str, Any]") -> bool:
         return False  # an invalid submission, whose claims are not compared
 
 
-def _read(
+def _submission_and_receipts(
     path: Path, task_names: tuple[str, ...]
 ) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
     """Return a submission, and the receipts of these tasks by id. Raise OptionError."""

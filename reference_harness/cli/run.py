@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.quick_tasks import quick, quick_line, with_quick
+from reference_harness.data.quick_tasks import expand_quick, quick_prediction_line, quick_tasks
 from reference_harness.embedding.cache import default_cache
 from reference_harness.embedding.embedder import EmbedderSpec
 from reference_harness.embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching
@@ -41,7 +41,7 @@ from reference_harness.run import progress, submission
 from reference_harness.run.benchmark_run import run
 from reference_harness.run.replace import refuse_loss
 from reference_harness.run.settings import Settings, missing_tasks, task_names
-from reference_harness.run.stopped_run import State
+from reference_harness.run.stopped_run import StoppedRun
 from reference_harness.text import first_and_more
 
 from .extractors import budget_of
@@ -83,7 +83,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         for name in _listed_names(options["regimes"])
     ]
     requested_names = [name for text in options["tasks"] for name in _listed_names(text)]
-    tasks = task_names(with_quick(requested_names, bench), bench)
+    tasks = task_names(expand_quick(requested_names, bench), bench)
     # 3. The extractor, which may take minutes to load.
     option_texts = parsed_options(options["options"], "--option")
     try:
@@ -134,7 +134,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         # 6. Run, and write.
         _report_left_out_tasks(settings, listener)
         record = run(settings, engine, listener)
-    listener.say(_write(record, settings, meta, options))
+    listener.say(_write_files(record, settings, meta, options))
 
 
 def _engine(
@@ -267,7 +267,7 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
     )
 
 
-def _write(
+def _write_files(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
     """Write the requested files, and return lines for the user that name the files."""
@@ -275,12 +275,14 @@ def _write(
     task_count = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {task_count}, model_id {record.model_id}"
     if meta is not None:
-        document = submission.build(record, settings.benchmark, meta, options["format_version"])
+        document = submission.build_submission(
+            record, settings.benchmark, meta, options["format_version"]
+        )
         write_bytes(options["submission"], dumps_tables(document))
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
         lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
-    State(settings.output).finish()
-    return lines + quick_line(record)
+    StoppedRun(settings.output).finish()
+    return lines + quick_prediction_line(record)
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:
@@ -291,7 +293,7 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
     board_benchmark, practice = benchmark.of_board(), benchmark.mini()
     if board_benchmark is not None and board_benchmark.sha256 not in {
         practice.sha256,
-        quick().benchmark,
+        quick_tasks().benchmark,
     }:
         msg = (
             f"this folder is a board of {board_benchmark.name}, but without --data the practice "

@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from reference_harness.embedding.batching import TOKEN_BUDGET
+from reference_harness.embedding.batching import DEFAULT_TOKEN_BUDGET
 from reference_harness.embedding.exact_batches import with_exact_limits
 from reference_harness.embedding.extractor_calls import (
     FILE_BATCH_SEQUENCES,
-    plan,
+    planned_calls,
     sequence_sizes,
     with_measured_budget,
 )
@@ -50,7 +50,7 @@ LETTERS_PER_TOKEN = 6
 """Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
 MIXED_CALLS = ((8, 8), (24, 24), (64, 64), (1000, 64))
 """Calls of mixed lengths: the number of sequences and the `batch_size`. The first is upstream's."""
-MIXED_LETTERS = 4 * TOKEN_BUDGET
+MIXED_LETTERS = 4 * DEFAULT_TOKEN_BUDGET
 """Maximum of padded letters in a mixed batch of more than eight sequences."""
 
 
@@ -79,7 +79,7 @@ class FullCheck:
         sizes = sequence_sizes(subject.loaded, self.sequences)
         batching = with_exact_limits(subject.loaded, subject.batching, subject.device)
         batching = with_measured_budget(subject.loaded, batching, self.sequences, sizes, limit)
-        return plan(subject.loaded, batching, self.sequences, sizes)
+        return planned_calls(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property
     def position_texts(self) -> dict[int, str]:

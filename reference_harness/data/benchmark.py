@@ -25,10 +25,10 @@ def load(path: Path) -> Benchmark:
     except NotReadable as error:
         msg = f"{path}: {error.reason}; {DEFINITION_HINT}"
         raise OptionError(msg) from error
-    return parsed(raw, str(path))
+    return parsed_definition(raw, str(path))
 
 
-def parsed(raw: bytes, file: str) -> Benchmark:
+def parsed_definition(raw: bytes, file: str) -> Benchmark:
     """Return the definition in `raw`. Raise OptionError, in which each line begins with `file`."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
@@ -59,7 +59,7 @@ def geneb() -> Benchmark:
     return load(schema("benchmark.json"))
 
 
-def document(
+def new_definition(
     *,
     name: str,
     harness_version: str,

@@ -63,7 +63,7 @@ def reverse_complement(sequence: str) -> str:
     return sequence.translate(_COMPLEMENT)[::-1]
 
 
-def audit(data: TaskData) -> TaskStatistics:
+def task_statistics(data: TaskData) -> TaskStatistics:
     """Return sizes, lengths, overlaps and other statistics of one task's data."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]

@@ -28,7 +28,13 @@ from reference_harness.run.measure import (
 
 from .cache import Cache, ShardWriter
 from .exact_batches import with_exact_limits
-from .extractor_calls import CALL_SEQUENCES_MIN, Batching, calls, current_budget, reduced_budget
+from .extractor_calls import (
+    CALL_SEQUENCES_MIN,
+    Batching,
+    current_budget,
+    embeddings_by_call,
+    reduced_budget,
+)
 from .memory import MemoryLimit, memory_of, peak_memory
 
 DRIFT_SEQUENCES = 4
@@ -74,7 +80,7 @@ class EmbedJob:
         ]
 
 
-class Step(NamedTuple):
+class EmbedStep(NamedTuple):
     """Number of sequences and letters embedded since the last step."""
 
     sequences: int
@@ -159,7 +165,7 @@ class Embedder:
     """The limit set by memory, shared by all tasks of the run."""
     device: str = "cpu"
 
-    def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:
+    def embed(self, job: EmbedJob) -> Generator[EmbedStep | EmbedResult]:
         """Embed the sequences of a job that the cache lacks; yield steps, then an EmbedResult.
 
         Embeddings already computed are saved if an error or Ctrl-C ends this. Calls are planned for
@@ -234,7 +240,7 @@ class Embedder:
         )
         return drift, [note]
 
-    def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
+    def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[EmbedStep]:
         """Embed and store the sequences of a job that the cache lacks; yield a step per call."""
         digests, sequences = sequence_digests(job.sequences), job.sequences
         cached = cache.find(digests)
@@ -242,7 +248,7 @@ class Embedder:
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:
-            computed = calls(
+            computed = embeddings_by_call(
                 self.extractor,
                 self.batching,
                 job.task_id,
@@ -254,4 +260,4 @@ class Embedder:
             for rows, embeddings in computed:
                 budget = current_budget(self.extractor, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], embeddings, budget)
-                yield Step(len(rows), sum(len(sequences[i]) for i in rows))
+                yield EmbedStep(len(rows), sum(len(sequences[i]) for i in rows))

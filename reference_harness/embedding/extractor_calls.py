@@ -14,10 +14,10 @@ from reference_harness.formats.text import plural
 from reference_harness.loading.loader import LoadedExtractor
 
 from . import batching as batches
-from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
+from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory, release_memory, try_to_compute
 from .shard import Embeddings
 
-Mode = Literal["budget", "exact", "file"]
+BatchingMode = Literal["budget", "exact", "file"]
 
 FILE_BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop."""
@@ -30,7 +30,7 @@ BATCHES_PER_CALL_MIN = 8
 measured on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
 """Maximum number of sequences per call: 512 MiB of embeddings with 4,096 columns."""
-SAMPLE_SIZE = 64
+TOKEN_SAMPLE_SEQUENCES = 64
 """Number of sampled sequences whose tokens are counted, to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
@@ -53,8 +53,8 @@ class Batching:
     budget that was used. Two runs with different budgets have the same bits only under "exact".
     """
 
-    mode: Mode = "budget"
-    token_budget: int = batches.TOKEN_BUDGET
+    mode: BatchingMode = "budget"
+    token_budget: int = batches.DEFAULT_TOKEN_BUDGET
     """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.room`)."""
     rows: int = FILE_BATCH_SEQUENCES
     """Sequences per batch in mode "file"."""
@@ -83,7 +83,7 @@ def reduced_budget(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
     return min(reduced_budgets, default=0)
 
 
-def plan(
+def planned_calls(
     extractor: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
@@ -113,18 +113,19 @@ def plan(
         return batches.batches_of_equal_length(
             lengths, batching.token_budget, batching.exact_limits
         )
-    return batches.token_budget(lengths, batching.token_budget)
+    return batches.batches_within_budget(lengths, batching.token_budget)
 
 
 def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> int:
     """Return the number of sequences per call of a built-in that plans batches by tokens.
 
-    It is estimated to fill `BATCHES_PER_CALL_MIN` batches, from the tokens of a sample of sequences.
+    The number is estimated from the tokens of a sample of sequences, so that a call has
+    `BATCHES_PER_CALL_MIN` batches.
     """
     count_tokens = getattr(extractor.extractor, "count_tokens", None)
     if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES_MIN:
         return CALL_SEQUENCES_MIN
-    sample = sequences[:: -(-len(sequences) // SAMPLE_SIZE)]
+    sample = sequences[:: -(-len(sequences) // TOKEN_SAMPLE_SEQUENCES)]
     reads_all = extractor.extractor.truncation in ("none", "windows")
     tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
@@ -158,7 +159,7 @@ def sequence_sizes(extractor: LoadedExtractor, sequences: Sequence[str]) -> list
     return sizes
 
 
-def calls(
+def embeddings_by_call(
     extractor: LoadedExtractor,
     batching: Batching,
     label: str,
@@ -184,13 +185,13 @@ def calls(
         next_rows = next_rows_by_first.pop(int(rows[0]), None)
         if announce is not None and next_rows is not None:
             announce([sequences[i] for i in next_rows])
-        return _call(extractor, batching, label, [sequences[i] for i in rows])
+        return _call_extractor(extractor, batching, label, [sequences[i] for i in rows])
 
     width = None
     sizes = sequence_sizes(extractor, sequences)
     batching = with_measured_budget(extractor, batching, sequences, sizes, limit)
     first_call, call_step = share
-    planned = plan(extractor, batching, sequences, sizes)[first_call::call_step]
+    planned = planned_calls(extractor, batching, sequences, sizes)[first_call::call_step]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     next_rows_by_first |= {
@@ -263,7 +264,7 @@ def with_measured_budget(
         return extractor.extract_embeddings([sequences[longest]] * rows, batch_size=rows)
 
     def fits(rows: int) -> bool:
-        _, message = attempt(embed_copies, rows)
+        _, message = try_to_compute(embed_copies, rows)
         if message is not None:
             release_memory()
         return message is None
@@ -281,7 +282,7 @@ def with_measured_budget(
     return replace(batching, token_budget=budget)
 
 
-def _call(
+def _call_extractor(
     extractor: LoadedExtractor, batching: Batching, label: str, batch: list[str]
 ) -> Embeddings:
     """Return the embeddings of one batch. Raise EmbeddingError; a lack of memory passes through."""
@@ -334,7 +335,7 @@ def embed_sequences(
     0.
     """
     embeddings: Embeddings | None = None
-    for rows, embedded in calls(extractor, batching, "sandbox", sequences, limit):
+    for rows, embedded in embeddings_by_call(extractor, batching, "sandbox", sequences, limit):
         if embeddings is None:
             embeddings = np.empty((len(sequences), embedded.shape[1]), dtype=embedded.dtype)
         if embedded.dtype != embeddings.dtype:

@@ -15,7 +15,7 @@ Embed = Callable[[list[str]], Embeddings]
 """Function that returns the (n, d) embeddings of n sequences."""
 
 _NEXT_LETTER = str.maketrans("ACGTacgt", "CGTAcgta")
-_OTHER_LETTERS = 3
+_CHANGES_PER_LETTER = 3
 """Number of letters to which each of A, C, G, T can be changed."""
 SAMPLED_SEQUENCES = 8
 """Number of a task's sequences that are examined: each takes a few calls, a truncated one about
@@ -27,7 +27,7 @@ class ReadSpan(NamedTuple):
 
     start: int
     stop: int
-    given: int
+    letters_given: int
     """Number of letters of the sequence."""
 
     @property
@@ -36,18 +36,18 @@ class ReadSpan(NamedTuple):
         return self.stop - self.start
 
     @property
-    def side(self) -> str:
+    def unread_side(self) -> str:
         """The end that is not read: "right", "left", "both" or "none"."""
-        if self.letters == self.given:
+        if self.letters == self.letters_given:
             return "none"
         if self.start == 0:
             return "right"
-        return "left" if self.stop == self.given else "both"
+        return "left" if self.stop == self.letters_given else "both"
 
     @property
     def unread_side_text(self) -> str:
         """The end that is not read, in words."""
-        return "both ends" if self.side == "both" else f"the {self.side} end"
+        return "both ends" if self.unread_side == "both" else f"the {self.unread_side} end"
 
 
 def changed_letters(sequence: str, start: int, stop: int | None = None, shift: int = 1) -> str:
@@ -75,7 +75,7 @@ class LetterChanger:
         """
         variants = [
             changed_letters(self._sequence, start, stop, shift)
-            for shift in range(1, _OTHER_LETTERS + 1)
+            for shift in range(1, _CHANGES_PER_LETTER + 1)
         ]
         original, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
         largest_distance = max(relative_distance(row, original) for row in changed)
@@ -128,7 +128,7 @@ def _bisect(end: int, has_effect_beyond: Callable[[int], bool]) -> int:
     return high
 
 
-def sampled(sequences: Sequence[str]) -> Iterator[str]:
+def sampled_sequences(sequences: Sequence[str]) -> Iterator[str]:
     """Yield a few sequences, from the longest to the shortest, in equal steps."""
     ordered = sorted(sequences, key=lambda sequence: (-len(sequence), sequence))
     count = min(SAMPLED_SEQUENCES, len(ordered))

@@ -128,10 +128,10 @@ class MemoryLimit:
         batches = deque(plan)
         while batches:
             planned = batches.popleft()
-            rows = self._allowed(planned, sizes)
+            rows = self._rows_within_limit(planned, sizes)
             if len(rows) < len(planned):
                 batches.appendleft(planned[len(rows) :])
-            computed, cause = attempt(compute, rows)
+            computed, cause = try_to_compute(compute, rows)
             if cause is None:
                 # `computed` is a list, as None may be a result.
                 yield rows, computed[0]
@@ -144,7 +144,7 @@ class MemoryLimit:
             self.tokens = max(1, int(sizes[rows].max()) * len(rows) // 2)
             batches.appendleft(rows)
 
-    def _allowed(self, rows: Batch, sizes: Batch) -> Batch:
+    def _rows_within_limit(self, rows: Batch, sizes: Batch) -> Batch:
         """Return the first rows of a batch within the limit, at least one."""
         if self.tokens is None:
             return rows
@@ -152,7 +152,9 @@ class MemoryLimit:
         return rows[: max(1, int(np.searchsorted(padded, self.tokens, side="right")))]
 
 
-def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[Value], str | None]:
+def try_to_compute(
+    compute: Callable[[Argument], Value], rows: Argument
+) -> tuple[list[Value], str | None]:
     """Return [result] and None, or [] and the message if memory ran out.
 
     No traceback keeps the objects of the failed batch alive afterwards. Raise other errors.
@@ -255,7 +257,9 @@ class HostMemory:
         try:
             status = self._status()
             free_bytes = [
-                limit - status[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
+                limit - status[name]
+                for name, limit in _memory_limits()
+                if limit != resource.RLIM_INFINITY
             ]
             free_bytes += [
                 _bytes_by_name("/proc/meminfo")["MemAvailable"],
@@ -309,7 +313,7 @@ class _Cuda:
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 
-def _limits() -> Iterator[tuple[str, int]]:
+def _memory_limits() -> Iterator[tuple[str, int]]:
     """Yield each soft limit: the name of the line in /proc/self/status it bounds, and its bytes."""
     yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]

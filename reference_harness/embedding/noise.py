@@ -26,7 +26,12 @@ UNIT_ROUNDOFF: dict[str, float] = {
 }
 """IEEE 754 and bfloat16: significands of 53, 24, 11 and 8 bits, rounded to nearest."""
 
-UNITS: dict[str, float] = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
+DEVIATION_IN_ROUNDOFFS: dict[str, float] = {
+    "float64": 1.4,
+    "float32": 1.4,
+    "float16": 1.05,
+    "bfloat16": 1.05,
+}
 """Standard deviation in units of roundoff. Claim and rerun have independent noise, so the
 difference of an embedding between them has a deviation of 2 UNITS u of its root mean square, as in
 the largest measured difference. Measured on random BERTs (rms 0.6, four layers): other batches in
@@ -34,7 +39,7 @@ float32 change a value by up to 8e-8 in the mean, a deviation of 2.8 u, in bfloa
 0.4 u. bfloat16 differs from float32 by up to 4e-3, 2.1 u, which is used, since contributor and
 auditor rarely have the same machine. float64 and float16 were not measured. """
 
-STRESS = 8.0
+STRESS_FACTOR = 8.0
 """Noise of the stressed copies divided by the plain noise. A fit that stops one step earlier for
 one plain copy in a thousand (a threshold three deviations away) does so for one stressed copy in
 three, so that few copies show every outcome that an honest rerun may have."""
@@ -52,7 +57,7 @@ class Noise:
     seed: int
     copy: int
     """Number of the copy, from 0."""
-    times: float = 1.0
+    factor: float = 1.0
     """Multiple of the plain noise."""
 
 
@@ -62,10 +67,10 @@ def jitter(embeddings: Embeddings, noise: Noise, task_id: str) -> Embeddings:
     The generator depends on seed, task, copy and multiple, and is used in the order of the
     embeddings: the noise of the first embeddings does not depend on later ones.
     """
-    seed_text = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.times!r}".encode()
+    seed_text = f"{noise.seed}\n{task_id}\n{noise.copy}\n{noise.factor!r}".encode()
     words = np.frombuffer(hashlib.sha256(seed_text).digest(), dtype="<u4")
     generator = np.random.RandomState(words)
-    scale = noise.times * UNITS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
+    scale = noise.factor * DEVIATION_IN_ROUNDOFFS[noise.dtype] * UNIT_ROUNDOFF[noise.dtype]
     jittered = np.empty_like(embeddings)
     limits = np.finfo(embeddings.dtype)
     step = max(1, VALUES_AT_ONCE // embeddings.shape[1])

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from reference_harness.data.task_data import DIGEST_BYTES
 
-FORMAT = 2
+SHARD_FORMAT = 2
 """Version of the format of shards."""
-SUFFIX = ".shard"
+SHARD_SUFFIX = ".shard"
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard, which is kept to help find the cause."""
 READ_BYTES = 1 << 18
@@ -67,7 +67,7 @@ def header_of(shard: Path) -> ShardHeader:
         raise DamagedShardError("the header is damaged")
     try:
         members = json.loads(header_json)
-        if members["format"] != FORMAT:
+        if members["format"] != SHARD_FORMAT:
             raise ForeignShardError
         header = ShardHeader(
             rows=members["count"],

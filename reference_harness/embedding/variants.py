@@ -27,11 +27,11 @@ CROP_SHARE = 0.02
 SHIFTED_LETTERS = 3
 """Letters that a shift removes at one end; it adds as many random ones at the other."""
 REVERSED_KIND = "reversed"
-KINDS = ("substituted", "cropped", "shifted")
+VARIANT_KINDS = ("substituted", "cropped", "shifted")
 """Kinds of variants; `REVERSED_KIND` is added if both strands have the same meaning."""
-SUPPORT: Final = "support"
+SUPPORT_SPLIT: Final = "support"
 """Split of variants of the training sequences on which few-shot probes are fitted."""
-ATTEMPTS = 20
+ATTEMPTS_MAX = 20
 """Attempts to make a variant that is no published sequence, before the variant is omitted."""
 
 _LETTERS = "ACGT"
@@ -60,7 +60,7 @@ def variants_of(
     complement.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED_KIND) if reverse else KINDS
+    kinds = (*VARIANT_KINDS, REVERSED_KIND) if reverse else VARIANT_KINDS
     random_number = _random_numbers(f"{seed}\n{task_data.id}")
     variants = []
     for row in _sample(len(task_data.test.sequences), count, random_number):
@@ -84,14 +84,14 @@ def support_variants(
     A sequence for which no variant is found is omitted.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED_KIND) if reverse else KINDS
-    random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT}")
+    kinds = (*VARIANT_KINDS, REVERSED_KIND) if reverse else VARIANT_KINDS
+    random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT_SPLIT}")
     variants = []
     for row in rows:
         kind = kinds[int(random_number() * len(kinds))]
         sequence = _variant(task_data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
-            variants.append(VariantSequence(SUPPORT, row, kind, sequence))
+            variants.append(VariantSequence(SUPPORT_SPLIT, row, kind, sequence))
     return variants
 
 
@@ -113,7 +113,7 @@ def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
 
 def _variant(sequence: str, kind: str, published: set[str], uniform: Uniform) -> str | None:
     """Return a variant that is no published sequence; None if no attempt gives one."""
-    for _ in range(ATTEMPTS):
+    for _ in range(ATTEMPTS_MAX):
         variant = MAKER_OF_KIND[kind](sequence, uniform)
         if variant and variant not in published:
             return variant

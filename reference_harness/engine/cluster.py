@@ -32,7 +32,7 @@ class ClusterSize(NamedTuple):
 
 
 class Cluster:
-    """A connection to Ray; see `connected`."""
+    """A connection to Ray; see `connected_cluster`."""
 
     def __init__(self, ray: Any, *, is_own: bool) -> None:  # a module, imported late
         self.ray = ray
@@ -52,7 +52,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(*, start: bool = True) -> Iterator[Cluster]:
+def connected_cluster(*, start: bool = True) -> Iterator[Cluster]:
     """Yield a connection to the cluster at `RAY_ADDRESS`, else to a cluster of this machine.
 
     If there is none, one is started here. Ray sends no usage statistics and opens no dashboard.

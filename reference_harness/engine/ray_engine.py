@@ -17,7 +17,7 @@ from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedRe
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.formats.text import Say, plural, silent
 from reference_harness.loading.facts import ExtractorFacts
-from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
+from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
 from . import Notice
 from .cluster import Cluster, ClusterSize
@@ -25,7 +25,7 @@ from .remote import (
     RemoteEmbedder,
     StartedEmbedder,
     facts_difference,
-    probe,
+    probe_task,
     probe_variables,
     thread_variables,
 )
@@ -37,7 +37,7 @@ WAITING_JOBS_PER_EMBEDDER = 2
 """Jobs that wait per embedder: enough to keep it busy, few enough for the memory."""
 POLL_SECONDS = 1.0
 """Seconds between two queries of the cluster's resources."""
-WAIT_SECONDS = 60.0
+NOTICE_SECONDS = 60.0
 """Seconds without running work after which the user gets a notice."""
 
 Progress = Callable[[int, int], None]
@@ -89,7 +89,9 @@ class RayEngine:
             runtime_env={"env_vars": thread_variables(self._threads)},
         )
         probe_environment = {"env_vars": probe_variables(array_api=array_api)}
-        self._remote_probe = self._ray.remote(max_retries=0, runtime_env=probe_environment)(probe)
+        self._remote_probe = self._ray.remote(max_retries=0, runtime_env=probe_environment)(
+            probe_task
+        )
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._size_time = size, time.monotonic()
         self._starting: dict[Any, Any] = {}
@@ -102,10 +104,10 @@ class RayEngine:
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
         """Stream of the progress of a job -> its task."""
-        self._probe_queue: list[tuple[int, int, Job]] = []
+        self._probe_queue: list[tuple[int, int, ProbeTaskJob]] = []
         """Heap of (minus the number of training rows, number of the job, job)."""
         self._job_numbers = itertools.count()
-        self._probing: dict[Any, Job] = {}
+        self._probing: dict[Any, ProbeTaskJob] = {}
         """Reference of a running probe -> its job."""
         self._deaths: Counter[str] = Counter()
         """Id of a task -> number of its processes that died."""
@@ -165,7 +167,7 @@ class RayEngine:
         """Queue a task for the embedders."""
         self._queue.append(_Task(replace(job, cache=_absolute(job.cache)), progress))
 
-    def probe(self, job: Job) -> None:
+    def probe(self, job: ProbeTaskJob) -> None:
         """Queue a task for the probes; those with the most embeddings are started first."""
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
@@ -287,8 +289,8 @@ class RayEngine:
     ) -> ProbeFailure | None:
         """Repeat the task of a dead process, and return None.
 
-        Return the failure of the task after `PROCESS_DEATHS_MAX` deaths. Raise WorkerDiedError if the run
-        is to end at the first failure.
+        Return the failure of the task after `PROCESS_DEATHS_MAX` deaths. Raise WorkerDiedError if
+        the run is to end at the first failure.
         """
         self._deaths[task_id] += 1
         cause = "its process was killed, or its machine left the cluster"
@@ -312,7 +314,7 @@ class RayEngine:
         """
         if self._cluster.stopped.is_set():
             raise KeyboardInterrupt
-        if time.monotonic() - self._last_run_time < WAIT_SECONDS:
+        if time.monotonic() - self._last_run_time < NOTICE_SECONDS:
             return ""
         self._last_run_time = time.monotonic()
         needed_resources = (

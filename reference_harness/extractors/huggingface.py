@@ -176,7 +176,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             return batches.batches_in_file_order(len(lengths), batch_size)
         if self.batching == "exact":
             return batches.batches_of_equal_length(lengths, self.token_budget, self.exact_limits)
-        return batches.token_budget(lengths, self.token_budget)
+        return batches.batches_within_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 embeddings of b pieces, run as one batch."""

@@ -7,7 +7,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.text import plural
 
-from .kinds import HIDDEN_UNITS, epochs, is_seeded
+from .kinds import HIDDEN_UNITS, is_seeded, mlp_epochs
 
 PICOSECONDS_PER_MULTIPLICATION = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
 """Time on one core per multiplication that `_multiplications` counts, by kind of probe. Measured on
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
     """Bytes that a worker needs for the largest task, besides Python and its libraries."""
 
 
-def cost(
+def estimated_cost(
     tasks_of_receipts: Iterable[TaskOfReceipt],
     benchmark: Benchmark,
     kinds: tuple[str, ...],
@@ -67,13 +67,13 @@ def _multiplications(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> in
     if kind == "knn":
         return rows * task.receipt.test * dim
     if kind == "mlp":
-        return epochs(rows) * rows * dim * HIDDEN_UNITS
+        return mlp_epochs(rows) * rows * dim * HIDDEN_UNITS
     counts = benchmark.by_id[task.task_id].test_class_counts or []
     column_count = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
     return rows * dim * min(rows, dim) * (column_count if kind == "logistic" else 1)
 
 
-def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
+def cost_sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
     """Return a sentence about an estimated cost."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "

@@ -22,7 +22,7 @@ RIDGE_ALPHA = 1.0
 """Penalty of the ridge classifier, scikit-learn's default."""
 HIDDEN_UNITS = 64
 """Units of the hidden layer: few enough to take minutes on a CPU."""
-BATCH = 200
+MLP_BATCH_SEQUENCES = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
 CONSTANT_DEVIATION_MAX = 1e-6
 """Relative standard deviation up to which a column counts as constant, apart from rounding."""
@@ -107,9 +107,9 @@ def is_seeded(kind: str) -> bool:
     return kind == "mlp"
 
 
-def epochs(rows: int) -> int:
+def mlp_epochs(rows: int) -> int:
     """Return the number of passes of an MLP over `rows` training sequences."""
-    return max(EPOCHS_MIN, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
+    return max(EPOCHS_MIN, math.ceil(STEPS_MIN / math.ceil(rows / MLP_BATCH_SEQUENCES)))
 
 
 def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Labels:
@@ -136,8 +136,8 @@ def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: in
 
     classifier = MLPClassifier(
         (HIDDEN_UNITS,),
-        batch_size=min(BATCH, len(train)),
-        max_iter=epochs(len(train)),
+        batch_size=min(MLP_BATCH_SEQUENCES, len(train)),
+        max_iter=mlp_epochs(len(train)),
         random_state=seed,
     )
     return _labels(classifier.fit(train, labels).predict(test))

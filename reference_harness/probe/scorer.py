@@ -27,7 +27,7 @@ THREAD_VARIABLES = (
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
 """Processor features that the kernel needs."""
-ADVICE = (
+SCORER_ADVICE = (
     "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
     "'geneb-ci[harness]'`, for example with `geneb-harness receipt-rescore` from its receipt"
 )
@@ -122,7 +122,8 @@ def scorer_ref(
         differences.append(f"{threads} threads, expected {definitions.THREADS}")
     if not differences:
         return definitions.of_record()
-    reason = f"this machine does not have the scorer of record: {'; '.join(differences)}: {ADVICE}"
+    difference = "; ".join(differences)
+    reason = f"this machine does not have the scorer of record: {difference}: {SCORER_ADVICE}"
     return ScorerRef(
         digest=None,
         kernel=", ".join(sorted(set(kernels.values()))) or "unknown",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.blas import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
 from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
 from reference_harness.formats.base import first_error
@@ -36,7 +36,7 @@ class RescoredTaskOfRun(NamedTuple):
     regimes: dict[str, Regime]
     predictions: bytes
     """The task's part of `predictions.bin`."""
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
     scorer: ScorerRef
 
 
@@ -71,7 +71,7 @@ class RescoreTaskJob:
             data.sha256,
             {name: scored_regime.regime for name, scored_regime in scored.items()},
             task_section(problem, scored.values()),
-            libraries(),
+            loaded_libraries(),
             SCORER.in_use(),
         )
 
@@ -177,7 +177,9 @@ def submission_of_rescored(
     The location of the receipt is kept, unless the predictions have changed. Raise OptionError if
     the former submission is not of this run.
     """
-    rescored_submission = submission.build(record, benchmark, former_submission.meta, "1.2")
+    rescored_submission = submission.build_submission(
+        record, benchmark, former_submission.meta, "1.2"
+    )
     former_receipt, new_receipt = former_submission.receipt, rescored_submission["receipt"]
     if former_receipt is None or (former_submission.model_id, former_receipt.root) != (
         record.model_id,

@@ -9,7 +9,7 @@ from reference_harness import environment
 from reference_harness.data.task_data import TaskData
 from reference_harness.embedding.cache import Cache
 from reference_harness.embedding.embedder import EmbedJob, EmbedResult
-from reference_harness.engine import ATTEMPTS, Engine, Notice
+from reference_harness.engine import ATTEMPTS_MAX, Engine, Notice
 from reference_harness.errors import (
     DataError,
     EmbeddingError,
@@ -29,10 +29,16 @@ from reference_harness.receipt.task_file import is_written
 
 from .measure import NOT_MEASURED, Letters
 from .progress import Listener, SilentListener
-from .sequence_owners import Digests, OwnedSequences, claims, distinct, packed_digests
+from .sequence_owners import (
+    Digests,
+    OwnedSequences,
+    distinct_sequences,
+    owned_sequences,
+    packed_digests,
+)
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .stopped_run import FinishedTask, State
-from .task_job import Job, ProbeFailure, ProbeResult
+from .stopped_run import FinishedTask, StoppedRun
+from .task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
 KEPT_LETTERS_MAX = 1 << 25
 """Most letters of tasks that stay in memory from their check to their embedding: 100 MB including
@@ -57,7 +63,7 @@ class _OpenTask:
 
     data_facts: dict[str, Any]
     """Digest of the task's data, and class counts of both splits."""
-    job: Job
+    job: ProbeTaskJob
     embedded_now: int
     seconds: float = 0.0
     """Time of embedding, in seconds."""
@@ -85,7 +91,7 @@ class _Run:
         self.listener = listener
         self.started_at = environment.now()
         self.harness = environment.harness()
-        self.state = State(settings.output)
+        self.state = StoppedRun(settings.output)
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.scorer = SCORER.ref
@@ -121,7 +127,7 @@ class _Run:
         self.waiting_tasks.extend(
             task for task in tasks if not self._restore(task, resumed=resumed)
         )
-        self.claims = claims(
+        self.claims = owned_sequences(
             {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
             self.cache,
         )
@@ -249,7 +255,7 @@ class _Run:
     def _may_try_again(self, task_id: str) -> bool:
         """Count an attempt at a task; return whether another one is allowed."""
         self.attempt_counts[task_id] += 1
-        return self.attempt_counts[task_id] < ATTEMPTS
+        return self.attempt_counts[task_id] < ATTEMPTS_MAX
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Record and print that a task failed; raise its error if `fail_fast` is set."""
@@ -265,7 +271,11 @@ class _Run:
 
     def _load(self, task: Task) -> TaskData:
         task_data = self.settings.source.load(task)
-        return task_data if self.settings.limit is None else task_data.head(self.settings.limit)
+        return (
+            task_data
+            if self.settings.limit is None
+            else task_data.balanced_subset(self.settings.limit)
+        )
 
     def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data are reported early."""
@@ -277,7 +287,7 @@ class _Run:
             except DataError as error:
                 faults.extend(error.faults)
                 continue
-            sequence_by_digest = distinct(task_data)
+            sequence_by_digest = distinct_sequences(task_data)
             letters = sum(map(len, sequence_by_digest.values()))
             rows = len(task_data.train.labels) + len(task_data.test.labels)
             self.checked_tasks[task.id] = _CheckedTask(
@@ -324,7 +334,7 @@ class _Run:
     def _prepare(self, task: Task) -> EmbedJob:
         """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
-        sequence_by_digest = distinct(task_data)
+        sequence_by_digest = distinct_sequences(task_data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
             lacking_digests = set(claim.missing.tolist())
@@ -360,9 +370,9 @@ class _Run:
             list(sequence_by_digest.values()),
         )
 
-    def _job(self, task_data: TaskData) -> Job:
+    def _job(self, task_data: TaskData) -> ProbeTaskJob:
         protocol = self.settings.benchmark.protocol
-        return Job(
+        return ProbeTaskJob(
             task_id=task_data.id,
             cache=self.settings.cache,
             key_parts=self.key_parts,

@@ -22,7 +22,7 @@ class OwnedSequences(NamedTuple):
     """Ids of the earlier tasks that embed other sequences of this task."""
 
 
-def distinct(task_data: TaskData) -> dict[bytes, str]:
+def distinct_sequences(task_data: TaskData) -> dict[bytes, str]:
     """Return the distinct sequences of both splits by digest, in file order."""
     sequences = [*task_data.train.sequences, *task_data.test.sequences]
     digests = [*task_data.digests["train"], *task_data.digests["test"]]
@@ -34,7 +34,9 @@ def packed_digests(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
 
-def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, OwnedSequences]:
+def owned_sequences(
+    digests_by_task: Mapping[str, Digests], cache: Cache
+) -> dict[str, OwnedSequences]:
     """Return the claims by task id, in the given order; cached sequences are in no claim."""
     tasks = list(digests_by_task)
     missing_by_task = {}

@@ -94,7 +94,7 @@ def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
     )
 
 
-def unknown_task(name: str, benchmark: Benchmark) -> OptionError:
+def unknown_task_error(name: str, benchmark: Benchmark) -> OptionError:
     """Return the error for a task that a benchmark does not have."""
     return unknown_name(
         _unknown_task_message(name, benchmark), name, [task.id for task in benchmark.tasks]
@@ -115,7 +115,7 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     available = settings.source.available()
     for task_id in settings.tasks:
         if task_id not in task_ids:
-            raise unknown_task(task_id, settings.benchmark)
+            raise unknown_task_error(task_id, settings.benchmark)
         if task_id not in available:
             raise DataError(
                 [f"task {task_id}: the data folder has no file for it: pass a folder with its file"]

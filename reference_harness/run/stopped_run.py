@@ -26,7 +26,7 @@ class FinishedTask(NamedTuple):
     """The task's part of `predictions.bin`; None for a run without a receipt."""
 
 
-class State:
+class StoppedRun:
     """The folder `<output>.partial`: one file per finished task, and one of the run's identity."""
 
     def __init__(self, output: Path) -> None:

@@ -356,7 +356,7 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], index: 
     def score(train: Rows) -> float:
         predicted = logistic.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
         classes = np.unique(data.train.labels)
-        return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
+        return metrics.scores_of(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
 
     honest, altered = score(rows[:cut]), rows.copy()
     at_will = missed = 0.0

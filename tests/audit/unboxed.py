@@ -118,9 +118,9 @@ def _score(words: Sequence[str]) -> None:
     from threadpoolctl import threadpool_limits
 
     from reference_harness.cli import rescore
-    from reference_harness.cli.batch import Workers, _answer
+    from reference_harness.cli.batch import PoolLender, _answer
 
-    class Here(Workers):
+    class Here(PoolLender):
         """Lends a queue."""
 
         @contextlib.contextmanager

@@ -92,7 +92,7 @@ def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
     [(0.0, 0), (1.0, 0), (FLOAT16_MAX, 0), (UNSCALED_MIN, 0), (65_505.0, 1), (2.0**-7, -21)],
 )
 def test_a_scale_is_taken_only_where_one_is_needed(largest: float, scale: int) -> None:
-    assert rounding.scale_log2_for(largest) == scale
+    assert rounding.scale_log2_of_magnitude(largest) == scale
     assert largest == 0.0 or largest / 2.0**scale <= FLOAT16_MAX
 
 

@@ -65,9 +65,9 @@ def test_the_worker_refuses_other_options(tmp_path):
 
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
-    assert TOKEN_BUDGET == batching.TOKEN_BUDGET
+    assert TOKEN_BUDGET == batching.DEFAULT_TOKEN_BUDGET
     assert run.BATCH_SEQUENCES == extractor_calls.FILE_BATCH_SEQUENCES
-    assert ExtractorSpec.__annotations__["batching"] == extractor_calls.Mode
+    assert ExtractorSpec.__annotations__["batching"] == extractor_calls.BatchingMode
     assert (supervise.MAGIC, supervise.VERSION) == (worker.MAGIC, worker.VERSION)
     assert supervise.HEADER.format == worker.HEADER.format
     assert struct.calcsize(supervise.HEADER.format) == 32

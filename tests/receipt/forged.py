@@ -81,14 +81,14 @@ def invented(document: dict[str, Any]) -> dict[str, Any]:
     for regime, cells in made["evidence"].items():
         for task, cell in cells.items():
             matrices = [corrected(np.array(matrix)) for matrix in cell["confusion"]]
-            scores = [metrics.scores(matrix) for matrix in matrices]
+            scores = [metrics.scores_of(matrix) for matrix in matrices]
             cell["confusion"] = [matrix.tolist() for matrix in matrices]
             cell["per_seed"] = {
                 name: [getattr(score, name) for score in scores] for name in ("MCC", "Acc", "F1")
             }
             name = f"invented {regime} {task}"
             cell["predictions_sha256"] = hashlib.sha256(name.encode()).hexdigest()
-            made["results"][regime][task] = metrics.mean(scores)._asdict()
+            made["results"][regime][task] = metrics.mean_scores(scores)._asdict()
     return made
 
 

@@ -15,7 +15,7 @@ LENGTHS = st.lists(st.integers(0, 300), max_size=60)
 @given(LENGTHS, st.integers(1, 500))
 def test_every_row_is_in_one_batch(lengths, budget):
     for batches in (
-        batching.token_budget(lengths, budget),
+        batching.batches_within_budget(lengths, budget),
         batching.batches_of_equal_length(lengths, budget, FIVE),
         batching.batches_in_file_order(len(lengths), budget),
     ):
@@ -26,7 +26,7 @@ def test_every_row_is_in_one_batch(lengths, budget):
 @given(LENGTHS, st.integers(1, 500))
 def test_a_batch_of_several_rows_keeps_to_the_budget(lengths, budget):
     for batches in (
-        batching.token_budget(lengths, budget),
+        batching.batches_within_budget(lengths, budget),
         batching.batches_of_equal_length(lengths, budget, FIVE),
     ):
         for batch in batches:
@@ -50,7 +50,7 @@ def test_between_two_measured_lengths_both_limits_hold(tokens, rows):
 
 
 def test_the_longest_come_first_and_ties_keep_their_order():
-    batches = batching.token_budget([3, 9, 3, 9, 1], budget=18)
+    batches = batching.batches_within_budget([3, 9, 3, 9, 1], budget=18)
     assert [list(b) for b in batches] == [[1, 3], [0, 2, 4]]
     assert padded_tokens([3, 9, 3, 9, 1], batches) == 27
 
@@ -58,7 +58,7 @@ def test_the_longest_come_first_and_ties_keep_their_order():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: batching.token_budget([1], 0),
+        lambda: batching.batches_within_budget([1], 0),
         lambda: batching.batches_of_equal_length([1], 5, [batching.RowLimit(1, 0)]),
         lambda: batching.batches_in_file_order(3, 0),
     ],

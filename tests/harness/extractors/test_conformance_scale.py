@@ -13,7 +13,7 @@ from reference_harness.conformance.child import property_result
 from reference_harness.conformance.result import PropertyResult
 from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, full_check_of, lengths_up_to
 from reference_harness.conformance.subject import Subject
-from reference_harness.embedding.extractor_calls import calls
+from reference_harness.embedding.extractor_calls import embeddings_by_call
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.loading.loader import load
 from tests.harness.extractors.models import KINDS
@@ -255,7 +255,7 @@ def test_the_full_check_makes_the_calls_of_a_run():
     at_scale = dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True)
     scale = full_check_of(at_scale)
     limit = MemoryLimit(memory_of("cpu"))
-    made = calls(load(at_scale.spec), at_scale.batching, "run", scale.sequences, limit)
+    made = embeddings_by_call(load(at_scale.spec), at_scale.batching, "run", scale.sequences, limit)
     for (rows, values), (our_rows, _, size, our_values) in zip(
         made, scale.embed_batches(), strict=True
     ):
