@@ -171,7 +171,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
                     )
                     cpu[threads_name].append(sum(stock_cells["cpu"] for stock_cells in results))
                 started, start_cpu = time.perf_counter(), time.process_time()
-                harness_results = [task_job.execute(probe_job) for probe_job in job_list]
+                harness_results = [task_job.scored_task(probe_job) for probe_job in job_list]
                 totals["serial"].append(time.perf_counter() - started)
                 cpu["serial"].append(time.process_time() - start_cpu)
                 started = time.perf_counter()
@@ -297,7 +297,7 @@ def whole_seconds(repeats: int = REPEATS) -> tuple[float, float]:
                 for regime in REGIMES
                 for seed in SEEDS
             ],
-            "ours": lambda: [task_job.execute(probe_job) for probe_job in job_list],
+            "ours": lambda: [task_job.scored_task(probe_job) for probe_job in job_list],
         }
         for call in calls.values():
             call()

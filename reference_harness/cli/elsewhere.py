@@ -17,7 +17,7 @@ from reference_harness.text import echo
 NOT_RUN_EXIT_CODE = 3
 """Exit code if the command could not be run to its end."""
 PASSED_VARIABLE_PREFIXES = ("GENEB_", "PYTHONSAFEPATH")
-"""Beginnings of the names of environment variables that the command gets; it gets no token."""
+"""Beginnings of the names of the environment variables that are passed to the command: no token."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reference_harness.conformance import PropertyResult
 
 ERRORS_EXIT_CODE = 11
+"""Exit code if a property that scores depend on does not hold, as of `geneb-ci check`."""
 
 
 AUTO_BUDGET = "auto"
@@ -42,7 +43,7 @@ class TokenBudget(click.ParamType[int | str]):
 
 
 def budget_of(budget: int | str | None, device: str) -> tuple[int, bool]:
-    """Return the token budget, and whether it is measured: with "auto", or by default on a GPU."""
+    """Return the token budget, and whether it is to be measured: with "auto", or on a GPU."""
     from reference_harness.embedding.batching import (
         DEFAULT_TOKEN_BUDGET,  # numpy, after worker threads are set
     )
@@ -206,6 +207,7 @@ def check(
 
 
 def _count(results: list["PropertyResult"], outcome: str) -> int:
+    """Return the number of results with an outcome."""
     return sum(r.outcome == outcome for r in results)
 
 

@@ -68,7 +68,7 @@ def batch() -> None:
 
 
 def run_in_batch(arguments: list[str], workers: object) -> None:
-    """Run one command of an audit; `workers` is a `batch.Workers`, which lends it a pool.
+    """Run one command of an audit; `workers` is a `batch.PoolLender`, which lends it a pool.
 
     Raise click.UsageError for another command, and the errors of the command.
     """

@@ -1,4 +1,4 @@
-"""Implement `geneb-harness run`, step by step."""
+"""The steps of `geneb-harness run` for one model: options, engine, run, record, submission."""
 
 import importlib.util
 import json

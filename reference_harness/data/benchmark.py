@@ -1,4 +1,4 @@
-"""Load the benchmark definitions of a run, and make the content of a new one."""
+"""Load the benchmark definition of a run, or make a new definition."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ def load(path: Path) -> Benchmark:
 
 
 def parsed_definition(raw: bytes, file: str) -> Benchmark:
-    """Return the definition in `raw`. Raise OptionError, in which each line begins with `file`."""
+    """Return the definition in `raw`. Raise OptionError, whose lines begin with `file`."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:

@@ -18,6 +18,7 @@ from .task_data import REVISION_EXPLANATION, TaskData, content_revision, task_de
 from .task_folder import files_by_task, read_task
 
 DEFINITION_FILE = "benchmark.json"
+"""Name of the file of a new definition, in the folder of the task files."""
 NEW_HARNESS_VERSION = "1.0"
 """Version of the harness in a new definition; its author may edit it."""
 NEW_CATEGORY = "Own tasks"

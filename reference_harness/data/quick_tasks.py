@@ -14,6 +14,7 @@ from reference_harness.formats.run_record import RunRecord
 from reference_harness.shipped import schema
 
 QUICK_NAME = "quick"
+"""Value of --tasks that means these tasks."""
 QUICK_FILE = "quick.json"
 
 

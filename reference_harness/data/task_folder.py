@@ -23,7 +23,7 @@ from .manifest import Manifest
 from .task_data import SPLITS, Split, TaskData
 
 IUPAC_LETTERS = "ACGTURYSWKMBDHVN"
-"""Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""
+"""Letters allowed in a nucleotide sequence, in upper or lower case; "-" is not."""
 VALUE_CHARACTERS_SHOWN = 40
 """Number of characters of an invalid value that a message quotes."""
 # Characters of a field; the default of the csv module is 131,072.

@@ -1,6 +1,6 @@
-"""Batching: pure functions from token counts to batches.
+"""Divide sequences into batches by their numbers of tokens.
 
-A batch is an array of row indices. Every function returns each row exactly once.
+A batch is an array of indices of sequences, called rows. Every function returns each row once.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ batches of up to 64, no row differed from a batch of one in eight settings of le
 attention on CPUs."""
 
 EXACT_TOKENS_MIN = 16
-"""Under exact batching, sequences with fewer tokens are batches of one, as matrix libraries use
-other kernels for few rows: on a CPU, sequences of up to 9 tokens differed in the last bit from a
-batch of one, and none of 13 or more tokens did."""
+"""Minimum number of tokens of sequences that share an exact batch: shorter ones are batches of one,
+as matrix libraries use other kernels for few rows: on a CPU, sequences of up to 9 tokens differed
+in the last bit from a batch of one, and none of 13 or more tokens did."""
 
 
 class RowLimit(NamedTuple):
-    """The largest batch of rows of one length whose embeddings have the same bits as alone."""
+    """The largest batch of sequences of one length that leaves each embedding equal bit for bit."""
 
     tokens: int
     """Number of tokens of each row."""
@@ -36,7 +36,7 @@ DEFAULT_EXACT_LIMITS = (RowLimit(EXACT_TOKENS_MIN, EXACT_ROWS_MAX),)
 
 
 def rows_max_at(limits: Sequence[RowLimit], tokens: int) -> int:
-    """Return the maximum number of rows of one length in a batch; limits ascend by tokens.
+    """Return the maximum number of rows of `tokens` tokens in a batch; limits ascend by tokens.
 
     Between the lengths of two limits the smaller limit applies, and above the last length the last
     limit. Below the first length the result is 1.

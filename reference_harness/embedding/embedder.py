@@ -42,8 +42,8 @@ DRIFT_SEQUENCES = 4
 
 
 PART_SEQUENCES_MIN = 2 * CALL_SEQUENCES_MIN
-"""Minimum number of sequences of a part of a job: two calls of an extractor that plans its own
-batches."""
+"""Minimum number of sequences of a part of a job, which is divided among processes: two calls of
+an extractor that plans its own batches."""
 
 
 @dataclass(frozen=True)

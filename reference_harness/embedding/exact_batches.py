@@ -1,4 +1,4 @@
-"""Measure how many sequences of equal length a batch may have without changing a bit.
+"""Measure how many sequences of equal length a batch may have without changing any embedding.
 
 The shape of a batch determines the kernel, differently on every device. So the limit is measured on
 the run's device, with the run's model, in a few seconds. It changes the speed of a run, and no bit
@@ -102,7 +102,7 @@ def measured_limits(
 
 
 def _is_exact(embed: EmbedEqualLengths, tokens: int, rows: int) -> bool:
-    """Whether embeddings have the same bits alone and in batches of `rows`, one less, and two."""
+    """Whether embeddings have the same bits alone and in batches of `rows`, `rows` - 1 and 2."""
     for size in sorted({2, max(2, rows - 1), rows}):
         together, _ = try_to_compute(lambda count: embed(tokens, range(count)), size)
         if not together:

@@ -26,8 +26,8 @@ CALL_SEQUENCES_MIN = 2048
 constant, since sequences that share a batch change the last digits of an embedding, and these must
 not depend on the speed of a machine."""
 BATCHES_PER_CALL_MIN = 8
-"""Minimum number of batches per call of such an extractor, as the device is idle between calls. Not
-measured on a GPU."""
+"""Minimum number of batches per call of an extractor that plans its own batches, as the device is
+idle between calls. Not measured on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
 """Maximum number of sequences per call: 512 MiB of embeddings with 4,096 columns."""
 TOKEN_SAMPLE_SEQUENCES = 64
@@ -55,7 +55,7 @@ class Batching:
 
     mode: BatchingMode = "budget"
     token_budget: int = batches.DEFAULT_TOKEN_BUDGET
-    """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.room`)."""
+    """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.measure`)."""
     rows: int = FILE_BATCH_SEQUENCES
     """Sequences per batch in mode "file"."""
     exact_limits: tuple[batches.RowLimit, ...] = batches.DEFAULT_EXACT_LIMITS
@@ -136,7 +136,7 @@ def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequen
 
 
 def sequence_sizes(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
-    """Return the tokens of each sequence, or its letters if the extractor counts none.
+    """Return the number of tokens of each sequence, or of letters if tokens are not counted.
 
     Return letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
     `count_tokens` fails.
@@ -285,7 +285,10 @@ def with_measured_budget(
 def _call_extractor(
     extractor: LoadedExtractor, batching: Batching, label: str, batch: list[str]
 ) -> Embeddings:
-    """Return the embeddings of one batch. Raise EmbeddingError; a lack of memory passes through."""
+    """Return the embeddings of one batch.
+
+    Raise EmbeddingError, but for a lack of memory the error of the library.
+    """
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
         return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
@@ -304,7 +307,7 @@ def _with_sequence_in_errors(
     label: str,
     sequences: Sequence[str],
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
-    """Yield all results; raise EmbeddingError, which quotes the sequence, if one does not fit."""
+    """Yield all results. Raise EmbeddingError for a sequence too large for memory, and quote it."""
     try:
         yield from computed
     except DoesNotFitError as error:
@@ -319,6 +322,7 @@ def _too_large_error(label: str, sequence: str, error: DoesNotFitError) -> Embed
 
 
 def _batch_label(label: str, batch: Sequence[str]) -> str:
+    """Return the beginning of a message about a batch."""
     return f"{label}: {plural(len(batch), 'sequence')}, the first {batch[0][:LETTERS_SHOWN]!r}"
 
 

@@ -50,7 +50,7 @@ accelerator it is 2,048 sequences of 128 tokens, and larger ones were not measur
 
 
 class DoesNotFitError(Exception):
-    """A single row needs more memory than there is."""
+    """A single sequence needs more memory than there is."""
 
     def __init__(self, row: int, cause: str) -> None:
         super().__init__(f"one sequence alone does not fit into memory: {cause}")
@@ -155,7 +155,7 @@ class MemoryLimit:
 def try_to_compute(
     compute: Callable[[Argument], Value], rows: Argument
 ) -> tuple[list[Value], str | None]:
-    """Return [result] and None, or [] and the message if memory ran out.
+    """Call `compute`; return [result] and None, or [] and the message if memory ran out.
 
     No traceback keeps the objects of the failed batch alive afterwards. Raise other errors.
     """

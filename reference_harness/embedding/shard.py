@@ -18,6 +18,7 @@ from reference_harness.data.task_data import DIGEST_BYTES
 SHARD_FORMAT = 2
 """Version of the format of shards."""
 SHARD_SUFFIX = ".shard"
+"""Ending of the name of a shard."""
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard, which is kept to help find the cause."""
 READ_BYTES = 1 << 18
@@ -27,7 +28,7 @@ Embeddings = npt.NDArray[np.floating[Any]]
 
 
 class ShardHeader(NamedTuple):
-    """The header of a shard."""
+    """The header of a shard, one line of JSON."""
 
     rows: int
     """Number of embeddings."""

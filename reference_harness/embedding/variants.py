@@ -1,4 +1,4 @@
-"""Variants of sequences that keep the label, and that an honest extractor treats alike.
+"""Variants of sequences: changed so little that the label, and an honest decision, stay the same.
 
 An extractor that looks up published sequences finds no variant. The choice of sequences and
 variants follows from a seed; only `RandomState.random_sample` is used, whose stream is fixed by
@@ -30,9 +30,10 @@ REVERSED_KIND = "reversed"
 VARIANT_KINDS = ("substituted", "cropped", "shifted")
 """Kinds of variants; `REVERSED_KIND` is added if both strands have the same meaning."""
 SUPPORT_SPLIT: Final = "support"
-"""Split of variants of the training sequences on which few-shot probes are fitted."""
+"""Name of the split of variants of the training sequences on which few-shot probes are fitted."""
 ATTEMPTS_MAX = 20
-"""Attempts to make a variant that is no published sequence, before the variant is omitted."""
+"""Maximum number of attempts to make a variant that is no published sequence; else it is
+omitted."""
 
 _LETTERS = "ACGT"
 Uniform = Callable[[], float]

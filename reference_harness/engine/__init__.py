@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is 
 __all__ = ["ATTEMPTS_MAX", "Engine", "Notice"]
 
 ATTEMPTS_MAX = 3
-"""Attempts at a task whose embeddings are lost before they are read, or whose worker is killed:
-enough to survive an accident, and to notice a damaged disk or a lack of memory."""
+"""Maximum number of attempts at a task whose embeddings are lost or whose worker is killed: enough
+to survive an accident, and to notice a damaged disk or a lack of memory."""
 
 
 class Notice(NamedTuple):

@@ -18,7 +18,7 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 
 
 class ClusterSize(NamedTuple):
-    """The current resources of a cluster."""
+    """The current numbers of machines, CPUs and GPUs of a cluster."""
 
     machines: int
     cpus: int

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedTask(NamedTuple):
-    """The result of embedding a task."""
+    """The result of embedding a task in the process of a device."""
 
     result: "EmbedResult"
     works: bool

@@ -29,7 +29,7 @@ VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """Environment variable that lists the GPUs that CUDA, or torch for ROCm, may see."""
 
 TASKS_AHEAD = 1
-"""Tasks that are read in advance, so that no device waits for a file."""
+"""Number of tasks that are read in advance, so that no device waits for a file."""
 
 Progress = Callable[[int, int], None]
 
@@ -64,7 +64,7 @@ class TaskEmbedder(Protocol):
 
 
 class InProcessEmbedder:
-    """Embeds in this process, one task at a time."""
+    """Embeds tasks in this process, one at a time."""
 
     longest_first = False
     futures: list[Future[Any]] = []  # noqa: RUF012 - there is nothing to wait for
@@ -153,7 +153,7 @@ class _Device:
 
 
 class DeviceEmbedders:
-    """Embeds in one process per device, the longest tasks first, each large one on all devices.
+    """Embeds tasks in one process per device, the longest first, each large one on all devices.
 
     When all parts of a task are in the cache, one device gets the whole task: it embeds sequences
     that are missing there, usually none, and measures the letters that the model reads and the

@@ -34,7 +34,8 @@ PROCESS_DEATHS_MAX = 8
 """Number of dead processes after which a task fails: more than on one machine, since a machine may
 leave the cluster for reasons that are not related to the task."""
 WAITING_JOBS_PER_EMBEDDER = 2
-"""Jobs that wait per embedder: enough to keep it busy, few enough for the memory."""
+"""Maximum number of jobs that wait per embedder: enough to keep it busy, few enough for the
+memory."""
 POLL_SECONDS = 1.0
 """Seconds between two queries of the cluster's resources."""
 NOTICE_SECONDS = 60.0
@@ -175,7 +176,7 @@ class RayEngine:
         heapq.heappush(self._probe_queue, (-rows, next(self._job_numbers), job))
 
     def results(self, *, block: bool) -> Iterator[RunEvent]:
-        """Yield results; the work of a dead process or machine is repeated elsewhere."""
+        """Yield results; the work of a dead process or machine is repeated by another."""
         while True:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
@@ -257,7 +258,7 @@ class RayEngine:
         self._notices.append(Notice(f"an embedder on {started.machine} is not used: {fault}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
-        """Take the next event of a job's stream; return it if it is for the run, else None."""
+        """Take the next event of a job's stream; return it if it is a result, else None."""
         task = self._streams[stream]
         try:
             step = self._ray.get(next(stream))
@@ -275,6 +276,7 @@ class RayEngine:
         return step
 
     def _probe_result(self, ref: Any) -> RunEvent | None:  # Ray's own type
+        """Return the result of a finished probe; None if its process died and it is repeated."""
         job = self._probing.pop(ref)
         try:
             probed: ProbeResult | ProbeFailure = self._ray.get(ref)

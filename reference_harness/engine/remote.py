@@ -1,4 +1,4 @@
-"""The parts of an engine that run in other processes, here or on a cluster."""
+"""The parts of an engine that run in other processes, on this machine or on a cluster."""
 
 import os
 import socket
@@ -91,7 +91,7 @@ class RemoteEmbedder:
 
 
 def facts_difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
-    """Return the first facts_difference between the facts of two devices or machines, as a text.
+    """Return the first difference between the facts of two devices or machines, as a text.
 
     The text is "its FACT is X, elsewhere Y", where X is the value of `other` and Y that of `first`.
     """

@@ -51,7 +51,8 @@ class RescoredRegime(StrictModel):
     Empty if most plain copies changed a prediction, as their spread is then sufficient.
     """
     halts: list[list[Scores]]
-    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit.
+    """Scores at every possible stopping point of a fit (see `probe/stopping_points.py`), one list
+    per fit.
 
     One list if no sequences are drawn. A list is empty if the fit has too many steps.
     """

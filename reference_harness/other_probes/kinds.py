@@ -113,7 +113,7 @@ def mlp_epochs(rows: int) -> int:
 
 
 def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Labels:
-    from sklearn.linear_model import RidgeClassifier  # see `probe`
+    from sklearn.linear_model import RidgeClassifier  # see `logistic`
 
     return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
 
@@ -121,7 +121,7 @@ def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Lab
 def _knn(
     train: EmbeddingMatrix, labels: Labels, test: EmbeddingMatrix, shots: int | None
 ) -> Labels:
-    from sklearn.neighbors import KNeighborsClassifier  # see `probe`
+    from sklearn.neighbors import KNeighborsClassifier  # see `logistic`
     from sklearn.preprocessing import normalize
 
     neighbours = min(NEIGHBOURS, shots or NEIGHBOURS, len(train))
@@ -132,7 +132,7 @@ def _knn(
 
 
 def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: int) -> Labels:
-    from sklearn.neural_network import MLPClassifier  # see `probe`
+    from sklearn.neural_network import MLPClassifier  # see `logistic`
 
     classifier = MLPClassifier(
         (HIDDEN_UNITS,),

@@ -1,4 +1,4 @@
-"""Decisions of the probe on further sequences: variants of the task's sequences, and new ones.
+"""Decisions (predicted labels) for further sequences: variants of a task's sequences, and new ones.
 
 For test variants, the probe is fitted on the published training sequences; the numbers of right
 decisions on originals and on variants are compared, per kind of variant. For training variants, two
@@ -36,9 +36,9 @@ from . import logistic
 from .metrics import confusion_matrix, scores_of
 
 RECORD_PROBE = "record"
-"""Name of the probe of record, which follows the regime in the keys of `Decisions.others`."""
+"""Name of the probe of record; the keys of `Decisions.others` are "<regime>, record"."""
 FRESH_SPLIT = "fresh"
-"""Split of new sequences, whose labels follow from the sequences."""
+"""Name of the split of fresh sequences, which are generated with their labels."""
 
 Features = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
@@ -46,7 +46,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class FurtherEmbeddings:
-    """(n,) further sequences with their (n, d) embeddings."""
+    """(n,) further sequences, variants or new ones, with their (n, d) embeddings."""
 
     splits: Sequence[str]
     """Split of each sequence, such as "test"; `FRESH_SPLIT` for new sequences."""
@@ -104,7 +104,7 @@ def further_decisions(
     fit_rows: Mapping[str, Sequence[FitRows]] | None = None,
     few_shot: "Mapping[str, FewShotDraws] | None" = None,
 ) -> Decisions:
-    """Return the decisions on the further sequences of a task. Raise ProbeError.
+    """Return how often the probes are right on the further sequences of a task. Raise ProbeError.
 
     `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
     has them for the few-shot regimes, whose probes are also fitted on other sequences.

@@ -1,7 +1,7 @@
 """The probe of record: scikit-learn's default logistic regression on the unscaled features.
 
 scikit-learn takes a second or two to import, and the process that starts the workers fits nothing:
-this module, `optimum` and `halts` import it only when something is fitted.
+this module, `optimum` and `stopping_points` import it only when something is fitted.
 """
 
 import warnings
@@ -65,7 +65,7 @@ class Device:
     """Size of the training features from which a fit uses torch; smaller ones use NumPy."""
 
     def __str__(self) -> str:
-        """Return the text that must be equal in a run that is resumed."""
+        """Return the device as text, which must be equal if a run is resumed."""
         return f"{self.name}, torch from {self.size_min} numbers" if self.torch else self.name
 
     @property

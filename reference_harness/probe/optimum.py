@@ -77,7 +77,7 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     targets = class_indices.astype(np.int64)
     is_few = SPAN_FACTOR * train.shape[0] <= train.shape[1]
     basis, features = _in_span(train) if is_few else (None, train)
-    fitted = _optimum(features, targets, len(classes), solver)
+    fitted = _solver_result(features, targets, len(classes), solver)
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
@@ -86,7 +86,7 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     return SolvedProbe(weights, intercepts, classes, fitted.solver, fitted.steps)
 
 
-class _ScaledOptimum(NamedTuple):
+class _SolverResult(NamedTuple):
     """An optimum: weights (d, c) and intercepts (c,), c as in `newton.Optimum`."""
 
     weights: Matrix
@@ -101,25 +101,25 @@ def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
     return basis, np.ascontiguousarray(triangle.T)
 
 
-def _optimum(
+def _solver_result(
     x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
-) -> _ScaledOptimum:
+) -> _SolverResult:
     """Return the optimum by Newton's method, or by lbfgs if that fails for small features."""
     if solver != "lbfgs":
         try:
             optimum = newton.minimise(x, targets, classes)
-            return _ScaledOptimum(optimum.weights, optimum.intercepts, "newton-cg", optimum.steps)
+            return _SolverResult(optimum.weights, optimum.intercepts, "newton-cg", optimum.steps)
         except newton.NotSolvedError as error:
             is_small = x.size * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
             if solver or not is_small:
                 msg = f"the optimum of the probe was not reached: {error}"
                 raise ProbeError(msg) from error
     fitted = _lbfgs(np.asarray(x, dtype=np.float64), targets)
-    return _ScaledOptimum(fitted.coef_.T, fitted.intercept_, "lbfgs", int(np.max(fitted.n_iter_)))
+    return _SolverResult(fitted.coef_.T, fitted.intercept_, "lbfgs", int(np.max(fitted.n_iter_)))
 
 
 def _lbfgs(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
-    import sklearn  # see `probe`
+    import sklearn  # see `logistic`
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

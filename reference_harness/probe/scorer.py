@@ -25,6 +25,7 @@ THREAD_VARIABLES = (
 )
 """Environment variables that limit the threads of numerical libraries."""
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
+"""Environment variable that selects the kernel of OpenBLAS."""
 PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
 """Processor features that the kernel needs."""
 SCORER_ADVICE = (

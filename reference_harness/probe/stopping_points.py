@@ -22,8 +22,8 @@ UNNOTICED_UNITS = 2.0
 """Change of the loss by a step, in units of roundoff, that may go unnoticed: one unit each for the
 losses before and after it."""
 STEPS_MAX = 64
-"""Maximum number of steps of an examined fit. Longer fits stop at a different point for each copy,
-so the spread over the copies contains the effect."""
+"""Maximum number of steps of a fit whose stopping points are examined. Longer fits stop at a
+different point for each copy, so the spread over the copies contains the effect."""
 GRADIENT_TOL = 1e-8
 """Tolerance of the gradient, too small to end a fit before the requested number of steps."""
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
@@ -82,7 +82,7 @@ class _FitSteps:
         return labels
 
     def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
-        from sklearn.exceptions import ConvergenceWarning  # see `probe`
+        from sklearn.exceptions import ConvergenceWarning  # see `logistic`
         from sklearn.linear_model import LogisticRegression
 
         with warnings.catch_warnings(), CPU.context():

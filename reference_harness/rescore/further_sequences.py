@@ -22,7 +22,7 @@ from reference_harness.receipt.rounding import rounded_at, widened
 
 
 class FurtherFiles(NamedTuple):
-    """Paths of further sequences and their embeddings."""
+    """Files of further sequences (variants or fresh ones) and of their embeddings."""
 
     sequences: Path
     """JSON file, as `variants` writes it."""

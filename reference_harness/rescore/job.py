@@ -1,4 +1,4 @@
-"""One job of a rescoring in a worker process: the base of a task, or some jittered copies."""
+"""One job of a rescoring in a worker process: score embeddings of a task, or jittered copies."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -107,11 +107,11 @@ def scored_features(embeddings: noise.Embeddings, scale: int | None) -> noise.Em
 
 
 class BaseResult(NamedTuple):
-    """The scores of the original embeddings."""
+    """The scores of a task's original embeddings, with which jittered copies are compared."""
 
     task_id: str
     regimes: dict[str, ScoredRegime]
-    halts: dict[str, list[list[Scores]]]
+    scores_at_stops: dict[str, list[list[Scores]]]
     """Scores at every possible stopping point by regime, one list per fit."""
     libraries: list[NumericalLibrary]
     scorer: ScorerRef
@@ -146,7 +146,7 @@ class BaseJob:
             problem = part.problem(embeddings, scale)
             del embeddings
             scored_regimes = {name: score_regime(problem, name, part) for name in self.regimes}
-            halt_predictions = {
+            predictions_at_stops = {
                 name: stopping_points.predictions_at_stops(
                     problem, fit_indices_of(problem, name, part), scored.fits
                 )
@@ -159,19 +159,19 @@ class BaseJob:
                 all_decisions = decisions.further_decisions(
                     problem, further_embeddings, fit_rows, self._few_shot_draws()
                 )
-        halt_scores = {
+        scores_at_stops = {
             name: [
                 [Scores(**scores._asdict()) for scores in metrics_by_seed(problem, fit)[0]]
                 if fit
                 else []
                 for fit in fits
             ]
-            for name, fits in halt_predictions.items()
+            for name, fits in predictions_at_stops.items()
         }
         return BaseResult(
             part.task_id,
             scored_regimes,
-            halt_scores,
+            scores_at_stops,
             loaded_libraries(),
             SCORER.in_use(),
             scale,
@@ -239,8 +239,8 @@ class CopyJob:
         seeds = list(part.seeds)
         fit_rows = logistic.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first_copy, self.last_copy + 1):
-            times = noise.STRESS_FACTOR if self.is_stressed else 1.0
-            copy_noise = noise.Noise(self.dtype, self.seed, number, times)
+            factor = noise.STRESS_FACTOR if self.is_stressed else 1.0
+            copy_noise = noise.Noise(self.dtype, self.seed, number, factor)
             jittered = noise.jitter(embeddings, copy_noise, part.task_id)
             if is_few_shot:
                 yield part.few_shot_problem(jittered, fit_rows, self.scale)

@@ -192,8 +192,8 @@ class _Rescoring:
     ) -> None:
         """Queue copies of one regime, unless stressed copies are not needed.
 
-        In a fit on all sequences that takes many steps, almost every copy stops elsewhere: the
-        spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
+        In a fit on all sequences that takes many steps, almost every copy stops at another step:
+        the spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
         nothing. A fit that few copies change takes few steps, and stressed copies are cheap.
         """
         base, scale = self.base_by_task[task_id].regimes[regime], self.base_by_task[task_id].scale
@@ -274,7 +274,7 @@ class _Rescoring:
                     base=base.regime,
                     plain=self._copies_of(task_data.id, name, is_stressed=False),
                     stressed=self._copies_of(task_data.id, name, is_stressed=True),
-                    halts=self.base_by_task[task_data.id].halts[name],
+                    halts=self.base_by_task[task_data.id].scores_at_stops[name],
                 )
                 for name, base in self.base_by_task[task_data.id].regimes.items()
             },

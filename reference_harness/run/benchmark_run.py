@@ -85,6 +85,8 @@ def run(settings: Settings, engine: Engine, listener: Listener | None = None) ->
 
 
 class _Run:
+    """One run: the tasks that wait, are embedded, are probed and are finished."""
+
     def __init__(self, settings: Settings, engine: Engine, listener: Listener) -> None:
         self.settings = settings
         self.engine = engine
@@ -100,13 +102,14 @@ class _Run:
         self.checked_tasks: dict[str, _CheckedTask] = {}
         self.kept_data: dict[str, TaskData] = {}
         """Checked tasks that have not begun, as far as `KEPT_LETTERS_MAX` allows."""
-        self.claims: dict[str, OwnedSequences] = {}
+        self.owned_sequences: dict[str, OwnedSequences] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
         self.source_tasks: dict[str, frozenset[str]] = {}
         """Ids of the other tasks that embed some sequences of a task, by the task's id."""
         self.embedding_ids: set[str] = set()
         self.embedded_ids: set[str] = set()
-        """Tasks that have embedded the sequences they claimed, and whose probe has not begun."""
+        """Ids of the tasks that have embedded their own sequences, and whose probe has not
+        begun."""
         self.open_tasks: dict[str, _OpenTask] = {}
         self.failures: dict[str, str] = {}
         self.attempt_counts: Counter[str] = Counter()
@@ -127,7 +130,7 @@ class _Run:
         self.waiting_tasks.extend(
             task for task in tasks if not self._restore(task, resumed=resumed)
         )
-        self.claims = owned_sequences(
+        self.owned_sequences = owned_sequences(
             {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
             self.cache,
         )
@@ -179,7 +182,7 @@ class _Run:
         task_count = plural(len(self.checked_tasks), "task")
         rows_text = f"receipt: {plural(row_count, 'embedding')} of {task_count}"
         if not self.finished:
-            self._say([f"{rows_text}, 2 bytes per number"])
+            self._print([f"{rows_text}, 2 bytes per number"])
             return
         name, first_record = next(iter(self.finished.items()))
         size = 2 * first_record.dim * row_count / 1e6
@@ -189,18 +192,19 @@ class _Run:
             1, self.checked_tasks[name].letters
         )
         pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the speed of {name}"
-        self._say(
+        self._print(
             [f"{rows_text}, {plural(first_record.dim, 'number')} each: {size:,.1f} MB; {pace}"]
         )
 
     def _begin(self, task: Task) -> None:
+        """Pass a task to the engine, which embeds it; record invalid data as a failure."""
         try:
             job = self._prepare(task)
         except HarnessError as error:
             self._fail(task.id, error)
             return
         finally:
-            self._say(self.cache.damage_notes)
+            self._print(self.cache.damage_notes)
             self.cache.damage_notes.clear()
         self.embedding_ids.add(task.id)
         self.engine.embed(job, self.listener.step)
@@ -209,9 +213,9 @@ class _Run:
         if isinstance(result, Notice):
             self.listener.say(result.line)
             return
-        self._say(result.notes)
+        self._print(result.notes)
         if isinstance(result, EmbedResult):
-            self._embedded(result)
+            self._add_embedded(result)
         elif isinstance(result, ProbeResult):
             self._finish(result)
         elif result.lost_embeddings and self._may_try_again(result.task_id):
@@ -219,7 +223,8 @@ class _Run:
         else:
             self._fail(result.task_id, ProbeError(result.reason))
 
-    def _embedded(self, result: EmbedResult) -> None:
+    def _add_embedded(self, result: EmbedResult) -> None:
+        """Store what was measured while a task was embedded, and probe complete tasks."""
         self.embedding_ids.discard(result.task_id)
         if result.budget is not None:
             self.measured_budgets.add(result.budget)
@@ -232,7 +237,7 @@ class _Run:
             open_task.peak_memory = max(open_task.peak_memory, result.peak_memory)
             open_task.letters_read = result.letters_read
             open_task.drift = result.drift
-            self._say(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
+            self._print(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
             self.embedded_ids.add(result.task_id)
             self._probe()
 
@@ -265,7 +270,7 @@ class _Run:
         self.failures[task_id] = str(error).removeprefix(f"{task_id}: ")
         self.listener.finish(task_id, f"failed: {self.failures[task_id]}")
 
-    def _say(self, lines: Iterable[str]) -> None:
+    def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.listener.say(line)
 
@@ -335,10 +340,10 @@ class _Run:
         """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
         sequence_by_digest = distinct_sequences(task_data)
-        claim = self.claims.pop(task.id, None)
-        if claim is not None:
-            lacking_digests = set(claim.missing.tolist())
-            self.source_tasks[task.id] = claim.source_tasks
+        owned = self.owned_sequences.pop(task.id, None)
+        if owned is not None:
+            lacking_digests = set(owned.missing.tolist())
+            self.source_tasks[task.id] = owned.source_tasks
         else:  # its embeddings were lost
             self.source_tasks.pop(task.id, None)
             lacking_digests = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
@@ -423,7 +428,7 @@ class _Run:
         self.finished[task_id] = finished.task
         if finished.scorer.reason and not self.scorer.reason:
             self.scorer = finished.scorer
-            self._say([f"scores are not of record: {finished.scorer.reason}"])
+            self._print([f"scores are not of record: {finished.scorer.reason}"])
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions
         self._add_libraries(finished.libraries)

@@ -14,7 +14,7 @@ Digests = npt.NDArray[np.void]
 
 
 class OwnedSequences(NamedTuple):
-    """The sequences that one task is to embed, and the earlier tasks that embed its others."""
+    """The sequences that a task is to embed itself, and the earlier tasks that embed its others."""
 
     missing: Digests
     """Digests of the sequences that the task is to embed."""
@@ -37,7 +37,7 @@ def packed_digests(digests: Iterable[bytes]) -> Digests:
 def owned_sequences(
     digests_by_task: Mapping[str, Digests], cache: Cache
 ) -> dict[str, OwnedSequences]:
-    """Return the claims by task id, in the given order; cached sequences are in no claim."""
+    """Return which sequences each task is to embed, by task id; cached ones belong to no task."""
     tasks = list(digests_by_task)
     missing_by_task = {}
     for task_id, digests in digests_by_task.items():
@@ -57,11 +57,11 @@ def owned_sequences(
     source_task_of_digest = task_of_digest[first_indices][inverse]
     is_first = np.zeros(len(all_digests), dtype=np.bool_)
     is_first[first_indices] = True
-    claim_by_task = {}
+    owned_by_task = {}
     for task_index, task_id in enumerate(tasks):
         is_of_task = task_of_digest == task_index
         source_tasks = np.unique(source_task_of_digest[is_of_task & ~is_first]).tolist()
-        claim_by_task[task_id] = OwnedSequences(
+        owned_by_task[task_id] = OwnedSequences(
             all_digests[is_of_task & is_first], frozenset(tasks[i] for i in source_tasks)
         )
-    return claim_by_task
+    return owned_by_task

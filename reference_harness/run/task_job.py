@@ -1,4 +1,4 @@
-"""Score one task in a worker process: read embeddings, fit probes in every regime."""
+"""Score one task in a worker process: read its embeddings, fit the probes of every regime."""
 
 import dataclasses
 import itertools
@@ -63,7 +63,7 @@ class ScoredRegime(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeTaskJob:
-    """The input of a worker. It is pickled, so the embeddings stay in the cache."""
+    """What a worker needs to score a task. It is pickled, so the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str
@@ -82,12 +82,12 @@ class ProbeTaskJob:
     """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
-        """Return the result of the task, or a failure, so that other tasks continue."""
+        """Return the scores of the task, or a failure, so that other tasks continue."""
         notes: list[str] = []
         try:
             cache = Cache(self.cache, self.key_parts)
             notes = cache.damage_notes
-            return execute(self, cache)
+            return scored_task(self, cache)
         except (OptionError, ProbeError, StateError) as error:
             is_lost = isinstance(error, LostEmbeddingsError)
             return ProbeFailure(
@@ -138,7 +138,7 @@ class ProbeFailure:
     notes: tuple[str, ...] = ()
 
 
-def execute(job: ProbeTaskJob, cache: Cache | None = None) -> ProbeResult:
+def scored_task(job: ProbeTaskJob, cache: Cache | None = None) -> ProbeResult:
     """Return the scores of one task.
 
     Each split's embeddings are held in memory once, rounded and widened again. Raise ProbeError or

@@ -17,8 +17,8 @@ embeddings by their influence, can move it by.
 m is the margin by the probe of record, the decision value of the true class less that of its rival,
 w its weights at the optimum; dm/dx is of first order, there. The probe of record stops before it,
 and any change of its embeddings may let it stop elsewhere, as in docs/maintainer/tolerance.md: a
-short fit of few embeddings at the points that `halts` finds, others beyond the optimum as far as
-before it. Tasks of two classes alone.
+short fit of few embeddings at the points that `stopping_points` finds, others beyond the optimum as
+far as before it. Tasks of two classes alone.
 
 **Few embeddings altered at will**, in the hope that none is drawn: test embeddings that become
 right are bounded by `alteration_power.hit_lower_bound`; for training embeddings no bound is known,

@@ -193,7 +193,7 @@ def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
     digests, rows = some(2)
     cache = Cache(tmp_path, {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "FORMAT", shard_file.SHARD_FORMAT + 1)
+        patch.setattr(store, "SHARD_FORMAT", shard_file.SHARD_FORMAT + 1)
         cache.add(digests, rows)
     assert cache.find(digests) == set()
     assert cache.damage_notes == []

@@ -154,7 +154,7 @@ def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
 
 
 UNMEASURED = (
-    "import reference_harness.embedding.exact_batches as exact; exact.LENGTH_MAX = 0\n"
+    "import reference_harness.embedding.exact_batches as exact; exact.TRIED_TOKENS_MAX = 0\n"
     "from reference_harness.cli.main import main; main()"
 )
 """A run that does not measure how many rows share a batch, which would not run out of memory."""

@@ -34,17 +34,17 @@ rows = int(sys.argv[2])
 digests = sequence_digests(f"A{i}" for i in range(rows))
 labels = np.arange(rows) % 2
 cut = rows - 200
-todo = task_job.Job(
+todo = task_job.ProbeTaskJob(
     task_id="t", cache=Path(sys.argv[1]), key_parts={}, regimes=("full", "10shot", "1shot"),
     seeds=(13, 17, 42, 123, 997), few_shot_k={"10shot": 10, "1shot": 1},
     train_digests=b"".join(digests[:cut]), train_labels=labels[:cut],
     test_digests=b"".join(digests[cut:]), test_labels=labels[cut:],
 )
-tiny = task_job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
+tiny = task_job.ProbeTaskJob(**{**vars(todo), "train_digests": b"".join(digests[:400]),
                   "train_labels": labels[:400]})
-task_job.execute(tiny)
+task_job.scored_task(tiny)
 before = peak_rss()
-found = task_job.execute(todo)
+found = task_job.scored_task(todo)
 after = peak_rss()
 assert found.regimes["full"].scores
 print(json.dumps(after - before))

@@ -236,7 +236,7 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(made: Harness, tmp_path:
     for name in ("record.json", "sub.json"):
         (tmp_path / name).unlink()
     code = (
-        "import reference_harness.cli.run as c; c._write = lambda *_: (_ for _ in ()).throw("
+        "import reference_harness.cli.run as c; c._write_files = lambda *_: (_ for _ in ()).throw("
         "KeyboardInterrupt()); from reference_harness.cli.main import main; main()"
     )
     process = harness.start(*WRITTEN, code=code)
