@@ -142,7 +142,7 @@ POOLS: dict[str, tuple[MeasuredExtractor, ...]] = {
 
 def cells(rescored: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the cell of every task in one regime, with the tolerance that an audit computes."""
-    alarm_rate = rule.alarm_of_one(len(METRICS) * len(REGIMES) * len(rescored.tasks))
+    alarm_rate = rule.alarm_rate_per_comparison(len(METRICS) * len(REGIMES) * len(rescored.tasks))
     for task in rescored.tasks.values():
         regime_scores = task.regimes[regime]
         is_few_shot = regime in rescored.few_shot_k
@@ -173,7 +173,7 @@ def honest_claims(measured: rule.CellWithCopies, centre: float) -> tuple[float, 
     They are those of the plain copies, spread as claims are from the centre. If all plain copies
     are equal, they are the stressed ones, with as many claims at the centre as make them rare.
     """
-    base_mean = np.mean(measured.base.MCC)
+    base_mean = np.mean(measured.scores_by_seed.MCC)
     plain, stressed = (
         [float(np.mean(copy.per_seed.MCC) - base_mean) for copy in copies]
         for copies in (measured.plain, measured.stressed)

@@ -21,7 +21,7 @@ from geneb_ci.receipt.embeddings import (
     rescued_limit,
 )
 from geneb_ci.receipt.influence import EmbeddingInfluence, part_statistic
-from geneb_ci.receipt.rounding import Wide, receipt_values
+from geneb_ci.receipt.rounding import Float64Array, receipt_values
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -169,7 +169,7 @@ class NoisyAudit(NamedTuple):
         return "agrees" if is_same and abs(self.effect) <= EFFECT else "differs"
 
 
-def rounded_to_bfloat16(values: Wide) -> Wide:
+def rounded_to_bfloat16(values: Float64Array) -> Float64Array:
     """Return the nearest values of bfloat16."""
     return torch.from_numpy(values).to(torch.bfloat16).to(torch.float64).numpy()
 
@@ -202,7 +202,7 @@ class NoisyTask:
         if self.kind == "nondeterministic":
             part, deviation = 1.0, self.noise * self.draw.normal(size=self.rows.shape)
             of_massive = 3001 * self.noise * self.draw.normal(size=self.count)
-        values: Wide = self.rows + self.size * part * deviation
+        values: Float64Array = self.rows + self.size * part * deviation
         values[:, 0] = self.massive + of_massive
         fired = self.fires + 1e-7 * self.size * self.draw.normal(size=self.count)
         values[:, 1] = np.where(self.fires > 0, fired, 0)
@@ -213,7 +213,7 @@ class NoisyTask:
             values = rounded_to_bfloat16(rounded_to_bfloat16(values) * (1 + steps * 2.0**-8))
         return values.astype(np.float32)
 
-    def influence(self, difference: Wide) -> EmbeddingInfluence:
+    def influence(self, difference: Float64Array) -> EmbeddingInfluence:
         """Return the effect of differences on the loss of a made-up probe."""
         weights = self.draw.normal(size=WIDTH) / self.spread / WIDTH
         labels = self.draw.random(self.count) < self.draw.uniform(0.1, 0.9)

@@ -15,16 +15,16 @@ from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.receipt.alteration_power import (
-    MEASURED_GAIN,
-    RAISES,
+    MEASURED_GAINS,
+    POWER_TABLE_RAISES,
     Alterations,
-    altered_counts,
     hit_lower_bound,
     hit_probability_in_test,
     hit_probability_in_training,
     mcc,
+    tried_altered_counts,
 )
-from geneb_ci.receipt.draw import STANDARD_TEST
+from geneb_ci.receipt.draw import STANDARD_TEST_DRAWS
 from reference_harness.formats.files import write_whole
 from tests.paths import SUBMISSIONS
 
@@ -81,7 +81,7 @@ def alterations_of_matrix(matrix: Sequence[Sequence[int]], weight: float) -> Alt
     (tn, fp), (fn, tp) = matrix
     raised_negatives, raised_positives = (
         ones.reshape(-1)
-        for ones in np.meshgrid(altered_counts(fp), altered_counts(fn), indexing="ij")
+        for ones in np.meshgrid(tried_altered_counts(fp), tried_altered_counts(fn), indexing="ij")
     )
     negative, positive = tn + raised_negatives, tp + raised_positives
     hit = 0.5 * (raised_negatives + raised_positives) / np.maximum(1, negative + positive)
@@ -131,10 +131,12 @@ def power_table(rows: Sequence[PublishedRow]) -> Table:
         "| raise | draws for 95 %, worst / median | 1,500 find | mean over tasks: draws |",
         alignment_row(4),
     ]
-    for raise_size in RAISES:
+    for raise_size in POWER_TABLE_RAISES:
         draws = [HITS_NEEDED / hit_lower_bound(row.macro, raise_size) for row in rows]
         equal_draws = [HITS_NEEDED / hit_lower_bound(row.micro, raise_size) for row in rows]
-        chances = [hit_probability_in_test(row.macro, raise_size, STANDARD_TEST) for row in rows]
+        chances = [
+            hit_probability_in_test(row.macro, raise_size, STANDARD_TEST_DRAWS) for row in rows
+        ]
         lines.append(
             f"| +{raise_size:g} | {max(draws):,.0f} / {np.median(draws):,.0f} | "
             f"{min(chances):.3f} / {np.median(chances):.3f} | "
@@ -143,7 +145,7 @@ def power_table(rows: Sequence[PublishedRow]) -> Table:
     return lines
 
 
-def simulation_table(rows: Sequence[PublishedRow], draws: int = STANDARD_TEST) -> Table:
+def simulation_table(rows: Sequence[PublishedRow], draws: int = STANDARD_TEST_DRAWS) -> Table:
     """Alter embeddings by the same optimisation, draw as an audit does, and count what is found."""
     lines = [
         (
@@ -199,7 +201,7 @@ def training_table() -> Table:
         "| altered training embeddings | found by the standard draw | mean gain | largest gain |",
         alignment_row(4),
     ]
-    for share, (mean, largest) in MEASURED_GAIN.items():
+    for share, (mean, largest) in MEASURED_GAINS.items():
         chance = hit_probability_in_training(share, 3000)
         lines.append(f"| {share:.1%} | {chance_text(chance)} | {mean:+.3f} | {largest:+.3f} |")
     return lines

@@ -26,10 +26,10 @@ from geneb_ci.audit.rerun.few_shot import (
     VARIANTS,
     Gain,
     few_shot_result,
-    gains,
+    gains_over_other_fits,
 )
 from geneb_ci.audit.rerun.honesty import (
-    ALARM,
+    FRESH_ALARM_QUANTILE,
     FreshResult,
     VariantResult,
     accuracy_loss,
@@ -187,7 +187,7 @@ def fresh_summary(work: Path, honest_trials_found: Sequence[ExtractorTrial]) -> 
         largest_losses.append(float(losses.max()))
         results = [fresh_of(decisions) for decisions in sets]
         lossy_count += sum(
-            loss > HONEST_LOSS_MAX + ALARM * error
+            loss > HONEST_LOSS_MAX + FRESH_ALARM_QUANTILE * error
             for loss, error in (accuracy_loss(result.tasks) for result in results)
         )
         dropped_count += sum(result.dropped for result in results)
@@ -196,7 +196,7 @@ def fresh_summary(work: Path, honest_trials_found: Sequence[ExtractorTrial]) -> 
         f"{min(means):+.4f} to {max(means):+.4f} in the mean (standard error at most "
         f"{max(errors):.4f}). Of {len(FRESH_SEEDS) * len(means)} sets the worst lost "
         f"{max(largest_losses):.3f}; {lossy_count} lost accuracy beyond {HONEST_LOSS_MAX:g} and "
-        f"{ALARM:g} standard errors, "
+        f"{FRESH_ALARM_QUANTILE:g} standard errors, "
         f"{dropped_count} were flagged."
     )
 
@@ -260,7 +260,7 @@ def few_shot_of(decisions: Sequence[Decisions]) -> list[Gain]:
         {name: task.varied for name, task in decisions_by_task.items()},
     )
     assert result is not None
-    return list(gains(result))
+    return list(gains_over_other_fits(result))
 
 
 def nearest_gain(
@@ -329,7 +329,7 @@ def gains_of_draws(
     }
     result = few_shot_result(scores, {})
     assert result is not None
-    return list(gains(result))
+    return list(gains_over_other_fits(result))
 
 
 def draws_row(name: str, gains_of_audits: Sequence[Sequence[Gain]]) -> str:

@@ -33,10 +33,12 @@ class IgnoredOutput:
 
 def timed_actions(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
     """Return the timed actions by name."""
-    python = python_of(sandbox, mounts.view({}, {}))
+    python = python_of(sandbox, mounts.sandbox_view({}, {}))
 
     def start_command(*command: str) -> Callable[[], object]:
-        return lambda: supervise(sandbox, mounts.view({}, {}), LIMITS, command, IgnoredOutput())
+        return lambda: supervise(
+            sandbox, mounts.sandbox_view({}, {}), LIMITS, command, IgnoredOutput()
+        )
 
     spec = ExtractorSpec("builtin:kmer")
     return {

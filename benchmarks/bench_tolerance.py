@@ -19,9 +19,14 @@ import numpy as np
 
 from benchmarks.tolerance_noise import measured_noise, single_flips
 from benchmarks.tolerance_sets import GROUPS, Claims, Group, GroupFolder
-from geneb_ci.audit.compare.joint import Difference, joint_test
-from geneb_ci.audit.compare.outcome import AuditedTask, cells_by_joint_test, difference, mean_biases
-from geneb_ci.audit.compare.tasks import audited_claims, compare
+from geneb_ci.audit.compare.joint import ClaimDifference, joint_test
+from geneb_ci.audit.compare.outcome import (
+    AuditedTask,
+    cells_by_joint_test,
+    claim_difference,
+    mean_biases,
+)
+from geneb_ci.audit.compare.tasks import audited_claims, compare_claims
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.benchmark import load_benchmark
@@ -101,7 +106,7 @@ def audited_tasks(
     submission: Document, rescored: Rescored, group: Group, benchmark: Benchmark
 ) -> list[AuditedTask]:
     chosen_tasks = [ChosenTask(task=task, reason="drawn") for task in group.tasks]
-    return compare(
+    return compare_claims(
         audited_claims(submission, benchmark, benchmark.regimes), rescored, chosen_tasks, benchmark
     )
 
@@ -134,7 +139,7 @@ def joint_alarms(audits: Audits) -> str:
     Larger audits are made of cells drawn from all honest audits of the group.
     """
     rng = random.Random(SEED)
-    cells: defaultdict[tuple[str, str], list[Difference]] = defaultdict(list)
+    cells: defaultdict[tuple[str, str], list[ClaimDifference]] = defaultdict(list)
     count = flagged_count = 0
     for auditor, rescored in audits.rescored.items():
         for contributor, row in audits.claimed.items():
@@ -147,7 +152,7 @@ def joint_alarms(audits: Audits) -> str:
             )
             for (regime, kind), cells_of_metric in cells_by_joint_test(tasks).items():
                 cells[regime, kind] += [
-                    difference(comparison, "MCC", TESTS) for comparison in cells_of_metric
+                    claim_difference(comparison, "MCC", TESTS) for comparison in cells_of_metric
                 ]
     shares: list[str] = []
     alarm_counts = [0 for _ in SIZES]

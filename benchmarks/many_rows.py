@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import simulate
-from geneb_ci.board.variance import near_mean
+from geneb_ci.board.variance import near_correct_counts
 from geneb_ci.check.claims import score_triple, two_class_sizes
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.benchmark import Task
@@ -107,7 +107,9 @@ def _measured_cell(
 
     else:
         rates = np.clip(
-            np.array(near_mean(np.float64(classes.small), np.float64(classes.large), triple))
+            np.array(
+                near_correct_counts(np.float64(classes.small), np.float64(classes.large), triple)
+            )
             / np.array(classes),
             0.01,
             0.99,

@@ -8,7 +8,7 @@ and unequally frequent wrong predictions.
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.variance import near_mean
+from geneb_ci.board.variance import near_correct_counts
 from geneb_ci.statistics.binary import Classes, binary_metrics
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.formats.benchmark import Task
@@ -42,7 +42,7 @@ def mcc_of(small: Array, large: Array, small_correct: Array, large_correct: Arra
 
 def correct_counts(classes: Classes, triple: Triple) -> tuple[float, float]:
     """Return the right predictions in each class that follow from a triple, as real numbers."""
-    counts = near_mean(np.float64(classes.small), np.float64(classes.large), triple)
+    counts = near_correct_counts(np.float64(classes.small), np.float64(classes.large), triple)
     return float(counts[0]), float(counts[1])
 
 

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from benchmarks.simulate import mcc_of
 from geneb_ci.board.decisions import (
     ScoreColumn,
-    better,
     could_be_best,
     critical_value,
     intervals_of,
-    losses,
-    rounded_up,
+    possible_losses,
+    rounded_model_count,
+    significantly_better,
 )
-from geneb_ci.board.variance import OVERLAP, near_mean, variance_of_two
+from geneb_ci.board.variance import FIT_CORRELATION, near_correct_counts, two_class_variance
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
@@ -60,7 +60,7 @@ def world_of(
     cells = [[row.results[regime][task.id] for task in tasks] for row in rows]
     values = np.array([[(c.MCC, c.Acc, c.F1) for c in row_cells] for row_cells in cells])
     triples = Triple(*np.moveaxis(values, -1, 0))
-    correct = near_mean(class_sizes[0][None, :], class_sizes[1][None, :], triples)
+    correct = near_correct_counts(class_sizes[0][None, :], class_sizes[1][None, :], triples)
     recalls = [
         np.clip(row_cells / size, 0.01, 0.99)
         for row_cells, size in zip(correct, class_sizes, strict=True)
@@ -106,7 +106,7 @@ def measured(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats, Flo
         )
     ]
     mcc = mcc_of(truths.small, truths.large, correct[0], correct[1])
-    return mcc, variance_of_two(truths.small, truths.large, correct[0], correct[1])
+    return mcc, two_class_variance(truths.small, truths.large, correct[0], correct[1])
 
 
 def measured_few(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -116,7 +116,7 @@ def measured_few(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats,
     """
     correct = []
     for size, recall in ((truths.small, truths.recall_small), (truths.large, truths.recall_large)):
-        shared_count = rng.binomial(size.astype(int), OVERLAP, recall.shape)
+        shared_count = rng.binomial(size.astype(int), FIT_CORRELATION, recall.shape)
         shared_correct = rng.binomial(shared_count, recall)
         own_correct = rng.binomial(size.astype(int) - shared_count, recall, (FITS, *recall.shape))
         correct.append((shared_correct + own_correct).astype(float))
@@ -128,9 +128,9 @@ def measured_few(truths: TrueRecalls, rng: np.random.Generator) -> tuple[Floats,
         2 * large + small_wrong + large_wrong
     )
     means = Triple(mcc, ((small + large) / total).mean(axis=0), f1.mean(axis=0))
-    right = near_mean(truths.small, truths.large, means)
-    one_fit_variance = variance_of_two(truths.small, truths.large, *right)
-    return mcc, one_fit_variance * (OVERLAP + (1 - OVERLAP) / FITS)
+    right = near_correct_counts(truths.small, truths.large, means)
+    one_fit_variance = two_class_variance(truths.small, truths.large, *right)
+    return mcc, one_fit_variance * (FIT_CORRELATION + (1 - FIT_CORRELATION) / FITS)
 
 
 def decision_shares(
@@ -139,7 +139,7 @@ def decision_shares(
     """Return the shares of statements that held over test sets, for one fit or means of five."""
     rng = np.random.Generator(np.random.PCG64(seed))
     models, count = len(truths.recall_small), len(truths.weights)
-    critical = critical_value(rounded_up(models))
+    critical = critical_value(rounded_model_count(models))
     true_mcc = mcc_of(
         truths.small,
         truths.large,
@@ -156,13 +156,13 @@ def decision_shares(
         for score in range(count):
             scores = ScoreColumn(values[:, score], spread[:, score], np.full(models, np.inf))
             true_scores = truth[:, score]
-            above = better(scores, critical)
+            above = significantly_better(scores, critical)
             counts[0, score] += not np.any(above & (true_scores[:, None] <= true_scores[None, :]))
             best_models = np.flatnonzero(true_scores == true_scores.max())
             counts[1, score] += bool(
                 np.isin(best_models, could_be_best(scores, all_models, critical)).all()
             )
-            loss_bounds = losses(scores, all_models, critical)
+            loss_bounds = possible_losses(scores, all_models, critical)
             true_losses = true_scores.max() - true_scores
             counts[2, score] += bool((true_losses <= loss_bounds.bound + 1e-12).all())
             counts[3, score] += all(

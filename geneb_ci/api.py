@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci.check.report import Report, Verdict, named_files, read_baseline
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
-from geneb_ci.render.formats import WIDTH, render, verdict
+from geneb_ci.render.formats import DEFAULT_WIDTH, render, verdict_of
 from reference_harness.formats.processes import module_command
 from reference_harness.formats.text import Say, plural, silent
 
@@ -42,13 +42,16 @@ if TYPE_CHECKING:
     from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
+"""A path, as a text or an object."""
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
-"""A function of an iterable and its length that yields the elements, and may show progress."""
+"""A function that yields the elements of an iterable, given with its length, and may show
+progress."""
 STDIN = "-"
-"""Name of a submission that was given as bytes, in findings."""
+"""Name in findings of a submission that was given as bytes, or on standard input."""
 
 
 def _no_progress(results: Iterable[Any], _: int) -> Iterator[Any]:
+    """Yield the results, and show no progress."""
     return iter(results)
 
 
@@ -59,9 +62,9 @@ class CheckReport(Report):
     @property
     def verdict(self) -> Verdict:
         """The verdict: errors outweigh unchecked files, which outweigh warnings."""
-        return verdict(self)
+        return verdict_of(self)
 
-    def text(self, width: int = WIDTH, format_: str = "text") -> str:
+    def text(self, width: int = DEFAULT_WIDTH, format_: str = "text") -> str:
         """Return what `geneb-ci check --format FORMAT` prints.
 
         Raises UsageProblem for an unknown format.
@@ -81,10 +84,7 @@ class CheckReport(Report):
 
 @contextlib.contextmanager
 def _notebook_report() -> Iterator[None]:
-    """Turn the report of a SubmissionsRefused into a CheckReport, which notebooks show as a table.
-
-    The exception is raised again.
-    """
+    """Add a report that notebooks show as a table to a SubmissionsRefused of the block."""
     from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
@@ -189,7 +189,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
     All of them are read over GitHub's API. `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The
     verdict is in `proposal` of the report. Raises UsageProblem without a repository or where no
-    such pull request is open, and ForgeProblem where GitHub does not answer.
+    such pull request is open, and GitHubProblem where GitHub does not answer.
     """
     from geneb_ci.github.open_pull import judge_pull  # of the extra
     from geneb_ci.github.verdict.branch import report_of
@@ -198,7 +198,7 @@ def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> Ch
 
 
 def _check_report(report: Report) -> CheckReport:
-    """Return a report with the methods of the Python interface."""
+    """Return a report of the checks as a CheckReport, which has the methods for Python."""
     return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
@@ -325,10 +325,10 @@ def build(
     if parquet:
         from geneb_ci.render.export_tables import parquet_of
     path, example = None if folder is None else Path(folder), "geneb-ci build FOLDER --output DIR"
-    layout, paths = boards.files_at(path, example)
+    layout, paths = boards.submission_files_at(path, example)
     if out is not None:
-        boards.require_apart(Path(out), layout, paths)
-    numbers = boards.RowNumbers.ERRORS if diagnostics else boards.RowNumbers.SCORES
+        boards.require_separate_output(Path(out), layout, paths)
+    numbers = boards.KeptNumbers.ERRORS if diagnostics else boards.KeptNumbers.SCORES
     with _notebook_report():
         rows = boards.checked_rows(
             layout,
@@ -345,7 +345,7 @@ def build(
         board.models,
         board.unranked,
         board.unsized,
-        page=functools.partial(boards.page_of, rows, board, layout),
+        page=functools.partial(boards.page_files_of, rows, board, layout),
         write_all=functools.partial(boards.write_board, rows, board, layout, jobs=jobs),
         tables=tables,
     )
@@ -375,7 +375,7 @@ def board(
     with extra_required():
         from geneb_ci.board.frame import score_frame  # pandas
     path = None if folder is None else Path(folder)
-    layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
+    layout, paths = boards.submission_files_at(path, "geneb_ci.board(FOLDER)")
     with _notebook_report():
         rows = boards.checked_rows(layout, paths, progress, jobs=jobs, cache=cache)
     return score_frame(rows, benchmark_of(layout))
@@ -540,15 +540,15 @@ def recommend(
     again. Where no task matches or no model meets the need, `regimes` is empty. Raises UsageProblem
     for an unknown name, and the exceptions of `build`.
     """
-    from geneb_ci.board.advice import MARGIN, is_built, model_request  # pydantic
+    from geneb_ci.board.advice import DEFAULT_MARGIN, has_built_board, model_request  # pydantic
     from geneb_ci.board.rows import extra_required
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
-    margin = MARGIN if margin is None else margin
+    margin = DEFAULT_MARGIN if margin is None else margin
     need = model_request(category, species, regime, max_params, memory, evidence, margin)
     with extra_required(", which brings numpy"), _notebook_report():
-        if path is not None and is_built(path):
+        if path is not None and has_built_board(path):
             from geneb_ci.board.recommend import advise_built  # 0.3 s
 
             advice = advise_built(path, need, margin)
@@ -598,15 +598,15 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
     and BrokenRecordError for a record that cannot be read.
     """
     from geneb_ci.audit.trust.evidence import gather_evidence  # cryptography
-    from geneb_ci.board.board import layout_of  # 0.3 s
+    from geneb_ci.board.board import layout_of_folder  # 0.3 s
     from geneb_ci.check.registry import RULES
     from geneb_ci.check.runner import Checker, FileResult, files_of
     from geneb_ci.common.finding import Severity
     from geneb_ci.render.results import RowTrust
-    from geneb_ci.render.rows import RowEvidence, row_of
+    from geneb_ci.render.rows import RowEvidence, row_evidence_of
 
     path = None if folder is None else Path(folder)
-    layout = layout_of(path, "geneb-ci trust FOLDER")
+    layout = layout_of_folder(path, "geneb-ci trust FOLDER")
     evidence = gather_evidence(layout)
     evidence.require_sound()
     files = files_of([path or layout.root])
@@ -615,7 +615,7 @@ def trust(folder: PathLike | None = None, *, progress: Progress = _no_progress) 
     for file, result in zip(files, results, strict=True):
         if isinstance(result, FileResult):
             errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
-            rows.append(row_of(file.stem, result.document, errors, evidence))
+            rows.append(row_evidence_of(file.stem, result.document, errors, evidence))
         else:
             rows.append(RowEvidence(file.stem, None, (result.message,)))
     return rows

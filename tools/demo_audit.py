@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from geneb_ci.sandbox.levels import DEFAULT_LEVEL, unavailable_reason
+from geneb_ci.sandbox.levels import DEFAULT_LEVEL, level_failure
 from tools.demo_forge import RAISED, forge
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,7 +138,7 @@ def audits(folder: Path) -> bool:
 
     Returns False if no audit was run because no sandbox works here, as in most containers.
     """
-    if cause := unavailable_reason(DEFAULT_LEVEL, folder):
+    if cause := level_failure(DEFAULT_LEVEL, folder):
         print(
             f"\n4. The audits are skipped: no sandbox of level {DEFAULT_LEVEL} works here, because"
         )

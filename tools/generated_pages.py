@@ -20,7 +20,7 @@ from geneb_ci.common.types import (
     WORD_BY_LEVEL,
 )
 from geneb_ci.models.entry import RunOptions
-from geneb_ci.models.lint import unknowns
+from geneb_ci.models.lint import unknown_fact_explanations
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.situation import contributor, maintainer
@@ -160,7 +160,8 @@ def models_page() -> str:
             lock = run.environment.lock.removesuffix(".txt") if run.environment else ""
             models.setdefault((lock, in_short(run, lock)), []).append(model)
             unknown += [
-                f"| {model} | {fact} | {why} |" for fact, why in unknowns(listed.entry).items()
+                f"| {model} | {fact} | {why} |"
+                for fact, why in unknown_fact_explanations(listed.entry).items()
             ]
     rows = ["| models | environment | what was tried, or what is missing |", "|---|---|---|"]
     rows += [f"| {', '.join(names)} | {lock} | {text} |" for (lock, text), names in models.items()]

@@ -9,11 +9,17 @@ import rfc8785
 from geneb_ci.common.errors import UsageProblem
 
 COMMITMENT_STEP = "commitment"
+"""Step of a draw: the digest of the commitment."""
 ROUND_STEP = "round"
+"""Step of a draw: the round of the beacon that follows the commitment."""
 SIGNATURE_STEP = "signature"
+"""Step of a draw: the signature of this round, or the value that replaces it."""
 SEED_STEP = "seed"
+"""Step of a draw: the seed, from commitment and signature."""
 TICKETS_STEP = "tickets"
+"""Step of a draw: a hash of seed and task for each task, by which the tasks are ordered."""
 SAMPLE_STEP = "sample"
+"""Step of a draw: the tasks with the smallest tickets."""
 DRAW_STEPS = (COMMITMENT_STEP, ROUND_STEP, SIGNATURE_STEP, SEED_STEP, TICKETS_STEP, SAMPLE_STEP)
 """Names of the steps of a draw, in order; each step is computed from the one before."""
 
@@ -76,7 +82,7 @@ def seconds_of(moment: str) -> int:
 
 
 def checked_moment(moment: str) -> str:
-    """Return a time unchanged, for pydantic. Raises ValueError unless `seconds_of` accepts it."""
+    """Return a time that `seconds_of` accepts, or raise ValueError: a validator of pydantic."""
     try:
         seconds_of(moment)
     except UsageProblem as error:

@@ -31,7 +31,8 @@ _IGNORED_FIELDS = frozenset(
 """Fields of a syntax tree that contain a bound name, or that do not change what a program
 computes."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-PARSED_MAX = 300_000
+"""The syntax tree of a function or a class."""
+PARSED_BYTES_MAX = 300_000
 """Largest total size, in bytes, of an extractor and the modules of its folder that it imports: a
 megabyte can take 10 s to parse, and all extractors of the harness together have half of this."""
 _BOUND_NAME = "_"
@@ -43,7 +44,7 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
 
     `modules` maps the names of the files in the folder of extractors to their content. The digest
     of a module that Python cannot parse is that of its bytes. Raises AuditRefused for more source
-    than `PARSED_MAX`.
+    than `PARSED_BYTES_MAX`.
     """
     try:
         trees = _syntax_trees(modules, module)
@@ -62,10 +63,10 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
         if file_name in trees or file_name not in modules:
             continue
         size += len(modules[file_name])
-        if size > PARSED_MAX:
+        if size > PARSED_BYTES_MAX:
             raise AuditRefused(
                 f"the extractor and the modules that it imports have {size:,} bytes or more, "
-                f"expected at most {PARSED_MAX:,}",
+                f"expected at most {PARSED_BYTES_MAX:,}",
                 "move data from the source into files of the model",
             )
         trees[file_name] = ast.parse(modules[file_name])
@@ -76,7 +77,7 @@ def _syntax_trees(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Mo
 
 
 def _imported_modules(tree: ast.Module) -> Iterator[str]:
-    """Yield the dotted name of each module that a module imports or may import names from."""
+    """Yield the dotted name of each module that an import in a module may refer to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -263,9 +264,9 @@ IGNORED_FOLDER = "__pycache__"
 """Folder of Python's cache, which imports write. It is not digested, and the sandbox does not read
 it."""
 FOLDER_FILES_MAX = 1000
-"""Largest number of files in the folder; each may be as large as a submission."""
+"""Largest number of files in the folder of extractors; each may be as large as a submission."""
 FOLDER_BYTES_MAX = 1 << 25
-"""Largest total size of the files in the folder, in bytes."""
+"""Largest total size of the files in the folder of extractors, in bytes."""
 _PLAIN_FILES_FIX = "keep only plain source files in the folder of extractors"
 
 
@@ -319,7 +320,7 @@ def tree_files(folder: Path) -> dict[str, bytes]:
 
 
 def tree_digest(files: Mapping[str, bytes]) -> str:
-    """Return the SHA-256 of the lines `<sha256>  <name>` of all files, in order of name."""
+    """Return a digest of all files: the SHA-256 of a line `<sha256>  <name>` for each, by name."""
     lines = [f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in sorted(files.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -382,6 +383,7 @@ class BuiltInExtractor(NamedTuple):
     """A built-in extractor of the installed harness."""
 
     path: str
+    """Its path in a submission, `builtin:NAME`."""
     class_name: str
     sha256: str
     """Digest of its source, as the harness writes it into submissions."""

@@ -88,7 +88,7 @@ def checked_submission(
     if isinstance(submission.raw, bytes):
         peers = dataclasses.replace(context.peers, bytes_by_path={document.path: submission.raw})
         context = dataclasses.replace(context, peers=peers)
-    return CheckedSubmission(context, checker.result(context).findings)
+    return CheckedSubmission(context, checker.run_rules(context).findings)
 
 
 def committed_submission_file(

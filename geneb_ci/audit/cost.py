@@ -25,7 +25,7 @@ from geneb_ci.audit.rerun.prepare import PreparedRerun
 from geneb_ci.audit.rerun.scoring import write_sequences
 from geneb_ci.audit.sampling.design import part_sample_sizes, task_parts
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
-from geneb_ci.sandbox.limits import MIB, advice
+from geneb_ci.sandbox.limits import MIB, limit_fix
 from reference_harness.formats.base import Count, Positive, StrictModel
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import Say, plural
@@ -84,6 +84,7 @@ class Measurements(StrictModel):
     start_seconds: float = Field(ge=0)
     """Seconds that a run would take without sequences."""
     seconds_per_letter: float = Field(ge=0)
+    """Seconds per nucleotide, without those of the start."""
     embedding_bytes: Positive
     """Bytes of one embedding."""
     peak_bytes: Count
@@ -100,13 +101,17 @@ class Cost(NamedTuple):
     """Expected cost of the unfinished part of an audit; before the draw, its mean over draws."""
 
     tasks: float
+    """Number of tasks."""
     sequences: float
+    """Number of their sequences."""
     letters: float
+    """Number of nucleotides of these sequences."""
     variants: float
     """Largest number of variants of the sequences, which are embedded too."""
     embedding_seconds: float
     """Seconds that the extractor runs in the sandbox."""
     scoring_seconds: float
+    """Seconds that the harness fits and scores probes."""
     memory_bytes: int
     """Memory of the extractor, in bytes."""
     disk_bytes: float
@@ -157,7 +162,7 @@ def measurements_of(
         scored_sequences=sizes[smallest_task].sequences,
         scoring_seconds=_scoring_seconds(prepared, smallest_task, embeddings),
     )
-    prepared.work.keep(MEASUREMENTS_FILE, measurements.model_dump_json(indent=1) + "\n")
+    prepared.work.write_text(MEASUREMENTS_FILE, measurements.model_dump_json(indent=1) + "\n")
     return measurements
 
 
@@ -230,6 +235,7 @@ class ExpectedWork(NamedTuple):
     """The expected number of runs of the extractor in an audit, and of nucleotides in them."""
 
     runs: float
+    """Mean number of runs of a draw."""
     letters: float
     """Mean number of nucleotides of a draw, or that of the largest task if it is larger."""
 
@@ -325,7 +331,7 @@ def _scoring_seconds(prepared: PreparedRerun, task: str, sample_embeddings: "np.
         allow_pickle=False,
     )
     started = time.monotonic()
-    prepared.rescored(task, file, embeddings, prepared.settings.noise)
+    prepared.rescore_task(task, file, embeddings, prepared.settings.noise)
     return time.monotonic() - started
 
 
@@ -422,7 +428,7 @@ def refuse_too_large(
             "seconds",
             f"task {slowest_task} would take about {seconds:.0f} s on this machine, but the limit "
             f"of a task is {limits.seconds} s",
-            advice("seconds"),
+            limit_fix("seconds"),
         )
     largest_tasks = sorted(tasks, key=lambda task: -sizes[task].sequences)[:drawn_count]
     total_seconds = sum(
@@ -433,7 +439,7 @@ def refuse_too_large(
             "total_seconds",
             f"the largest {drawn_count} tasks would take about {total_seconds:.0f} s on this "
             f"machine, but the limit of an audit is {limits.total_seconds} s",
-            advice("total_seconds"),
+            limit_fix("total_seconds"),
         )
     bytes_needed = (
         sum(sizes[task].sequences for task in largest_tasks) * measurements.embedding_bytes

@@ -19,11 +19,12 @@ from geneb_ci.audit.compare.outcome import (
 )
 
 _ALL_SCORED_REASON = "every sequence is scored again"
+"""Why an audit of tasks needs no defence against altered parts of a receipt."""
 
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The function of a defence in audits of one sample, and a test of it."""
+    """The function that implements a defence in audits of one kind of sample, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -33,7 +34,7 @@ class DefenceUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Defence:
-    """One defence, and its use by each sample."""
+    """One defence of an audit against an attack, and its use for each kind of sample."""
 
     name: str
     attack: str
@@ -50,7 +51,7 @@ _OUTCOME_MODULE = "geneb_ci.audit.compare.outcome"
 _EMBEDDING_OUTCOME_MODULE = "geneb_ci.audit.compare.embedding_outcome"
 _ATTACK_TESTS = "tests/adversary/test_attacks.py"
 _EMBEDDING_AUDIT_TESTS = "tests/audit/test_embedding_audit.py"
-_EMBEDDING_TEST = (
+_RECEIPT_ATTACK_TEST = (
     "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
@@ -60,14 +61,16 @@ _ORDER_TEST = (
     "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order"
 )
 _LOOK_UP_TEST = "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype"
-_TASK_REFITS = DefenceUse(
+_TASK_REFIT_USE = DefenceUse(
     "geneb_ci.audit.rerun.few_shot:few_shot_result",
     "tests/adversary/test_memorised.py::test_moved_training_rows_are_found_whatever_the_key",
 )
-_RECEIPT_REFITS = DefenceUse(
-    "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+_RECEIPT_REFIT_USE = DefenceUse(
+    "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot_result",
     f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
+
+"""The uses of probes that are fitted again on varied training sequences, by sample."""
 
 DEFENCES = (
     Defence(
@@ -118,7 +121,7 @@ DEFENCES = (
         attack="a column of large values that widens the tolerance of other columns",
         needs="several drawn embeddings of a task",
         tasks=_ALL_SCORED_REASON,
-        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _EMBEDDING_TEST),
+        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _RECEIPT_ATTACK_TEST),
     ),
     Defence(
         name="pooled rounding",
@@ -126,7 +129,7 @@ DEFENCES = (
         needs="all drawn embeddings together",
         tasks=_ALL_SCORED_REASON,
         embeddings=DefenceUse(
-            "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _EMBEDDING_TEST
+            "geneb_ci.receipt.embeddings:pooled_mismatch_limit", _RECEIPT_ATTACK_TEST
         ),
     ),
     Defence(
@@ -134,14 +137,14 @@ DEFENCES = (
         attack="altered embeddings that the extractor only returns when it computes in float64",
         needs="failed sequences, each embedded again alone",
         tasks="task audits compare scores, so no failed embedding is embedded again",
-        embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _EMBEDDING_TEST),
+        embeddings=DefenceUse("geneb_ci.receipt.embeddings:rescued_limit", _RECEIPT_ATTACK_TEST),
     ),
     Defence(
         name="effect on the loss",
         attack="training embeddings altered within their tolerance so that the test loss falls",
         needs="the probe of the full regime",
         tasks=_ALL_SCORED_REASON,
-        embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _EMBEDDING_TEST),
+        embeddings=DefenceUse("geneb_ci.receipt.influence:influence_on_loss", _RECEIPT_ATTACK_TEST),
     ),
     Defence(
         name=ORDER,
@@ -182,7 +185,7 @@ DEFENCES = (
             "::test_moved_training_rows_are_found_whatever_the_key",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:refit",
+            "geneb_ci.audit.rerun.receipt_variants:refit_on_variants",
             f"{_MEMORY_TESTS}"
             "::test_moved_training_sequences_are_found_whatever_the_key",
         ),
@@ -198,7 +201,7 @@ DEFENCES = (
             "::test_moved_rows_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot",
+            "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot_result",
             f"{_MEMORY_TESTS}"
             "::test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_the_key",
         ),
@@ -208,16 +211,16 @@ DEFENCES = (
         attack="training embeddings of few tasks, or of few-shot probes alone, altered by a "
         "feature of the sequence",
         needs="a refit of each few-shot probe with variants of its sequences",
-        tasks=_TASK_REFITS,
-        embeddings=_RECEIPT_REFITS,
+        tasks=_TASK_REFIT_USE,
+        embeddings=_RECEIPT_REFIT_USE,
     ),
     Defence(
         name=TEST_DRAWS,
         attack="an extractor that alters all training embeddings of a task, however it recognises "
         "them",
         needs="seven test sequences of each class for each one that is drawn to fit a probe",
-        tasks=_TASK_REFITS,
-        embeddings=_RECEIPT_REFITS,
+        tasks=_TASK_REFIT_USE,
+        embeddings=_RECEIPT_REFIT_USE,
     ),
     Defence(
         name="decisions of every probe",
@@ -306,7 +309,7 @@ DEFENCES = (
             "tests/audit/test_identity.py::test_one_changed_weight_and_another_name_do_not_hide_the_claims",
         ),
         embeddings=DefenceUse(
-            "geneb_ci.audit.compare.embeddings:near_roots",
+            "geneb_ci.audit.compare.embeddings:near_receipt_roots",
             "tests/audit/test_near_receipts.py::test_a_near_receipt_inherits_the_rows_drawn_before",
         ),
     ),

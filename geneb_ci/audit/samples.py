@@ -21,9 +21,9 @@ from geneb_ci.audit.cost import NO_COST, CostText
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
-from geneb_ci.audit.rerun.embedder import pace_of, rerun_cost, rerun_cost_lines
+from geneb_ci.audit.rerun.embedder import embedding_speed, rerun_cost, rerun_cost_lines
 from geneb_ci.audit.rerun.prepare import CPU, PreparedRerun
-from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
+from geneb_ci.audit.rerun.tasks import check_outcome, rerun_tasks
 from geneb_ci.audit.rerun.workspace import WorkFolder
 from geneb_ci.audit.sampling.design import sample_size_of
 from geneb_ci.audit.sampling.embedding_draw import (
@@ -35,7 +35,7 @@ from geneb_ci.audit.sampling.embedding_draw import (
     refuse_smaller_sample,
     submission_with_receipt,
 )
-from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, Beacon, EmbeddingPlan, TaskPlan
 from geneb_ci.audit.sampling.task_draw import (
     LED_TASKS_MAX,
     draw_tasks,
@@ -145,7 +145,7 @@ class Sample(Protocol[_P]):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSample:
-    """Drawn tasks: each of their sequences is embedded again, and each of their cells scored."""
+    """A sample of whole tasks: all their sequences are embedded again, all their cells scored."""
 
     name: ClassVar[str] = "tasks"
     plan_class: ClassVar[type[TaskPlan]] = TaskPlan
@@ -175,7 +175,7 @@ class TaskSample:
     def reasons_by_near_root(
         self, committed_submission: CommittedSubmission, say: Say
     ) -> Mapping[str, str]:
-        """Return {}: which earlier draws of tasks count follows from the commitments alone."""
+        """Return {}: for a draw of tasks, no receipts are compared."""
         return {}
 
     def prepared_draw(
@@ -215,7 +215,7 @@ class TaskSample:
             tasks, task_weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn_count = commitment.policy.drawn
         else:
-            embedded = prepared.work.embedded
+            embedded = prepared.work.embedded_task
             task_weights = {each.task: 1.0 for each in plan.chosen if embedded(each.task) is None}
             tasks, drawn_count = list(task_weights), len(task_weights)
         if not task_weights:
@@ -227,7 +227,7 @@ class TaskSample:
 
     def rerun(self, plan: TaskPlan, prepared: PreparedRerun, say: Say) -> RerunResult:
         """Embed and score the drawn tasks again, and compare every cell of them."""
-        return RerunResult(outcome_of(plan, prepared, say))
+        return RerunResult(rerun_tasks(plan, prepared, say))
 
     def saved_result(
         self, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
@@ -242,7 +242,7 @@ class TaskSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSample:
-    """Drawn embeddings of a receipt are computed again; all of its cells are recomputed."""
+    """A sample of embeddings of a receipt, which are computed again, as are all of its cells."""
 
     name: ClassVar[str] = "embeddings"
     plan_class: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
@@ -277,7 +277,7 @@ class EmbeddingSample:
         self, committed_submission: CommittedSubmission, say: Say
     ) -> Mapping[str, str]:
         """Return, by Merkle root, why another drawn receipt counts as nearly equal to this one."""
-        from geneb_ci.audit.compare.embeddings import AuditedReceipt, near_roots  # NumPy
+        from geneb_ci.audit.compare.embeddings import AuditedReceipt, near_receipt_roots  # NumPy
 
         repository, receipt = (
             committed_submission.repository,
@@ -289,7 +289,7 @@ class EmbeddingSample:
             lambda: receipt_files(receipt, self.receipt_folder, say=say),
             repository.inputs.benchmark,
         )
-        reason_by_root = near_roots(audited_receipt, repository, self.other_receipts, say)
+        reason_by_root = near_receipt_roots(audited_receipt, repository, self.other_receipts, say)
         for reason in reason_by_root.values():
             say(f"this receipt nearly equals another, whose draws are repeated here: {reason}")
         return reason_by_root
@@ -367,7 +367,7 @@ class EmbeddingSample:
             counts,
             receipt,
             benchmark,
-            pace_of(submission.submission, device),
+            embedding_speed(submission.submission, device),
             commitment.policy.drawn,
             fresh_count,
         )
@@ -397,10 +397,10 @@ class EmbeddingSample:
                 "in the same folder",
                 f"remove {work.folder / OUTCOME_FILE} and run the command again",
             )
-        from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS  # NumPy
+        from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS_FILE  # NumPy
 
         try:
-            embeddings = read_regular(work.folder / RERUN_EMBEDDINGS, RERUN_BYTES_MAX)
+            embeddings = read_regular(work.folder / RERUN_EMBEDDINGS_FILE, RERUN_BYTES_MAX)
         except NotReadable:
             return None
         if hashlib.sha256(embeddings).hexdigest() != outcome.rerun_sha256:
@@ -425,6 +425,7 @@ def file_with_receipt(
 
 
 AnySample = TaskSample | EmbeddingSample
+"""A sample of either kind."""
 SAMPLE_NAMES = (TaskSample.name, EmbeddingSample.name)
 """The values of the option `--sample`."""
 
@@ -478,7 +479,7 @@ def sample_by_name(
     return sample
 
 
-def sample_of(plan: TaskPlan | EmbeddingPlan, receipt_folder: Path | None = None) -> AnySample:
+def sample_of(plan: AnyPlan, receipt_folder: Path | None = None) -> AnySample:
     """Return the sample of the kind that a plan drew, without the options of the draw.
 
     `receipt_folder` has the files of the receipt. Raises UsageProblem if it is passed with a plan

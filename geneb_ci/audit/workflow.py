@@ -50,7 +50,7 @@ from geneb_ci.audit.record.signing import (
 from geneb_ci.audit.record.statement import check_can_record
 from geneb_ci.audit.rerun.fresh import read_fresh_commitment
 from geneb_ci.audit.rerun.prepare import CUDA, Machine, PreparedRerun, prepared_rerun
-from geneb_ci.audit.rerun.workspace import OPTION_OF, WorkFolder, open_work_folder
+from geneb_ci.audit.rerun.workspace import OPTION_BY_SETTING, WorkFolder, open_work_folder
 from geneb_ci.audit.samples import (
     OUTCOME_FILE,
     CommittedSubmission,
@@ -63,6 +63,7 @@ from geneb_ci.audit.sampling.beacon import DELAY_SECONDS, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     EmbeddingPlan,
     TaskPlan,
     commitment_text,
@@ -87,10 +88,10 @@ TO_BE_PUBLISHED = "to be published"
 """State of an audit whose commitment the user has to publish next."""
 NEXT_COMMAND = "geneb-ci next --as maintainer"
 """The command that shows the next step of an audit, such as publishing its commitment."""
-FOLDER_DIGITS = 16
+WORK_FOLDER_DIGITS = 16
 """Number of hex digits of the digest of a commitment in the name of its work folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
-"""The time in a printed command where the user has to write that of the publication."""
+"""Placeholder in printed commands for the time of publication, which the user has to fill in."""
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
@@ -132,6 +133,7 @@ class AuditProgress(NamedTuple):
     """State of an audit after a call, and the command that continues it."""
 
     exit_code: Exit
+    """The exit code of the command `audit FILE`."""
     state: str
     """The verdict after a rerun; else "dry run", "finished" or `TO_BE_PUBLISHED`."""
     commitment: str = ""
@@ -141,8 +143,9 @@ class AuditProgress(NamedTuple):
     cost: str = ""
     """The cost estimate as lines of text; "" after a rerun."""
     outcome: AnyOutcome | None = None
+    """The outcome of the rerun; None before it."""
     record: Path | None = None
-    """The signed record, where there is one."""
+    """Path of the signed record; None if there is none."""
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
@@ -170,7 +173,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     with open_work_folder(folder) as work:
         plan = begin_audit(work, commitment, request.committed_at, sample)
         if not request.dry_run:
-            work.keep(
+            work.write_text(
                 COMMAND_FILE, json.dumps([str(Path.cwd()), *shlex.split(request.command)]) + "\n"
             )
         rerun_result = saved_result(work, plan, subject, sample)
@@ -196,7 +199,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                 # Rerun and compare.
                 advice = advice_after_abort(work)
                 rerun_result = rerun_drawn(plan, sample, prepared, signing, advice)
-                work.keep_result(OUTCOME_FILE, json_text_of(rerun_result.outcome))
+                work.write_result(OUTCOME_FILE, json_text_of(rerun_result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
@@ -244,7 +247,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: TaskPlan | EmbeddingPlan,
+    plan: AnyPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -291,7 +294,10 @@ def rerun_drawn(
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return the signing of an audit: its key and folder. Raises UsageProblem for a wrong key."""
+    """Return the key and the folder for the signed files of an audit.
+
+    Raises UsageProblem for a key that is not trusted.
+    """
     audits = request.output or audits_folder_of(layout)
     signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
     if signing_key is not None:
@@ -336,7 +342,7 @@ def ask_for_publication(
         merge_line = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown_option = " --shown-on COMMIT"
     was_shown_before = prepared.work.read(SHOWN_FILE) is not None
-    prepared.work.keep(SHOWN_FILE, commitment.sha256 + "\n")
+    prepared.work.write_text(SHOWN_FILE, commitment.sha256 + "\n")
     continue_command = f"{request.command} --committed-at {EXAMPLE_TIME}{shown_option}"
     progress = AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, continue_command)
     # `audit publish` makes the same commitment, unless `audit commit` made it from a declared run.
@@ -374,7 +380,7 @@ def practice_time() -> str:
 
 def default_work_folder(commitment: Commitment, cache_name: str) -> Path:
     """Return the work folder of a commitment in the folder `cache_name` of the user's cache."""
-    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:FOLDER_DIGITS]
+    return cache_folder(cache_name) / commitment.model_id / commitment.sha256[:WORK_FOLDER_DIGITS]
 
 
 def begin_audit(
@@ -385,7 +391,7 @@ def begin_audit(
     Raises AuditRefused when the folder contains another commitment or draw.
     """
     if work.read(COMMITMENT_FILE) is None:
-        work.keep(COMMITMENT_FILE, commitment_text(commitment))
+        work.write_text(COMMITMENT_FILE, commitment_text(commitment))
     first_commitment = read_commitment(work.folder / COMMITMENT_FILE)
     if first_commitment != commitment:
         raise AuditRefused(
@@ -407,9 +413,9 @@ def begin_audit(
     plan_file = work.folder / PLAN_FILE
     if plan.commitment != commitment:
         raise AuditRefused(
-            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:FOLDER_DIGITS]}..., "
+            f"{plan_file}: drawn for commitment {plan.commitment_sha256[:WORK_FOLDER_DIGITS]}..., "
             f"expected the commitment of {COMMITMENT_FILE} beside it, "
-            f"{commitment.sha256[:FOLDER_DIGITS]}...",
+            f"{commitment.sha256[:WORK_FOLDER_DIGITS]}...",
             "restore the plan of this audit, or begin another audit in another folder: --work DIR",
         )
     if committed_at not in {None, plan.committed_at}:
@@ -439,7 +445,7 @@ def saved_result(
 
 
 def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
-    """Refuse options with which a finished audit was not run: its outcome does not follow them.
+    """Refuse options with which a finished audit was not run, since its outcome ignores them.
 
     Options with their default value are ignored. Raises AuditRefused, and NothingChecked for a
     commitment to a fresh set that cannot be read.
@@ -458,7 +464,7 @@ def refuse_other_settings(request: AuditRequest, work: WorkFolder) -> None:
     for setting, value in requested_settings.items():
         if value in {None, getattr(settings, setting)}:
             continue
-        option, used_value = OPTION_OF[setting], getattr(settings, setting)
+        option, used_value = OPTION_BY_SETTING[setting], getattr(settings, setting)
         used = f"without {option}" if used_value is None else f"with {option} {used_value}"
         words = ["geneb-ci", "audit", "run", str(work.folder / PLAN_FILE)]
         words += ["--fresh", str(machine.fresh)] if setting == "fresh" else []
@@ -549,7 +555,7 @@ def advice_after_abort(work: WorkFolder) -> str:
 
 def draw_and_keep_plan(
     request: AuditRequest, submission: SubmissionFile, prepared: PreparedRerun, signing: Signing
-) -> TaskPlan | EmbeddingPlan:
+) -> AnyPlan:
     """Draw the sample and keep its plan in the work folder, before any rerun; return the plan."""
     committed_at = request.committed_at
     if committed_at is None:
@@ -561,7 +567,7 @@ def draw_and_keep_plan(
             work.folder, prepared.commitment, sample.plan_class, signing.say
         )
         sample = sample.with_earlier_plans(plans)
-    plan: TaskPlan | EmbeddingPlan = draw_plan(
+    plan: AnyPlan = draw_plan(
         prepared.commitment,
         committed_at,
         submission,
@@ -570,13 +576,13 @@ def draw_and_keep_plan(
         request.source,
         signing.say,
     )
-    work.keep(PLAN_FILE, json_text_of(plan))
+    work.write_text(PLAN_FILE, json_text_of(plan))
     signing.say(f"drawn: {sample.drawn_sample_text(plan)}")
     return plan
 
 
 def _other_cached_plans(
-    folder: Path, commitment: Commitment, plan_class: type[TaskPlan | EmbeddingPlan], say: Say
+    folder: Path, commitment: Commitment, plan_class: type[AnyPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the files of all other plans for the model in the user's cache, recorded or not.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from geneb_ci.board.diagnostics.document import Diagnostics
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TYPES
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TYPE_BY_FILE
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
@@ -20,43 +20,46 @@ if TYPE_CHECKING:
     from geneb_ci.board.uncertainty import RegimeScores
 
 
-MARGIN = 0.03
-"""Default loss of MCC that is accepted for a smaller model."""
+DEFAULT_MARGIN = 0.03
+"""Loss of MCC that is accepted for a smaller model, unless a visitor names another."""
 HUNDREDS = "hundreds"
-"""Request for more examples than few-shot regimes have, and fewer than all: advice shows both."""
-BYTES_A_PARAMETER = 2
+"""Word in a request for more examples than few-shot regimes have, and fewer than all: the advice
+then shows both kinds of regimes."""
+BYTES_PER_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
 MEMORY_FACTOR = 2
-"""Smallest memory of a GPU for a model, as a multiple of the memory of its weights."""
+"""A model needs a GPU with at least this many times the memory of its weights."""
 GIGABYTE = 10**9
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
-Model = Annotated[str, Field(min_length=1)]
+_FACTOR_BY_UNIT = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
+"""By letter after a number of parameters: what the number is multiplied by."""
+_SIZE_PATTERN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
+ModelId = Annotated[str, Field(min_length=1)]
 Loss = Annotated[float, Field(ge=0)]
+"""A difference of MCC, 0 or more."""
 TaskRecord = Mapping[str, Any]
 """A task, with the keys of leaderboard_tasks.json."""
-MEMORY_MAX = 1_000_000
+MEMORY_GIGABYTES_MAX = 1_000_000
 """Maximum memory in gigabytes, more than any machine has."""
-BYTES_MAX = 500_000_000
+BOARD_FILE_BYTES_MAX = 500_000_000
 """Maximum bytes of a file of a board: with a thousand models, a file has 40 MB."""
 
 
-def parameters(params_text: str) -> int:
-    """Return the number in a text such as 500M, 1.2B or 86000000.
+def parameter_count(params_text: str) -> int:
+    """Return the number of parameters in a text such as 500M, 1.2B or 86000000.
 
     Raises UsageProblem if the text has another form.
     """
-    match = _SIZE.fullmatch(params_text.strip())
+    match = _SIZE_PATTERN.fullmatch(params_text.strip())
     if match is None:
         raise UsageProblem(
             f"{quoted(params_text)} is not a number of parameters",
             "write it as 500M, 1.2B or 86000000",
         )
-    return round(float(match[1]) * _UNITS[match[2].upper()])
+    return round(float(match[1]) * _FACTOR_BY_UNIT[match[2].upper()])
 
 
 class ModelRequest(StrictModel):
-    """The requirements of a visitor."""
+    """What a visitor needs of a model."""
 
     category: str | None
     """The kind of task; null for any."""
@@ -73,7 +76,7 @@ class ModelRequest(StrictModel):
 class Choice(StrictModel):
     """One model, its mean score over the tasks, and the possible loss of choosing it."""
 
-    model: Model
+    model: ModelId
     params: Count
     authorship: str
     evidence: str
@@ -95,11 +98,12 @@ class Choice(StrictModel):
 class AdvisedModel(StrictModel):
     """A model that the advice names, and the tasks on which its choice depends."""
 
-    model: Model
+    model: ModelId
     wins: dict[str, Count]
     """By regime: the number of tasks on which no other model scores higher."""
     without: list[str]
-    """Tasks such that leaving out any one of them changes which model is named."""
+    """Tasks on which the advice depends: leaving out any one of them changes which model is
+    named."""
 
 
 class RegimeAdvice(StrictModel):
@@ -109,12 +113,14 @@ class RegimeAdvice(StrictModel):
     choices: list[Choice]
     """Ordered by descending score; the smallest of models with equal scores comes first."""
     highest: AdvisedModel
+    """The model with the highest mean score."""
 
 
 class Advice(StrictModel):
     """The models that meet a request, on the tasks that match it."""
 
     need: ModelRequest
+    """The request that the advice answers."""
     margin: Loss
     """Loss of MCC that is accepted for a smaller model."""
     tasks: list[str]
@@ -125,7 +131,7 @@ class Advice(StrictModel):
     """Number of models that meet size and evidence, and are ranked in each regime shown."""
     regimes: list[RegimeAdvice]
     """The models by regime; empty if no task or no model matches the request."""
-    smaller: list[Model]
+    smaller: list[ModelId]
     """Models smaller than a highest-scoring one whose loss is within the margin with 95 %
     confidence in each regime shown, smallest first."""
     smallest: AdvisedModel | None
@@ -139,7 +145,7 @@ class AdviceFacts(NamedTuple):
     """Rows, tasks and intervals of a board, from which advice is made."""
 
     boards: Mapping[str, "RegimeScores"]
-    """The scores of all ranked models, by regime."""
+    """By regime: the scores of all ranked models."""
     draw_variances: Mapping[str, float]
     """By regime: the assumed variance between training draws; 0 if the regime draws no examples."""
     tasks: Sequence[TaskRecord]
@@ -161,18 +167,19 @@ def model_request(
 
     Raises UsageProblem for an invalid size, memory, evidence or margin.
     """
-    params_limit = parameters(max_params) if isinstance(max_params, str) else max_params
+    params_limit = parameter_count(max_params) if isinstance(max_params, str) else max_params
     if params_limit is not None and params_limit < 0:
         raise UsageProblem(
             f"max_params is {params_limit}, expected 0 or more", "pass a larger number"
         )
     if memory is not None:
-        if not 0 < memory <= MEMORY_MAX:
+        if not 0 < memory <= MEMORY_GIGABYTES_MAX:
             raise UsageProblem(
-                f"memory is {memory:g} GB, expected more than 0 and at most {MEMORY_MAX:,}",
+                f"memory is {memory:g} GB, expected more than 0 and "
+                f"at most {MEMORY_GIGABYTES_MAX:,}",
                 "pass the memory of the GPU, such as 16",
             )
-        fitting_params = int(memory * GIGABYTE / MEMORY_FACTOR / BYTES_A_PARAMETER)
+        fitting_params = int(memory * GIGABYTE / MEMORY_FACTOR / BYTES_PER_PARAMETER)
         params_limit = fitting_params if params_limit is None else min(params_limit, fitting_params)
     if evidence not in {None, *EVIDENCE_ORDER}:
         raise UsageProblem(
@@ -201,7 +208,10 @@ def with_board_names(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
     groups = dict.fromkeys(
         task[key] for key in ("kingdom", "species") for task in facts.tasks if key in task
     )
-    regimes = [*facts.draw_variances, *([HUNDREDS] if len(regimes_of(HUNDREDS, facts)) > 1 else [])]
+    regimes = [
+        *facts.draw_variances,
+        *([HUNDREDS] if len(requested_regimes(HUNDREDS, facts)) > 1 else []),
+    ]
     regime = exact_name(request.regime, regimes, "regime of the benchmark")
     spellings: dict[str, str | None] = {"regime": regime}
     if request.category is not None:
@@ -215,8 +225,8 @@ def with_board_names(request: ModelRequest, facts: AdviceFacts) -> ModelRequest:
     return request.model_copy(update=spellings)
 
 
-def regimes_of(regime: str, facts: AdviceFacts) -> list[str]:
-    """Return the regimes whose scores answer a request, the one with fewest examples first.
+def requested_regimes(regime: str, facts: AdviceFacts) -> list[str]:
+    """Return the regimes whose scores answer a request, those with fewest examples first.
 
     `regime` answers itself. `HUNDREDS` lies between two regimes: it returns the first few-shot
     regime and the full one.
@@ -238,24 +248,28 @@ def matching_tasks(request: ModelRequest, tasks: Sequence[TaskRecord]) -> list[T
     ]
 
 
-def is_built(folder: Path | None) -> bool:
-    """Whether a folder has files that `geneb-ci build` writes."""
+def has_built_board(folder: Path | None) -> bool:
+    """Whether a folder contains files that `geneb-ci build` writes."""
     return folder is not None and (
         path_exists(folder / DIAGNOSTICS) or path_exists(folder / LEADERBOARD)
     )
 
 
-def read_built(folder: Path, *file_names: str) -> dict[str, dict[str, Any]]:
-    """Return the parsed values of files of a built board, by name.
+def read_built_files(folder: Path, *file_names: str) -> dict[str, dict[str, Any]]:
+    """Return the parsed contents of files of a built board, by file name.
 
     Raises UsageProblem for a file that is missing, damaged or of another version.
     """
-    return {name: _read(folder / name, TYPES.get(name, Diagnostics)) for name in file_names}
+    return {
+        name: _read_built_file(folder / name, TYPE_BY_FILE.get(name, Diagnostics))
+        for name in file_names
+    }
 
 
-def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
+def _read_built_file(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
+    """Return the parsed content of a file of a board. Raises UsageProblem if it is invalid."""
     try:
-        raw = read_regular(path, BYTES_MAX)
+        raw = read_regular(path, BOARD_FILE_BYTES_MAX)
         type_.model_validate_json(raw)
         parsed_file: dict[str, Any] = read_json(raw)
     except NotReadable as error:
@@ -265,13 +279,14 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
                 "build the board without --no-diagnostics, and give n_test of every task in the "
                 "benchmark",
             ) from error
-        raise _unusable(path, error.reason) from error
+        raise _unusable_file(path, error.reason) from error
     except ValidationError as error:
-        raise _unusable(path, first_error(error)) from error
+        raise _unusable_file(path, first_error(error)) from error
     return parsed_file
 
 
-def _unusable(path: Path, fault: str) -> UsageProblem:
+def _unusable_file(path: Path, fault: str) -> UsageProblem:
+    """Return the error for a file of a board that cannot be used."""
     return UsageProblem(
         f"{path} is not what this version of geneb-ci writes: {fault}",
         "build the board again: geneb-ci build FOLDER --output DIR",

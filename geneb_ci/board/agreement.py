@@ -12,8 +12,9 @@ from geneb_ci.statistics.student import Floats, Positions
 BLOCK_SIZE = 64
 """Number of values in a block, all pairs of which are compared: at most 256, since a byte counts
 them."""
-REACH = 9.0
-"""Number of standard deviations beyond which the normal distribution counts as 0: 1e-19 of it."""
+NORMAL_REACH = 9.0
+"""Number of standard deviations beyond which the normal distribution counts as 0: only 1e-19 of it
+lie there."""
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
@@ -76,7 +77,7 @@ def _inversions(columns: Positions) -> Positions:
 
 
 def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
-    """Return the number of inversions in each row whose positions are in one block."""
+    """Return the inversions in each row between positions of the same block."""
     count, length = columns.shape
     padded = np.full((count, -(-length // BLOCK_SIZE) * BLOCK_SIZE), length, dtype=columns.dtype)
     padded[:, :length] = columns

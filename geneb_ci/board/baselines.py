@@ -14,12 +14,14 @@ from geneb_ci.common.shipped import shipped
 from reference_harness.formats.benchmark import Benchmark
 
 BASELINES_FILE = "baselines.json"
+"""Shipped file with the scores of the baselines."""
 BaselineScores = Mapping[str, Mapping[str, Mapping[str, float]]]
 """MCC by baseline, regime and task."""
 
 
 @functools.cache
 def _scores_by_benchmark() -> dict[str, BaselineScores]:
+    """Return the scores of all baselines, by digest of the benchmark."""
     scores_by_benchmark: dict[str, BaselineScores] = json.loads(
         shipped("schemas", BASELINES_FILE).read_bytes()
     )
@@ -31,8 +33,8 @@ def baseline_scores(benchmark: Benchmark) -> BaselineScores:
     return _scores_by_benchmark().get(benchmark.sha256, {})
 
 
-def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:
-    """Return MCC by regime, baseline and key of a column of the page.
+def baseline_scores_by_column(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]]]:
+    """Return MCC by regime, baseline and column of the page: macro, micro, categories, tasks.
 
     A mean is left out if the baseline has no score of one of the tasks.
     """
@@ -56,7 +58,7 @@ def baseline_lines(benchmark: Benchmark) -> dict[str, dict[str, dict[str, float]
 
 
 class BaselineComparison(NamedTuple):
-    """Mean MCC of a row and of the baselines on the tasks that all have, in the first regime."""
+    """Mean MCC of a row and of each baseline, on the tasks for which all of them have a score."""
 
     tasks: int
     """Number of these tasks."""

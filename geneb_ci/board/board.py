@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.sampling.design import audit_policy
-from geneb_ci.board.advice import MARGIN, Advice, ModelRequest, is_built, model_request
+from geneb_ci.board.advice import (
+    DEFAULT_MARGIN,
+    Advice,
+    ModelRequest,
+    has_built_board,
+    model_request,
+)
 from geneb_ci.board.columns import Row, row_of
 from geneb_ci.board.marks import letters_read, marks_of, read_defects, row_decider
 from geneb_ci.board.means import ranked_regimes
@@ -28,14 +34,14 @@ from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
     TASKS,
+    board_file_chunks,
     extra_required,
-    figure_values,
+    figure_inputs,
     leaderboards,
-    text_of,
 )
-from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
 from geneb_ci.board.tables import (
-    CODEBOOK,
+    CODEBOOK_FILE,
     PAGE_TABLES,
     VALUES_CSV,
     VALUES_PARQUET,
@@ -56,14 +62,17 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.models.tasks import TaskNotes, task_notes
-from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
+from geneb_ci.receipt.seen import published_state, read_receipt_notes, read_shared_errors
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 
-Results = Iterable[Any]
-Watch = Callable[[Results, int], Results]
-"""Returns the same results and may show progress meanwhile; the integer is their number."""
+CheckResults = Iterable[Any]
+"""CheckResults of checks of submissions, one after the other."""
+WatchResults = Callable[[CheckResults, int], CheckResults]
+"""Returns the results that it is given, and may show progress meanwhile; the integer is their
+number."""
 RowMaker = Callable[[BoardSubmission, Iterable[Finding]], Row]
+"""Returns the row of a submission, given the findings of its checks."""
 
 
 def row_maker(layout: Layout) -> RowMaker:
@@ -73,8 +82,8 @@ def row_maker(layout: Layout) -> RowMaker:
     """
     decide_row = row_decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
-    receipts_seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
-    covariances, benchmark = shared_errors(layout), benchmark_of(layout)
+    receipts_seen, days = read_receipt_notes(layout), audit_policy(layout).receipt_days
+    covariances, benchmark = read_shared_errors(layout), benchmark_of(layout)
 
     def make_row(checked: BoardSubmission, findings: Iterable[Finding]) -> Row:
         submission = checked.submission
@@ -108,8 +117,8 @@ class CheckedFolder(NamedTuple):
     refused: tuple[RejectedSubmission, ...]
 
 
-def read_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
-    """Read every submission of a repository, each checked by the rules.
+def read_checked_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
+    """Read every submission of a repository, each checked by `rules`.
 
     Raises NothingChecked if there is no submission, BadConfiguration if the benchmark or the policy
     cannot be used, BrokenRecordError if an audit record is broken.
@@ -131,12 +140,12 @@ def read_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
 
 
 class Analyses(NamedTuple):
-    """Figures computed from the standard errors of all rows."""
+    """What is computed from the standard errors of all rows."""
 
     diagnostics: dict[str, Any]
     """The content of diagnostics.json."""
     first_advice: Advice
-    """Advice that the page shows at first: on all tasks, in the first regime, without limits."""
+    """Advice that the page shows at first: on all tasks, in the first regime, for any model."""
 
 
 def analyses_of(
@@ -155,18 +164,22 @@ def analyses_of(
         from geneb_ci.board import recommend, uncertainty  # 0.3 s
         from geneb_ci.board.diagnostics import whole
     rows = list(rows)
-    scores = uncertainty.all_scores(rows, benchmark)
-    figure_inputs = figure_values(rows, benchmark, boards)
+    scores = uncertainty.scores_by_regime(rows, benchmark)
+    contents_by_file = figure_inputs(rows, benchmark, boards)
     advice_facts = recommend.advice_facts_of(rows, scores, benchmark, notes)
-    request = model_request(None, None, benchmark.regimes[0], None, None, None, MARGIN)
+    request = model_request(None, None, benchmark.regimes[0], None, None, None, DEFAULT_MARGIN)
     rank_steps: dict[str, Callable[[], Any]] = {
-        f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
+        f"ranks {regime}": functools.partial(uncertainty.ranks_by_score_name, board)
         for regime, board in scores.items()
     }
     # Forked processes inherit the inputs of the steps; only the small results are sent.
     steps = (
-        whole.diagnostic_steps(scores, figure_inputs, benchmark)
-        | {"first": lambda: recommend.advise(request, advice_facts, MARGIN).model_dump_json()}
+        whole.diagnostic_steps(scores, contents_by_file, benchmark)
+        | {
+            "first": lambda: recommend.advise(
+                request, advice_facts, DEFAULT_MARGIN
+            ).model_dump_json()
+        }
         | rank_steps
     )
     step_names = list(steps)
@@ -199,8 +212,8 @@ class Board:
     """The parsed values of the JSON files, by name."""
 
 
-class RowNumbers(Enum):
-    """The numbers that are kept of each row instead of its results."""
+class KeptNumbers(Enum):
+    """Which numbers are kept of each row instead of its results."""
 
     SCORES = "scores, means and confusion matrices"
     ERRORS = "standard errors, too, which need the extra `build`"
@@ -209,9 +222,9 @@ class RowNumbers(Enum):
 def checked_rows(
     layout: Layout,
     files: list[Path],
-    watch: Watch = lambda results, _: results,
+    watch: WatchResults = lambda results, _: results,
     *,
-    numbers: RowNumbers | None = None,
+    numbers: KeptNumbers | None = None,
     jobs: int | None = None,
     cache: bool = False,
 ) -> list[Row]:
@@ -223,9 +236,9 @@ def checked_rows(
     an audit record is broken, and UsageProblem if a file changed before it was read again.
     """
     errors_of: RowErrors | None = None
-    if numbers is RowNumbers.ERRORS:
+    if numbers is KeptNumbers.ERRORS:
         with _build_extra():
-            from geneb_ci.board.uncertainty import row_errors as errors_of  # numpy: 0.2 s
+            from geneb_ci.board.uncertainty import row_scores_by_regime as errors_of  # numpy: 0.2 s
     make_row = row_maker(layout)
     rule_ids = chosen_rule_ids((), ())
     checker = CachedChecker(rule_ids, jobs=jobs, cache=cache)
@@ -265,22 +278,22 @@ class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
         self.report = report
 
 
-def is_board(folder: Path | None) -> bool:
-    """Whether a folder is a built board, but not a repository with a built board at its root."""
-    if folder is None or not is_built(folder):
+def is_built_board(folder: Path | None) -> bool:
+    """Whether a folder is a built board, and not a repository with a board at its root."""
+    if folder is None or not has_built_board(folder):
         return False
     layout = find_layout(folder.resolve())
     return layout.kind is LayoutKind.ALONE or layout.root != folder.resolve()
 
 
-def layout_of(folder: Path | None, usage: str) -> Layout:
+def layout_of_folder(folder: Path | None, usage: str) -> Layout:
     """Return the layout of the repository of a folder, or of the current folder.
 
     `usage` is the command that a message suggests. Raises UsageProblem for a built board, and if
     no folder is given and the current one has no submissions.
     """
     layout = find_layout((folder or Path.cwd()).resolve())
-    if is_board(folder):
+    if is_built_board(folder):
         raise UsageProblem(
             f"{folder}: this is a built board, expected a repository or a folder of submissions",
             f"pass the folder that the board was built from: {usage}",
@@ -290,12 +303,12 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     return layout
 
 
-def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
-    """Return the layout of a folder, or of the current one, and the files of its submissions.
+def submission_files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
+    """Return the layout of a folder, or of the current one, and its files of submissions.
 
-    Raises NothingChecked if there is no submission, and UsageProblem as `layout_of` does.
+    Raises NothingChecked if there is no submission, and UsageProblem as `layout_of_folder` does.
     """
-    layout = layout_of(folder, usage)
+    layout = layout_of_folder(folder, usage)
     if folder is None and layout.submissions is not None and not any(files_in(layout.submissions)):
         raise NothingChecked(
             f"the board has no row yet: {layout.submissions} has no submission",
@@ -305,7 +318,7 @@ def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
     return layout, files_of([folder or layout.root])
 
 
-def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None:
+def require_separate_output(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None:
     """Raise UsageProblem if the output folder is one that submissions are read from."""
     folders = {file.parent for file in files}
     if layout.submissions is not None:
@@ -322,7 +335,7 @@ def advice_of(
     folder: Path | None,
     request: ModelRequest,
     margin: float,
-    watch: Watch = lambda results, _: results,
+    watch: WatchResults = lambda results, _: results,
     *,
     cache: bool = False,
 ) -> Advice:
@@ -332,16 +345,18 @@ def advice_of(
     """
     with _build_extra():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
-    layout, files = files_at(folder, "geneb-ci recommend FOLDER")
+    layout, files = submission_files_at(folder, "geneb-ci recommend FOLDER")
     rows = checked_rows(layout, files, watch, cache=cache)
     return advise_rows(rows, benchmark_of(layout), task_notes(layout), request, margin)
 
 
 def _build_extra() -> AbstractContextManager[None]:
+    """Wrap imports of packages that only the extra `build` installs."""
     return extra_required("; without it, only `build --no-diagnostics` works")
 
 
 def _has_no_error(report: Report) -> bool:
+    """Whether files were checked, all of them could be read, and none has an error."""
     has_error = any(finding.severity is Severity.ERROR for finding in report.findings)
     return bool(report.files) and not report.unreadable and not has_error
 
@@ -376,31 +391,33 @@ def board_of(
         parsed_files[DIAGNOSTICS], first_advice = analyses
     table = values_table(rows, benchmark, has_errors=has_intervals and not unsized)
     sources: dict[str, ChunkedText] = {
-        name: functools.partial(text_of, name, content) for name, content in parsed_files.items()
+        name: functools.partial(board_file_chunks, name, content)
+        for name, content in parsed_files.items()
     }
     sources[VALUES_CSV] = functools.partial(csv_text, table)
     sources[VALUES_PARQUET] = functools.partial(parquet_text, table)
-    sources[CODEBOOK] = [codebook((table, *PAGE_TABLES))].copy
+    sources[CODEBOOK_FILE] = [codebook((table, *PAGE_TABLES))].copy
     return Board(
         files=Texts(sources),
         scripts=functools.cache(
             functools.partial(page_scripts, parsed_files, rows, benchmark, events, first_advice)
         ),
         models=len(rows),
-        unranked=tuple(_unranked(rows, benchmark)),
+        unranked=tuple(_unranked_rows(rows, benchmark)),
         unsized=tuple(unsized),
         parsed_files=parsed_files,
     )
 
 
-def _unranked(rows: list[Row], benchmark: Benchmark) -> Iterator[str]:
+def _unranked_rows(rows: list[Row], benchmark: Benchmark) -> Iterator[str]:
+    """Yield model and regime of each row that misses a cell of the regime, as text."""
     for row in rows:
         for regime in benchmark.regimes:
             if regime not in ranked_regimes(row.submission, benchmark):
                 yield f"{row.submission.model_id} ({regime})"
 
 
-def page_of(rows: list[Row], board: Board, layout: Layout) -> dict[str, bytes]:
+def page_files_of(rows: list[Row], board: Board, layout: Layout) -> dict[str, bytes]:
     """Return the contents of the page's files by path, without the files of the board itself."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
@@ -427,9 +444,10 @@ def write_board(
 
 
 def _site_and_page(rows: list[Row], board: Board, layout: Layout) -> tuple[Site, dict[str, bytes]]:
+    """Return the inputs of the pages, and the files of the page with its data."""
     from geneb_ci.board.site.render import completed_index  # Jinja2
 
-    site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, Built())
+    site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, SourceCommit())
     page = with_data(page_files(), board.scripts())
     page[INDEX] = completed_index(page[INDEX], site)
     return site, page | site.picture

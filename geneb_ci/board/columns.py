@@ -32,14 +32,14 @@ from geneb_ci.board.marks import (
     property_outcomes,
 )
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
-from geneb_ci.models.registry import TERMS
-from geneb_ci.receipt.seen import Published, SharedErrors
+from geneb_ci.models.registry import MEANING_BY_WORD
+from geneb_ci.receipt.seen import PublishedState, SharedErrors
 from geneb_ci.statistics.metrics import RowStatistics
 from reference_harness.formats.base import Count
 from reference_harness.formats.submission import Submission
 
 # fmt: off
-Kind = Literal[
+ValueKind = Literal[
     "id", "name", "size", "count", "text", "flag", "link", "level",
     "evidence", "audit", "attested", "disputes", "warnings", "defects",
 ]
@@ -53,33 +53,34 @@ class Row:
 
     submission: Submission
     level: TrustLevel
-    """Authorship and evidence in one word, as upstream's page expects it."""
+    """The trust level: authorship and evidence in one word, as upstream's page expects it."""
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
     audit: AuditSummary | None = None
     """The summary of the audits of the row."""
     recomputed: str | None = None
-    """Text on the cells that an agreeing audit by receipt recomputed."""
+    """How many cells an agreeing audit by receipt recomputed, in words."""
     attestation: RowAttestation = NO_AUDIT
-    """Whose word the scores rest on: auditors' or only the submitter's."""
+    """Who vouches for which scores of the row: auditors, or only the submitter."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """The model registry's facts about the model; empty if the registry has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of the checks of the row, and published defects of its extractor."""
-    receipt: Published | None = None
+    receipt: PublishedState | None = None
     """Whether the published receipt was found; None for a row that publishes no receipt."""
     records: tuple[str, ...] = ()
-    """Ids of the audit records that the evidence rests on."""
+    """Ids of the audit records from which the evidence follows."""
     sha256: str = ""
     """Digest of the submission's file; "" for a submission that was not read from a file."""
     letters: str | None = None
-    """Text about the share of letters that the model read, as the harness measured it."""
+    """How many letters of the sequences the model read, in words, as the harness measured it."""
     shared_errors: SharedErrors | None = None
-    """Covariances of the rows with published predictions; the same object for all rows."""
+    """Covariances of the errors of rows with published predictions; the same object for all
+    rows."""
     disputes: tuple[Mapping[str, Any], ...] = ()
     """Values of `marks.ShownDispute`, one for each audit that disputes the row."""
     numbers: RowStatistics | None = None
-    """Scores as arrays, for a row whose `results` and `evidence` were dropped."""
+    """Scores as arrays, for a row whose `results` and `evidence` were dropped to save memory."""
 
 
 def in_board_order(rows: Iterable[Row]) -> list[Row]:
@@ -92,7 +93,7 @@ def row_of(
     decision: Decision,
     registry: Mapping[str, Mapping[str, Any]],
     marks: Marks = NO_MARKS,
-    receipt: Published | None = None,
+    receipt: PublishedState | None = None,
     letters_text: str | None = None,
 ) -> Row:
     """Return the row of a submission; `registry` maps ids of models to their registered facts."""
@@ -130,7 +131,7 @@ def _disputes(decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 class TableDisplay(NamedTuple):
-    """Texts and sorting of a column in the page's table of scores."""
+    """How the page's table of scores shows a column."""
 
     sort: str
     """Name of the column in the page's address, as in `sort=size`."""
@@ -151,10 +152,11 @@ class Column:
     type: Any
     """Type of the value in the schema."""
     about: str
-    """Meaning and unit of the value: its description in the schema and in the documentation."""
+    """Meaning and unit of the value, for the schema and the documentation."""
     value: Callable[[Row], object]
     """Returns the value for a row; None if it is unknown, so that the row lacks the key."""
-    kind: Kind
+    kind: ValueKind
+    """ValueKind of the values, by which the page writes and sorts them."""
     label: str
     """Name of the column on the page; "" if the page shows it only as part of another column."""
     is_published: bool = True
@@ -172,10 +174,11 @@ class Column:
     is_facet: bool = False
     """Whether the page filters models by the values."""
     words: tuple[str, str] = ("yes", "no")
-    """The page's words for true and false."""
+    """How the page writes true and false."""
 
 
 def _audit_summary(row: Row) -> dict[str, Any] | None:
+    """Return the summary of a row's audits, as in `marks.Audited`; None without an audit."""
     summary, unaudited_regimes = row.audit, row.attestation.unconfirmed_regimes
     if summary is None:
         return None
@@ -192,7 +195,8 @@ def _audit_summary(row: Row) -> dict[str, Any] | None:
     }
 
 
-def _statements(row: Row) -> list[dict[str, str]] | None:
+def _attested_fields(row: Row) -> list[dict[str, str]] | None:
+    """Return which fields of a row somebody vouches for, and who, as in `marks.ShownStatement`."""
     return [statement._asdict() for statement in row.attestation.statements] or None
 
 
@@ -212,7 +216,8 @@ def _registry_column(key: str, about: str, label: str, *, is_count: bool = False
     )
 
 
-def _defects(row: Row) -> list[dict[str, Any]] | None:
+def _shown_defects(row: Row) -> list[dict[str, Any]] | None:
+    """Return the defects of a row, as in `marks.ShownDefect`; None without any."""
     defects = [
         {"id": defect.id, "what": defect.what, "explained": defect.explained}
         for defect in row.marks.defects
@@ -221,6 +226,7 @@ def _defects(row: Row) -> list[dict[str, Any]] | None:
 
 
 def _enum_type(enum_class: type[enum.StrEnum]) -> Any:  # an annotated type
+    """Return the type of a text that is a value of an enumeration."""
     return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in enum_class]})]
 
 
@@ -303,7 +309,7 @@ COLUMNS: tuple[Column, ...] = (
         type=list[ShownStatement],
         about="Which scores audits compared, and which nobody did; only if some audit counts. All "
         "other values rest on the word of their author: docs/maintainer/trust.md.",
-        value=_statements,
+        value=_attested_fields,
         kind="attested",
         label="Scores attested by",
         is_required=False,
@@ -374,7 +380,7 @@ COLUMNS: tuple[Column, ...] = (
         key="defects",
         type=list[ShownDefect],
         about="Published defects of the extractor that computed the row: docs/reader/defects.md.",
-        value=_defects,
+        value=_shown_defects,
         kind="defects",
         label="Known defects",
         is_required=False,
@@ -382,7 +388,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         key="receipt",
-        type=Published,
+        type=PublishedState,
         about="Whether the embeddings that the row commits to are at the address that it names, "
         "when the maintainers looked last; only for a row that publishes them.",
         value=lambda row: row.receipt,
@@ -497,8 +503,11 @@ COLUMNS: tuple[Column, ...] = (
         is_required=False,
     ),
 )
+"""All columns, in the order in which files and pages show them."""
 PUBLISHED_COLUMNS = tuple(column for column in COLUMNS if column.is_published)
+"""The columns of leaderboard.json."""
 TASK_COLUMNS = tuple(column for column in COLUMNS if column.is_by_task)
+"""The columns of leaderboard_tasks.json."""
 
 
 def facts_of(row: Row, columns: Iterable[Column]) -> dict[str, Any]:
@@ -519,7 +528,7 @@ def page_columns() -> list[dict[str, Any]]:
             "facet": column.is_facet,
             "words": column.words,
             "source": str(column_author(column.key)),
-            "terms": TERMS.get(column.key, {}),
+            "terms": MEANING_BY_WORD.get(column.key, {}),
         }
         for column in COLUMNS
     ]

@@ -11,7 +11,7 @@ from reference_harness.formats.submission import Submission
 
 
 def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
-    """Yield the recovered matrices of a regime's two-class tasks, in few-shot one for each seed."""
+    """Yield the matrices recovered for the two-class tasks of a regime, in few-shot by seed."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fit_count == 1:
             yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reported)
@@ -31,7 +31,7 @@ def single_fit_regimes(benchmark: Benchmark) -> list[str]:
 
 
 def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
-    """Return the list of `page_data.matrices` for one model, by regime of `single_fit_regimes`."""
+    """Return the matrices of one model by regime, as `page_data.recovered_matrices` lists them."""
     return {
         regime: _row_matrices(results.get(regime, {}), benchmark)
         for regime in single_fit_regimes(benchmark)
@@ -39,6 +39,7 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
+    """Return three numbers for each two-class task, as in `page_data.recovered_matrices`."""
     cells_by_task = ((task, cells.get(task)) for task in benchmark.task_ids)
     reported_by_task = reported_triples(
         {

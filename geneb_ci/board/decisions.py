@@ -17,22 +17,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.agreement import REACH, normal_below
+from geneb_ci.board.agreement import NORMAL_REACH, normal_below
 from geneb_ci.statistics.student import Floats, Positions, normal_quantile_of, student_quantile
 
 Bools = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
+"""Probability with which intervals, rank ranges and bounds hold."""
 NORMAL_QUANTILE = 1.96
 """Standard errors from a score to the ends of its 95 % interval."""
 ROUNDED_FACTORS = (1, 2, 5)
 """Numbers of models are rounded up to these times a power of 10, so that another row rarely changes
 the critical value."""
 ROUNDED_MODELS_MIN = 10
-"""Smallest number that `rounded_up` returns."""
-DIGITS = 9
-"""Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth."""
-GRID_POINTS = 2001
+"""Smallest number that `rounded_model_count` returns."""
+QUANTILE_DECIMALS = 9
+"""Decimals of numbers computed from normal quantiles: libraries differ in the sixteenth decimal."""
+INTEGRAL_POINTS = 2001
 """Number of points at which `_range_probability` evaluates its integral: ten times as many change
 the result by less than 1e-9."""
 PAIRS_AT_ONCE = 1_000_000
@@ -40,10 +41,11 @@ PAIRS_AT_ONCE = 1_000_000
 GROUPED_MODELS_MIN, GROUP_SIZE_MIN, GROUPS_MAX, FIRST_RIVALS = 200, 128, 20, 8
 """Number of models from which pairs are counted by groups of similar variance, minimum size of a
 group, maximum number of groups, and number of models that are compared with all others first."""
-FREEDOM_MIN = 4.0
-"""Minimum degrees of freedom from which `student_quantile` decreases as they grow."""
+GROUPED_FREEDOM_MIN = 4.0
+"""Minimum degrees of freedom for counting by groups: from 4 on, `student_quantile` decreases as
+they grow."""
 LIMIT_ROUNDING_MAX = 1e-12
-"""An upper bound of the rounding error of a limit; pairs closer to a limit are compared exactly."""
+"""More than the rounding error of a limit; pairs closer to a limit are compared exactly."""
 
 
 class ScoreColumn(NamedTuple):
@@ -58,7 +60,7 @@ class ScoreColumn(NamedTuple):
     diagonal and where not both models have published predictions. None if all are 0."""
 
 
-def rounded_up(models: int) -> int:
+def rounded_model_count(models: int) -> int:
     """Return the number of models rounded up to 10, 20, 50, 100, 200, 500, ..."""
     unit = 1
     while True:
@@ -70,24 +72,24 @@ def rounded_up(models: int) -> int:
 
 @functools.cache
 def critical_value(models: int) -> float:
-    """Return the number of standard errors from which a difference between models is significant.
+    """Return how many standard errors a difference between two models must have to be significant.
 
     This is Tukey and Kramer's constant: with 95 % probability no statement about any pair is wrong
     (Hayter 1984). It is the 95 % quantile of the range of `models` standard normals, divided by
-    sqrt(2); `models` is a number of models that `rounded_up` returned.
+    sqrt(2); `models` is a number of models that `rounded_model_count` returned.
     """
     low, high = 1.0, 12.0
-    while high - low > 10.0 ** -(DIGITS + 2):
+    while high - low > 10.0 ** -(QUANTILE_DECIMALS + 2):
         middle = (low + high) / 2
         low, high = (
             (low, middle) if _range_probability(middle, models) > CONFIDENCE else (middle, high)
         )
-    return round((low + high) / 2 / math.sqrt(2), DIGITS)
+    return round((low + high) / 2 / math.sqrt(2), QUANTILE_DECIMALS)
 
 
 def _range_probability(width: float, models: int) -> float:
     """Return the probability that `models` standard normals all lie in an interval of `width`."""
-    points = np.linspace(-REACH, REACH, GRID_POINTS)
+    points = np.linspace(-NORMAL_REACH, NORMAL_REACH, INTEGRAL_POINTS)
     density = np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
     probability = normal_below(points) - normal_below(points - width)
     return float(models * np.sum(density * probability ** (models - 1)) * (points[1] - points[0]))
@@ -105,7 +107,7 @@ def difference_errors(
 
 
 def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
-    """Return errors and degrees of freedom as `difference_errors`, for broadcast index arrays."""
+    """Return standard errors and degrees of freedom for arrays of indices, which are broadcast."""
     left, right = scores.variance[first], scores.variance[second]
     total = left + right
     if scores.shared is not None:
@@ -126,13 +128,15 @@ def freedom_of(variance: Floats, spread: Floats) -> Floats:
     return np.where(is_estimated, variance * variance / np.where(is_estimated, spread, 1.0), np.inf)
 
 
-def better(scores: ScoreColumn, critical: float) -> Bools:
+def significantly_better(scores: ScoreColumn, critical: float) -> Bools:
     """Return whether each model (row) scores significantly higher than each other (column)."""
     models = np.arange(len(scores.values))
-    return _better(scores, models[:, None], models[None, :], critical)
+    return _pairs_significantly_better(scores, models[:, None], models[None, :], critical)
 
 
-def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: float) -> Bools:
+def _pairs_significantly_better(
+    scores: ScoreColumn, first: Positions, second: Positions, critical: float
+) -> Bools:
     """Return whether each model of `first` scores significantly higher than that of `second`.
 
     Both are arrays of the models' indices, which are broadcast.
@@ -143,17 +147,17 @@ def _better(scores: ScoreColumn, first: Positions, second: Positions, critical: 
 
 
 class RankRanges(NamedTuple):
-    """Ranks of all models by one score, with their ranges; each array has one value per model."""
+    """The rank of each model by one score, with its range."""
 
     rank: Positions
-    """1 is best; equal scores share the better rank."""
+    """Number of models that score higher, plus one."""
     low: Positions
     """One more than the number of models that score significantly higher; 1: could be best."""
     high: Positions
     """The number of models minus those that score significantly lower."""
 
 
-def ranks(scores: ScoreColumn, critical: float) -> RankRanges:
+def rank_ranges(scores: ScoreColumn, critical: float) -> RankRanges:
     """Return ranks with their ranges; all ranges together hold with 95 % confidence."""
     count = len(scores.values)
     ordered = np.sort(scores.values)
@@ -165,19 +169,20 @@ def ranks(scores: ScoreColumn, critical: float) -> RankRanges:
 def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions, Positions]:
     """Return how many models score significantly higher than each model, and how many lower.
 
-    These are the sums of `better` by column and row. Models are grouped by similar variance; in a
-    group almost the same difference is significant, so only pairs close to it are compared.
+    These are the sums of `significantly_better` by column and row. Models are grouped by similar
+    variance; in a group almost the same difference is significant, so only pairs close to it are
+    compared.
     """
     count = len(scores.values)
     if (
         count < GROUPED_MODELS_MIN
         or scores.shared is not None
-        or scores.freedom.min() < FREEDOM_MIN
+        or scores.freedom.min() < GROUPED_FREEDOM_MIN
     ):
         models, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
         for first in np.split(models, range(step, count, step)):
-            won = _better(scores, first[:, None], models, critical)
+            won = _pairs_significantly_better(scores, first[:, None], models, critical)
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
@@ -217,7 +222,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
             np.cumsum(open_counts) - open_counts, open_counts
         )
         second = group[np.repeat(certain_wins, open_counts) + offset]
-        won = _better(scores, first, second, critical)
+        won = _pairs_significantly_better(scores, first, second, critical)
         lower_counts += np.bincount(first[won], minlength=count)
         higher_counts += np.bincount(second[won], minlength=count)
     counts = np.empty((2, count), dtype=np.intp)
@@ -226,7 +231,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
 
 
 def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Positions:
-    """Return those models of a subset for which no other one of it scores significantly higher."""
+    """Return the models of a subset than which no other one scores significantly higher."""
     if not len(subset):
         return subset
     # Models that score significantly lower than the highest one are no contenders.
@@ -245,7 +250,9 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
     least_variance = np.minimum.accumulate(scores.variance[descending])
     lowest_variances = descending[np.diff(least_variance, prepend=np.inf) < 0]
     for rivals in (lowest_variances[:FIRST_RIVALS], lowest_variances[:GROUP_SIZE_MIN]):
-        contenders = contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
+        contenders = contenders[
+            ~_pairs_significantly_better(scores, rivals[:, None], contenders, critical).any(axis=0)
+        ]
     # Otherwise the remaining contenders are compared with all models that may be far enough above.
     rivals = subset
     if scores.shared is None and np.isinf(scores.freedom).all():
@@ -254,7 +261,9 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
         least = scores.values[contenders].min(initial=1.0) + critical * errors
         rivals = subset[scores.values[subset] > least - LIMIT_ROUNDING_MAX]
     return np.asarray(
-        contenders[~_better(scores, rivals[:, None], contenders, critical).any(axis=0)]
+        contenders[
+            ~_pairs_significantly_better(scores, rivals[:, None], contenders, critical).any(axis=0)
+        ]
     )
 
 
@@ -265,15 +274,15 @@ class ComparedPair(NamedTuple):
     """Score of the first model minus that of the second."""
     low: float
     high: float
-    """Simultaneous 95 % interval of the difference, corrected for all pairs."""
+    """End of the 95 % interval of the difference, which is corrected for all pairs of the board."""
     probability: float
-    """Lower bound of the probability that the better-scoring model is better."""
+    """Lower bound of the probability that the model with the higher score is truly better."""
     is_significant: bool
     """Whether the first or the second scores significantly higher."""
 
 
 def compare_pair(scores: ScoreColumn, first: int, second: int, critical: float) -> ComparedPair:
-    """Return the comparison of two models, given by their indices."""
+    """Return the difference of two models, given by their indices, and its significance."""
     errors, freedom = difference_errors(scores, np.array([first]), np.array([second]))
     error = float(errors[0, 0])
     reach = float(student_quantile(critical, freedom)[0, 0]) * error
@@ -287,7 +296,7 @@ def compare_pair(scores: ScoreColumn, first: int, second: int, critical: float) 
         difference,
         difference - reach,
         difference + reach,
-        round(probability, DIGITS),
+        round(probability, QUANTILE_DECIMALS),
         abs(difference) > reach,
     )
 
@@ -302,7 +311,7 @@ class Losses(NamedTuple):
     at once; 0 for the only model that could be best, infinite if it was not computed."""
 
 
-def losses(
+def possible_losses(
     scores: ScoreColumn, subset: Positions, critical: float, accepted_loss: float = math.inf
 ) -> Losses:
     """Return the possible loss in one score of choosing each model of a non-empty subset.
@@ -316,7 +325,7 @@ def losses(
     bound[is_within] = _shortfall_bounds(scores, subset[is_within], best, len(subset))
     is_only_candidate = (subset == best[0]) & (len(best) == 1)
     # A bound is 0 only if nothing can be lost.
-    displayed = np.maximum(np.round(bound, DIGITS), 10.0**-DIGITS)
+    displayed = np.maximum(np.round(bound, QUANTILE_DECIMALS), 10.0**-QUANTILE_DECIMALS)
     return Losses(best, np.asarray(np.where(is_only_candidate, 0.0, displayed), dtype=float))
 
 

@@ -10,7 +10,7 @@ from geneb_ci.board.columns import PUBLISHED_COLUMNS
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn
 
-FACTS = tuple(
+COMPARED_FACTS = tuple(
     column.key for column in PUBLISHED_COLUMNS if column.key != "model" and column.is_compared
 )
 """Keys of the facts about a model that are compared in addition to its scores."""
@@ -35,7 +35,7 @@ class RegimePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class MacroScores:
-    """Macro MCC of all rows of one regime; ranges are computed on demand."""
+    """Macro MCC of all rows of one regime; rank ranges are computed when needed."""
 
     name: str
     scores: Mapping[str, float]
@@ -46,13 +46,15 @@ class MacroScores:
 
     @functools.cached_property
     def _index_by_model(self) -> dict[str, int]:
+        """Position of each model among the scores."""
         return {model: k for k, model in enumerate(self.scores)}
 
     @functools.cached_property
     def _rank_ranges(self) -> "RankRanges":
-        from geneb_ci.board.decisions import ranks
+        """Ranks and rank ranges of all models."""
+        from geneb_ci.board.decisions import rank_ranges
 
-        return ranks(self.column, self.critical)
+        return rank_ranges(self.column, self.critical)
 
     def rank(self, model: str) -> int:
         """Return the rank of a row by macro MCC; 1 is best."""
@@ -91,7 +93,7 @@ def macro_scores_of(
     """
     import numpy as np  # of the extra `build`
 
-    from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
+    from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_model_count
 
     regimes = {}
     for regime, rows in rows_by_regime.items():
@@ -103,14 +105,14 @@ def macro_scores_of(
             else columns[regime]
         )
         regimes[regime] = MacroScores(
-            regime, scores, column, critical_value(rounded_up(len(scores)))
+            regime, scores, column, critical_value(rounded_model_count(len(scores)))
         )
     return regimes
 
 
 @dataclass(frozen=True)
 class BoardSide:
-    """One of the two boards: its two files, and the uncertainty of their scores."""
+    """One of the two boards that are compared."""
 
     categories: dict[str, Any]
     """The content of leaderboard.json."""
@@ -121,7 +123,7 @@ class BoardSide:
 
 
 class OneSidedRow(NamedTuple):
-    """A row that only one of the boards has, with its places there."""
+    """A row that only one of the two boards has."""
 
     model: str
     places: tuple[RegimePlace, ...]
@@ -164,7 +166,7 @@ class RankMove(NamedTuple):
     passed: tuple[str, ...]
     passed_by: tuple[str, ...]
     inside_noise: bool
-    """Whether the row differs significantly from none of these rows on the new board."""
+    """Whether the row differs significantly from none of the rows of `passed` and `passed_by`."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class BoardDiff:
 def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
     """Return the differences; rows and regimes are in the order of the new board."""
     old_regimes, new_regimes = _macro_scores(before), _macro_scores(after)
-    models_old, models_new = _models(before), _models(after)
+    models_old, models_new = _models_of(before), _models_of(after)
     common_models = [model for model in models_new if model in models_old]
     changed_rows = tuple(
         row
@@ -199,7 +201,7 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
         move
         for regime in new_regimes
         if regime in old_regimes
-        for move in _moves(old_regimes[regime], new_regimes[regime], changed_models)
+        for move in _rank_moves(old_regimes[regime], new_regimes[regime], changed_models)
     )
     return BoardDiff(
         added=tuple(_one_sided_row(m, new_regimes) for m in models_new if m not in models_old),
@@ -215,16 +217,19 @@ def board_diff(before: BoardSide, after: BoardSide) -> BoardDiff:
 
 
 def _macro_scores(side: BoardSide) -> dict[str, MacroScores]:
+    """Return the macro scores of a board by regime."""
     return macro_scores_of(side.categories["data"], side.columns)
 
 
-def _models(side: BoardSide) -> dict[str, None]:
+def _models_of(side: BoardSide) -> dict[str, None]:
+    """Return the ids of the models of a board as keys, sorted."""
     rows = (row for rows in side.categories["data"].values() for row in rows)
     model_ids = {row["model"] for row in rows}
     return dict.fromkeys(sorted(model_ids, key=lambda model: (model.lower(), model)))
 
 
 def _one_sided_row(model: str, regimes: dict[str, MacroScores]) -> OneSidedRow:
+    """Return a row that only one board has, with its places in that board's regimes."""
     return OneSidedRow(
         model,
         tuple(regime.place_of(model) for regime in regimes.values() if model in regime.scores),
@@ -238,19 +243,20 @@ def _changed_row(
     old_regimes: dict[str, MacroScores],
     new_regimes: dict[str, MacroScores],
 ) -> ChangedRow | None:
+    """Return the changes of a row that both boards have; None without any."""
     facts: dict[str, ChangedFact] = {}
     shifts = []
     for regime in (*new_regimes, *(regime for regime in old_regimes if regime not in new_regimes)):
-        row_before = _row(before.categories, regime, model)
-        row_after = _row(after.categories, regime, model)
+        row_before = _row_of(before.categories, regime, model)
+        row_after = _row_of(after.categories, regime, model)
         if row_before is not None and row_after is not None:
             facts |= {
                 f: ChangedFact(f, row_before.get(f), row_after.get(f))
-                for f in FACTS
+                for f in COMPARED_FACTS
                 if row_before.get(f) != row_after.get(f)
             }
         score_count = _differing_count(
-            _row(before.tasks, regime, model), _row(after.tasks, regime, model)
+            _row_of(before.tasks, regime, model), _row_of(after.tasks, regime, model)
         )
         if score_count:
             place_before = old_regimes[regime].place_of(model) if row_before is not None else None
@@ -265,21 +271,23 @@ def _changed_row(
     return ChangedRow(model, tuple(facts.values()), tuple(shifts)) if facts or shifts else None
 
 
-def _row(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | None:
+def _row_of(board: dict[str, Any], regime: str, model: str) -> dict[str, Any] | None:
+    """Return the row of a model in a regime, from a file of the board; None without one."""
     rows: Iterable[dict[str, Any]] = board["data"].get(regime, ())
     return next((row for row in rows if row["model"] == model), None)
 
 
 def _differing_count(before: dict[str, Any] | None, after: dict[str, Any] | None) -> int:
     """Return the number of task scores that differ, or that only one of two rows has."""
-    scores_before, scores_after = _scores(before), _scores(after)
+    scores_before, scores_after = _task_scores(before), _task_scores(after)
     return sum(
         scores_before.get(key) != scores_after.get(key)
         for key in scores_before.keys() | scores_after.keys()
     )
 
 
-def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
+def _task_scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
+    """Return the scores of a row by metric and task; {} without a row."""
     return {
         (table, task): score
         for table, cells in (row or {}).items()
@@ -288,7 +296,7 @@ def _scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
     }
 
 
-def _moves(
+def _rank_moves(
     old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
 ) -> Iterable[RankMove]:
     """Yield the move of each row that passed a rival or was passed by one.
@@ -322,6 +330,7 @@ def _moves(
 
 
 def _passes(model: str, rival: str, old_regime: MacroScores, new_regime: MacroScores) -> bool:
+    """Whether a row goes past a rival: its score is higher on the new board and was not before."""
     return (
         old_regime.scores[model] <= old_regime.scores[rival]
         and new_regime.scores[model] > new_regime.scores[rival]
@@ -334,6 +343,7 @@ def _passes(model: str, rival: str, old_regime: MacroScores, new_regime: MacroSc
 def _pushed_count(
     old_regime: MacroScores, new_regime: MacroScores, moves: Iterable[RankMove]
 ) -> int:
+    """Return how many rows have another rank without having passed another row or being passed."""
     moved_models = {move.model for move in moves if move.after.regime == new_regime.name}
     return sum(
         old_regime.rank(model) != new_regime.rank(model)

@@ -28,9 +28,10 @@ from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural
 
 DEFECTS_FILE = "defects.json"
-NAMED_MAX = 3
-"""Maximum number of tasks that the text names if many were not read completely."""
-BYTES_MAX = 200_000
+"""File of the policy folder with the published defects of extractors."""
+NAMED_TASKS_MAX = 3
+"""Maximum number of tasks that a text names if many were not read completely."""
+DEFECTS_BYTES_MAX = 200_000
 """Maximum size of defects.json: ten defects need 4 kB, a thousand models' defects 150 kB."""
 
 
@@ -45,7 +46,7 @@ class ShownDefect(StrictModel):
 
 
 class ShownStatement(StrictModel):
-    """Whose word some fields of a row rest on."""
+    """Who vouches for some fields of a row."""
 
     fields: str
     by: str
@@ -85,7 +86,7 @@ class Audited(StrictModel):
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
     """Day of the latest audit, UTC."""
     sandbox: Annotated[int, Field(ge=1, le=4)]
-    """Lowest sandbox level among them."""
+    """Lowest sandbox level among the audits."""
     verdict: Literal["agrees", "differs"]
     cells: str = ""
     """Recomputed cells equal to the claimed ones, "299/300"; only if an audit by receipt failed."""
@@ -116,7 +117,7 @@ class DefectFile(StrictModel):
 
 
 class Marks(NamedTuple):
-    """The marks of a row that a reader should see before relying on it."""
+    """What a reader should see of a row before relying on its scores."""
 
     warnings: tuple[tuple[str, int], ...] = ()
     """Pairs of a rule and the number of its warnings, ordered by rule."""
@@ -124,6 +125,7 @@ class Marks(NamedTuple):
 
 
 NO_MARKS = Marks()
+"""The marks of a row without warnings and defects."""
 
 
 def read_defects(layout: Layout) -> tuple[Defect, ...]:
@@ -139,7 +141,7 @@ def read_defects(layout: Layout) -> tuple[Defect, ...]:
     if not path_exists(path):
         return ()
     try:
-        return tuple(DefectFile.model_validate_json(policy_bytes(path, BYTES_MAX)).defects)
+        return tuple(DefectFile.model_validate_json(policy_bytes(path, DEFECTS_BYTES_MAX)).defects)
     except ValidationError as error:
         raise BadConfiguration(
             f"{path}: {all_errors(error)}", "correct the file; docs/reader/defects.md explains it"
@@ -201,7 +203,7 @@ def letters_read(submission: Submission, benchmark: Benchmark) -> str | None:
         least_share = min(shares.values())
         share_text = "all" if least_share == 1 else f"at least {percent(least_share)} of the"
         return f"reads {share_text} letters of {plural(len(shares), 'task')}"
-    (share, task), *other_tasks = incomplete[:NAMED_MAX]
+    (share, task), *other_tasks = incomplete[:NAMED_TASKS_MAX]
     words = [f"{percent(share)} of the letters of {benchmark.by_id[task].label}"]
     words += [f"{percent(share)} of {benchmark.by_id[task].label}" for share, task in other_tasks]
     unnamed = len(incomplete) - len(words)
@@ -222,10 +224,11 @@ OUTCOME_WORDS: Mapping[str, str] = {
     "not verified": "not contradicted, not verified",
     "contradicted": "contradicted",
 }
+"""The outcomes of testing a property, in words."""
 
 
 def property_outcomes(submission: Submission) -> str | None:
-    """Return in words which properties a run verified, did not contradict, and contradicted.
+    """Return in words which declared properties a run verified or contradicted.
 
     Return None if the submission has no outcome for any of PROPERTY_WORDS.
     """
@@ -245,7 +248,7 @@ def property_outcomes(submission: Submission) -> str | None:
 
 
 def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:
-    """Return a function of digest, origin and scorer of a row, which returns its `Decision`.
+    """Return a function that decides on the evidence of a row from three digests.
 
     The decision considers all audit records. Raises BadConfiguration, and BrokenRecordError if a
     record is broken.

@@ -11,7 +11,7 @@ from reference_harness.formats.submission import Submission, SubmissionV11
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean. The sum is rounded once (math.fsum), so every machine returns the same.
+    """Return the mean, whose sum is rounded once (math.fsum), so every machine returns the same.
 
     Raises ZeroDivisionError if there is no value.
     """
@@ -19,8 +19,8 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowStatistics:
-    """Return scores and means of a row in the regimes in which it has every task.
+def row_statistics(submission: Submission, results: Results, benchmark: Benchmark) -> RowStatistics:
+    """Return scores and means of a row, in the regimes of which it has every task.
 
     `results` are the scores of the submission, which may no longer contain them itself.
     """
@@ -39,7 +39,7 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
 
 
 def weighted_sums(numbers: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
-    """Return the sums over tasks, weighted for macro, micro and each category in board order.
+    """Return the sums over tasks with the weights of macro, micro and each category.
 
     The weight of a task is raised to `power`: 1 gives means, 2 the variances of means. Sums are
     rounded once (math.fsum), so that they do not depend on the order of tasks.

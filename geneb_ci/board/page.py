@@ -12,15 +12,19 @@ from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
 
 SOURCE_FOLDER = "src/"
+"""Folder of the modules and stylesheets from which the page's script and style are made."""
 SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
 STYLE, MAIN_STYLE = "board.css", "src/main.css"
 PAGES_STYLE = "src/pages.css"
-"""The style of the pages without JavaScript, which every build makes."""
+"""The stylesheet of the pages without JavaScript, which every build makes."""
 
 INDEX, BASE = "index.html", "data"
 """File name of the page, and name of the part of its data that index.html loads at first."""
 
-_NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
+_GENERATED_NOTE = (
+    "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
+)
+"""Comment in the generated script and stylesheets."""
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
@@ -49,16 +53,17 @@ def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     source_files = {path: raw for path, raw in files.items() if path.startswith(SOURCE_FOLDER)}
     page = {path: raw for path, raw in files.items() if path not in source_files}
     if MAIN_SCRIPT in source_files:
-        page[SCRIPT] = _script(source_files).encode()
+        page[SCRIPT] = _assembled_script(source_files).encode()
     if MAIN_STYLE in source_files:
-        page[STYLE] = _style(MAIN_STYLE, source_files).encode()
+        page[STYLE] = _assembled_style(MAIN_STYLE, source_files).encode()
     return dict(sorted(page.items()))
 
 
-def _script(source_files: Mapping[str, bytes]) -> str:
+def _assembled_script(source_files: Mapping[str, bytes]) -> str:
+    """Return the modules of the page joined into one script."""
     order = _import_order(MAIN_SCRIPT, source_files, (), {})
-    modules = "\n".join(_module_function(path, _text(path, source_files)) for path in order)
-    return f'/* {_NOTE} */\n"use strict";\n(() => {{\n\n{modules}\n}})();\n'
+    modules = "\n".join(_module_function(path, _source_text(path, source_files)) for path in order)
+    return f'/* {_GENERATED_NOTE} */\n"use strict";\n(() => {{\n\n{modules}\n}})();\n'
 
 
 def _module_function(module: str, code: str) -> str:
@@ -70,23 +75,26 @@ def _module_function(module: str, code: str) -> str:
     )
     body = _EXPORT.sub("", _IMPORT.sub("", code)).strip()
     if unsupported := _IMPORT_LINE.search(body):
-        raise _broken(
+        raise _broken_source(
             module, f"has an import or export that the bundler does not support: {unsupported[0]}"
         )
-    exports = f"return {{ {', '.join(_exports(code))} }};"
+    exports = f"return {{ {', '.join(_exported_names(code))} }};"
     begin = f"/* {module} */\nconst {_module_variable(module)} = (() => {{\n"
     return f"{begin}{imports}\n{body}\n\n{exports}\n}})();\n"
 
 
 def _module_variable(path: str) -> str:
+    """Return the name of the JavaScript constant for a module."""
     return "$" + re.sub(r"\W", "_", path.removeprefix(SOURCE_FOLDER).removesuffix(".js"))
 
 
 def _resolved_path(path: str, imported: str) -> str:
+    """Return the path of an imported file, which is relative to the importing one."""
     return normpath(join(dirname(path), imported))
 
 
 def _imported_names(import_list: str) -> list[str]:
+    """Return the names between the braces of an import."""
     return [name.strip() for name in import_list.split(",") if name.strip()]
 
 
@@ -101,16 +109,20 @@ def _import_order(
     `importers` are the modules being resolved; `imports` caches results.
     """
     if module in importers:
-        raise _broken(module, f"is imported in a circle: {' -> '.join([*importers, module])}")
+        raise _broken_source(
+            module, f"is imported in a circle: {' -> '.join([*importers, module])}"
+        )
     if module in imports:
         return imports[module]
     imported_modules: dict[str, None] = {}
-    for import_list, path in _IMPORT.findall(_text(module, source_files)):
+    for import_list, path in _IMPORT.findall(_source_text(module, source_files)):
         imported_path = _resolved_path(module, path)
-        exported_names = _exports(_text(imported_path, source_files))
+        exported_names = _exported_names(_source_text(imported_path, source_files))
         for export in _imported_names(import_list):
             if export not in exported_names:
-                raise _broken(module, f"imports {export}, which {imported_path} does not export")
+                raise _broken_source(
+                    module, f"imports {export}, which {imported_path} does not export"
+                )
         if imported_path not in imported_modules:
             imported_modules |= dict.fromkeys(
                 _import_order(imported_path, source_files, (*importers, module), imports)
@@ -119,23 +131,27 @@ def _import_order(
     return imports[module]
 
 
-def _exports(code: str) -> list[str]:
+def _exported_names(code: str) -> list[str]:
+    """Return the names that a module exports."""
     return _EXPORTED.findall(code)
 
 
-def _style(main: str, files: Mapping[str, bytes]) -> str:
-    imports = _STYLE_IMPORT.findall(_text(main, files))
-    part_texts = (_text(_resolved_path(main, path), files) for path in imports)
-    return "\n".join([f"/* {_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
+def _assembled_style(main: str, files: Mapping[str, bytes]) -> str:
+    """Return a stylesheet with the stylesheets that it imports."""
+    imports = _STYLE_IMPORT.findall(_source_text(main, files))
+    part_texts = (_source_text(_resolved_path(main, path), files) for path in imports)
+    return "\n".join([f"/* {_GENERATED_NOTE} */\n", *(f"{part.strip()}\n" for part in part_texts)])
 
 
-def _text(path: str, source_files: Mapping[str, bytes]) -> str:
+def _source_text(path: str, source_files: Mapping[str, bytes]) -> str:
+    """Return the text of a source file. Raises BrokenInstallation if it is missing."""
     if path not in source_files:
-        raise _broken(path, "is missing")
+        raise _broken_source(path, "is missing")
     return source_files[path].decode("utf-8").replace("\r\n", "\n")
 
 
-def _broken(path: str, fault: str) -> BrokenInstallation:
+def _broken_source(path: str, fault: str) -> BrokenInstallation:
+    """Return the error for a source file of the page that is missing or invalid."""
     return BrokenInstallation(
         f"leaderboard/{path} {fault}", "reinstall geneb-ci, or fix the source of the page"
     )
@@ -151,14 +167,15 @@ def page_files() -> dict[str, bytes]:
 
 
 def pages_style() -> bytes:
-    """Return the style of the pages without JavaScript.
+    """Return the stylesheet of the pages without JavaScript.
 
     Raises BrokenInstallation if a part of it is missing.
     """
-    return _style(PAGES_STYLE, _source_files()).encode()
+    return _assembled_style(PAGES_STYLE, _source_files()).encode()
 
 
 def _source_files() -> dict[str, bytes]:
+    """Return the source files of the page that ship with the package, by path."""
     folder = shipped("page", MAIN_SCRIPT).parent
     return {
         SOURCE_FOLDER + path.relative_to(folder).as_posix(): path.read_bytes()

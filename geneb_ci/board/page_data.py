@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci import __version__
 from geneb_ci.board.advice import Advice, AdvisedModel
-from geneb_ci.board.baselines import baseline_lines
+from geneb_ci.board.baselines import baseline_scores_by_column
 from geneb_ci.board.columns import COLUMNS, Row, facts_of, in_board_order, page_columns
 from geneb_ci.board.confusion import row_matrices, single_fit_regimes
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
-from geneb_ci.board.site.inputs import slugs
+from geneb_ci.board.site.inputs import file_names_of
 from geneb_ci.board.texts import (
     DIGEST_DIGITS,
     Texts,
@@ -29,29 +29,33 @@ if TYPE_CHECKING:
     from geneb_ci.common.files import ChunkedText
 
 SCORE_UNIT = 10**6
+"""Scores in the page's data are whole numbers: MCC times this."""
 NORMAL_QUANTILE = 1.96
 """Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL_QUANTILE`."""
-FIGURE_PARTS = 30
+FIGURE_PARTS_MAX = 30
 """Maximum number of parts of a figure on the page: some figures have 100,000 parts."""
-DECIMALS = 3
+SCORE_DECIMALS = 3
 """Decimals of scores on the page."""
 CURRENT_SCRIPT = "board-current.js"
 """Name of the script that contains the digest of the newest board."""
 _STANDING_KEYS = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
+"""The numbers of a model in a ranking that the page's data contains, in their order."""
 _MEAN_KEYS = ("macro", "micro")
-ENCODING = {"score": SCORE_UNIT, "standing": _STANDING_KEYS, "means": _MEAN_KEYS}
-"""The unit of scores in the page's data, and the order of the numbers of standings and means."""
-Values = Mapping[str, Mapping[str, Any]]
-"""Parsed values of the board's files, by name."""
+"""The means over all tasks, in their order in the page's data."""
+DATA_ENCODING = {"score": SCORE_UNIT, "standing": _STANDING_KEYS, "means": _MEAN_KEYS}
+"""The unit of scores in the page's data, and the order of numbers in its lists."""
+ParsedFiles = Mapping[str, Mapping[str, Any]]
+"""Parsed contents of the board's files, by name."""
 ModelIds = Sequence[str]
-"""Ids of models, in the order of the page."""
+"""Ids of models, in the order in which the page's data refers to them."""
 DiagnosticsOrNone = Mapping[str, Any] | None
 """The content of diagnostics.json; None if it was not made."""
-_THOUSANDTH = SCORE_UNIT // 10**DECIMALS
+_THOUSANDTH = SCORE_UNIT // 10**SCORE_DECIMALS
+"""The smallest difference of scores that the page shows, in units of `SCORE_UNIT`."""
 
 
-def matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
-    """Return the indices of the two-class tasks, and the recovered matrices of every model.
+def recovered_matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
+    """Return the recovered confusion matrices of all models, and the indices of their tasks.
 
     `regimes` maps each regime of a single fit to a list per model, with three numbers per task: how
     many matrices have the reported scores, then the right predictions in the minority and in the
@@ -73,7 +77,7 @@ def matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, Any]:
 
 
 def page_scripts(
-    parsed_files: Values,
+    parsed_files: ParsedFiles,
     rows: Iterable[Row],
     benchmark: Benchmark,
     events: Sequence[Mapping[str, Any]] | None = None,
@@ -93,11 +97,15 @@ def page_scripts(
     # Text chunks, which are hashed first and then written.
     texts_by_part: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
-        texts_by_part[f"scores-{index}"] = [json_text(_scores(parsed_files, index, ids, benchmark))]
-        texts_by_part[f"tasks-{index}"] = [json_text(_tasks(parsed_files, index, ids, benchmark))]
-    texts_by_part["matrices"] = [ascii_text(matrices(ordered_rows, benchmark))]
+        texts_by_part[f"scores-{index}"] = [
+            json_text(_regime_score_data(parsed_files, index, ids, benchmark))
+        ]
+        texts_by_part[f"tasks-{index}"] = [
+            json_text(_regime_task_data(parsed_files, index, ids, benchmark))
+        ]
+    texts_by_part["matrices"] = [ascii_text(recovered_matrices(ordered_rows, benchmark))]
     texts_by_part["history"] = [ascii_text(events)]
-    base = _base(parsed_files, ordered_rows, ids, benchmark, first_advice)
+    base = _first_view_data(parsed_files, ordered_rows, ids, benchmark, first_advice)
     digest = _digest(texts_by_part | {BASE: [ascii_text(base)]})
     base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys_by_part = {part: f"{part}.{digest}" for part in texts_by_part}
@@ -112,7 +120,7 @@ def page_scripts(
 
 
 def _digest(texts_by_part: Mapping[str, list[bytes]]) -> str:
-    """Return the digest of the texts, their names and the version of geneb-ci."""
+    """Return the digest of the texts, of their names and of the version of geneb-ci."""
     digest = hashlib.sha256(__version__.encode())
     for part, chunks in texts_by_part.items():
         digest.update(f"\0{part}\0".encode())
@@ -121,30 +129,30 @@ def _digest(texts_by_part: Mapping[str, list[bytes]]) -> str:
     return digest.hexdigest()[:DIGEST_DIGITS]
 
 
-def _base(
-    parsed_files: Values,
+def _first_view_data(
+    parsed_files: ParsedFiles,
     rows: Sequence[Row],
     ids: ModelIds,
     benchmark: Benchmark,
     advice: Advice | None,
 ) -> dict[str, Any]:
-    """Return the data of the first view, which has only the standings by micro."""
+    """Return the data that the page needs at first; of standings only those by micro."""
     index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first_regime = parsed_files.get(DIAGNOSTICS), benchmark.regimes[0]
-    columns = _columns(diagnostics, first_regime, benchmark)
+    columns = _rankings_of(diagnostics, first_regime, benchmark)
     rows_of = parsed_files[LEADERBOARD]["data"]
     ranked_models = [{row["model"] for row in rows_of[regime]} for regime in benchmark.regimes]
     return {
-        "benchmark": _benchmark(benchmark, parsed_files[TASKS]["tasks"]),
-        "encoding": ENCODING,
+        "benchmark": _benchmark_data(benchmark, parsed_files[TASKS]["tasks"]),
+        "encoding": DATA_ENCODING,
         "columns": page_columns(),
         "models": [facts_of(row, COLUMNS) for row in rows],
-        "decisions": _decisions(diagnostics, benchmark),
+        "decisions": _decision_constants(diagnostics, benchmark),
         # The first view needs only these; all standings of a thousand models are 20 times as large.
         "ranked": [[int(model in models) for model in ids] for models in ranked_models],
-        "overall": [_standing(columns[1], model, 3) for model in ids] if columns else None,
-        "facts": _facts(diagnostics, index_of, benchmark),
-        "baselines": baseline_lines(benchmark),
+        "overall": [_standing_numbers(columns[1], model, 3) for model in ids] if columns else None,
+        "facts": _overview_figures(diagnostics, index_of, benchmark),
+        "baselines": baseline_scores_by_column(benchmark),
         "first": None if advice is None else _advised_models(advice, index_of),
     }
 
@@ -154,12 +162,13 @@ def millionths(score: float) -> int:
     rounded = round(score * SCORE_UNIT)
     # A number ending in 500 could be rounded either way, so it is moved towards the exact score.
     if rounded % _THOUSANDTH == _THOUSANDTH // 2:
-        thousandths = round(float(f"{score:.{DECIMALS}f}") * 10**DECIMALS)
+        thousandths = round(float(f"{score:.{SCORE_DECIMALS}f}") * 10**SCORE_DECIMALS)
         rounded += 1 if rounded < thousandths * _THOUSANDTH else -1
     return rounded
 
 
-def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _benchmark_data(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts about the benchmark and its tasks that the page shows."""
     categories = benchmark.category_order
     tasks = ({key: task[key] for key in task if key != "cat"} for task in published)
     return {
@@ -172,7 +181,7 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
         "fits": len(benchmark.protocol.seeds),
         "metrics": benchmark.metrics,
         "categories": categories,
-        "pages": list(slugs(categories).values()),
+        "pages": list(file_names_of(categories).values()),
         "tasks": [
             {
                 **task_facts,
@@ -185,8 +194,10 @@ def _benchmark(benchmark: Benchmark, published: Iterable[Mapping[str, Any]]) -> 
     }
 
 
-def _scores(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the means of a regime: `scores` by metric and model, `standings` by mean and model.
+def _regime_score_data(
+    files: ParsedFiles, index: int, ids: ModelIds, benchmark: Benchmark
+) -> dict[str, Any]:
+    """Return the means and rankings of a regime: by metric and model, and by mean and model.
 
     The scores of a model are macro, micro, then the categories; null if it has missing cells.
     Standings are not rounded, since decisions use them; null without diagnostics.
@@ -201,17 +212,20 @@ def _scores(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> d
         categories = map(row[f"cat_{metric}"].__getitem__, benchmark.category_order)
         return [*map(millionths, (*(row[f"{mean}_{metric}"] for mean in _MEAN_KEYS), *categories))]
 
-    columns = _columns(diagnostics, regime, benchmark)
+    columns = _rankings_of(diagnostics, regime, benchmark)
     index_of = {model: k for k, model in enumerate(ids)}
     score_names = [*_MEAN_KEYS, *benchmark.category_order]
     return {
         "scores": {metric: [means(model, metric) for model in ids] for metric in benchmark.metrics},
-        "standings": [[_standing(column, model) for model in ids] for column in columns] or None,
-        **_shared(diagnostics, regime, index_of, score_names),
+        "standings": [[_standing_numbers(column, model) for model in ids] for column in columns]
+        or None,
+        **_covariance_data(diagnostics, regime, index_of, score_names),
     }
 
 
-def _tasks(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> dict[str, Any]:
+def _regime_task_data(
+    files: ParsedFiles, index: int, ids: ModelIds, benchmark: Benchmark
+) -> dict[str, Any]:
     """Return the task scores of a regime, by metric and model in board order.
 
     With diagnostics, scores of the primary metric and their standard errors are not rounded, since
@@ -241,7 +255,7 @@ def _tasks(files: Values, index: int, ids: ModelIds, benchmark: Benchmark) -> di
     return content
 
 
-def _columns(
+def _rankings_of(
     diagnostics: DiagnosticsOrNone, regime: str, benchmark: Benchmark
 ) -> list[ModelRanking]:
     """Return the rankings by macro, micro and each category; [] without diagnostics."""
@@ -253,17 +267,17 @@ def _columns(
     ]
 
 
-def _standing(
+def _standing_numbers(
     standings: ModelRanking, model: str, count: int = len(_STANDING_KEYS)
 ) -> list[float | None] | None:
-    """Return the first `count` numbers of a model, as in `_STANDING_KEYS`; None if unranked."""
+    """Return the first `count` of a model's numbers named in `_STANDING_KEYS`; None if unranked."""
     if model not in standings.positions:
         return None
     return [*map(standings[model].__getitem__, _STANDING_KEYS[:count])]
 
 
 def _advised_models(advice: Advice, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Return the models that the sentences of the first view name, with their wins."""
+    """Return the models that the first advice names, with the tasks that each wins."""
 
     def members(advised_model: AdvisedModel) -> dict[str, Any]:
         return {
@@ -278,13 +292,13 @@ def _advised_models(advice: Advice, index_of: Mapping[str, int]) -> dict[str, An
     }
 
 
-def _shared(
+def _covariance_data(
     diagnostics: DiagnosticsOrNone,
     regime: str,
     index_of: Mapping[str, int],
     score_names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the member `shared`: covariances of models by score; {} if errors are independent."""
+    """Return the covariances of models by score, under `shared`; {} if errors are independent."""
     shared = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
     if shared is None:
         return {}
@@ -294,8 +308,10 @@ def _shared(
     }
 
 
-def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str, Any] | None:
-    """Return the constants of the page's decisions: critical values by regime, and the margin."""
+def _decision_constants(
+    diagnostics: DiagnosticsOrNone, benchmark: Benchmark
+) -> dict[str, Any] | None:
+    """Return the numbers by which the page decides: critical values, quantile and margin."""
     if diagnostics is None:
         return None
     ranks = diagnostics["ranks"]
@@ -307,10 +323,10 @@ def _decisions(diagnostics: DiagnosticsOrNone, benchmark: Benchmark) -> dict[str
     }
 
 
-def _facts(
+def _overview_figures(
     diagnostics: DiagnosticsOrNone, index_of: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
-    """Return the figures about differences between regimes, for the overview."""
+    """Return the figures about differences between regimes, which the overview shows."""
     if diagnostics is None:
         return None
     stability = diagnostics["stability"]
@@ -324,7 +340,7 @@ def _facts(
             for pair in stability["regime_pairs"]
         ],
         "findings": [
-            finding | {"parts": finding["parts"][:FIGURE_PARTS], "count": len(finding["parts"])}
+            finding | {"parts": finding["parts"][:FIGURE_PARTS_MAX], "count": len(finding["parts"])}
             for finding in diagnostics["findings"]
         ],
         "covered": [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from geneb_ci.board.confusion import row_matrices
-from geneb_ci.board.means import numbers_of
+from geneb_ci.board.means import row_statistics
 from geneb_ci.check.claims import Results
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for
@@ -19,8 +19,9 @@ from reference_harness.formats.submission import Submission, SubmissionV10
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""
 RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
-"""`uncertainty.row_errors`: returns the scores and errors of one row by regime."""
+"""`uncertainty.row_scores_by_regime`: returns the scores of a row with their errors, by regime."""
 _EMPTY_MEMBERS: dict[str, Any] = {"results": {}, "evidence": {}}
+"""Members of a submission in place of those that are reduced to arrays."""
 
 
 class BoardSubmission(NamedTuple):
@@ -88,6 +89,7 @@ def unknown_sizes(benchmark: Benchmark) -> list[str]:
 
 
 def _document(file: CheckedFile) -> Document:
+    """Return the document of a file. Raises UsageProblem if it changed after it was checked."""
     document = read_document(file.path)
     if document.sha256 != file.sha256:
         raise UsageProblem(f"{file.path} changed while it was checked", "run the command again")
@@ -97,6 +99,7 @@ def _document(file: CheckedFile) -> Document:
 def _row_with_numbers(
     file: CheckedFile, benchmark: Benchmark, errors_of: RowErrors | None
 ) -> BoardSubmission | None:
+    """Return the submission in a file with its numbers in place of its results."""
     document = _document(file)
     submission: Submission | None
     if fits_format_1_0(document.value):  # typed scores would take longer than all the rest
@@ -106,7 +109,7 @@ def _row_with_numbers(
     if submission is None:
         return None
     results = document.value["results"]
-    numbers = numbers_of(submission, results, benchmark)
+    numbers = row_statistics(submission, results, benchmark)
     numbers = numbers._replace(matrices=row_matrices(submission, results, benchmark))
     if errors_of is not None:
         numbers = numbers._replace(errors=errors_of(submission, results, benchmark))

@@ -17,15 +17,16 @@ from geneb_ci.board.advice import (
 from geneb_ci.common.types import Evidence
 from reference_harness.formats.text import plural
 
-UNIT = Decimal("0.001")
-"""Scores and losses are shown with three decimals."""
+SHOWN_UNIT = Decimal("0.001")
+"""The last decimal with which scores and losses are shown."""
 _EVIDENCE_DOUBTS = {
     Evidence.CHECKED: "nobody has rerun its scores",
     Evidence.STALE: "its audits are of another version of harness, benchmark or data",
 }
+"""By evidence: why a reader may doubt the scores of a row."""
 
 
-def score_text(score: float, unit: Decimal = UNIT) -> str:
+def score_text(score: float, unit: Decimal = SHOWN_UNIT) -> str:
     """Return the text of a score, rounded half away from zero; a rounded zero has no sign."""
     rounded = Decimal(score).quantize(unit, ROUND_HALF_UP)
     return str(rounded.copy_abs() if rounded.is_zero() else rounded)
@@ -33,7 +34,7 @@ def score_text(score: float, unit: Decimal = UNIT) -> str:
 
 def bound_text(bound: float) -> str:
     """Return the text of an upper bound of a loss, rounded up: "0.000" only for exactly 0."""
-    return str(Decimal(repr(bound)).quantize(UNIT, ROUND_CEILING)) if bound > 0 else "0.000"
+    return str(Decimal(repr(bound)).quantize(SHOWN_UNIT, ROUND_CEILING)) if bound > 0 else "0.000"
 
 
 def size_text(params: int) -> str:
@@ -55,7 +56,7 @@ def without_backticks(sentence: str) -> str:
 
 
 def examples_text(regime: str) -> str:
-    """Return the name of a regime, with its number of training examples if the name has it."""
+    """Return the name of a regime in words, with its number of training examples if it has one."""
     shots = re.fullmatch(r"(\d+)shot", regime)
     if shots:
         return f"{regime} ({plural(int(shots[1]), 'training example')} per class)"
@@ -99,6 +100,7 @@ DRAWS_SENTENCE = (
     "Intervals cover other training draws: by the submission's scores by seed, or else by a "
     "standard deviation of 0.1 between draws, as k-mers have it on six tasks."
 )
+"""Sentence about what the intervals of few-shot scores cover."""
 
 
 def limits_text(request: ModelRequest) -> str:
@@ -120,7 +122,7 @@ def highest_sentence(choice: Choice, advised_model: AdvisedModel, regime: str, c
 
 
 def dependence_text(advised_model: AdvisedModel, count: int, role: str) -> str:
-    """Return the sentence that says how many tasks a model wins, and if one of them is decisive.
+    """Return the sentence that says how many tasks a model wins, and whether one of them decides.
 
     `role` is the model's role in the advice: "highest" or "the smallest".
     """
@@ -153,6 +155,7 @@ def gap_sentence(regimes: Sequence[RegimeAdvice]) -> str:
 
 
 def _smaller_sentence(advice: Advice) -> str:
+    """Return the sentence about the smallest model whose loss is acceptable."""
     accepted = f"at most {advice.margin:g} with 95 % confidence"
     if advice.smallest is None:
         return f"No smaller model loses {accepted} on these tasks."

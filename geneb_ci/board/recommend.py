@@ -22,19 +22,19 @@ from geneb_ci.board.advice import (
     ModelRequest,
     RegimeAdvice,
     matching_tasks,
-    read_built,
-    regimes_of,
+    read_built_files,
+    requested_regimes,
     with_board_names,
 )
 from geneb_ci.board.columns import PUBLISHED_COLUMNS, Row, facts_of
-from geneb_ci.board.decisions import ScoreColumn, freedom_of, intervals_of, losses
+from geneb_ci.board.decisions import ScoreColumn, freedom_of, intervals_of, possible_losses
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, published_tasks
 from geneb_ci.board.uncertainty import (
     RegimeScores,
-    all_scores,
     draw_variance,
-    mean_of,
+    mean_over_tasks,
+    scores_by_regime,
     task_numbers,
 )
 from geneb_ci.common.types import Evidence, has_evidence
@@ -90,6 +90,7 @@ def built_advice_facts(parsed_files: Mapping[str, Mapping[str, Any]]) -> AdviceF
 
 
 def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -> ScoreColumn:
+    """Return the scores of one task from the numbers in diagnostics.json."""
     errors, spreads = np.array(numbers, dtype=float).reshape(-1, 2).T
     variance = errors * errors
     return ScoreColumn(np.array(scores, dtype=float), variance, freedom_of(variance, spreads))
@@ -97,7 +98,7 @@ def _built_scores(scores: Sequence[float], numbers: Sequence[Sequence[float]]) -
 
 def advise_built(folder: Path, request: ModelRequest, margin: float) -> Advice:
     """Return advice from a built board. Raises UsageProblem for unusable files or unknown names."""
-    advice_facts = built_advice_facts(read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
+    advice_facts = built_advice_facts(read_built_files(folder, DIAGNOSTICS, LEADERBOARD, TASKS))
     return advise(with_board_names(request, advice_facts), advice_facts, margin)
 
 
@@ -112,11 +113,13 @@ def advise_rows(
     rows = list(rows)
     advice_facts = advice_facts_of(rows, {}, benchmark, notes)
     exact_request = with_board_names(request, advice_facts)
-    boards = all_scores(rows, benchmark, regimes_of(exact_request.regime, advice_facts))
+    boards = scores_by_regime(
+        rows, benchmark, requested_regimes(exact_request.regime, advice_facts)
+    )
     return advise(exact_request, advice_facts._replace(boards=boards), margin)
 
 
-class Candidates(NamedTuple):
+class RegimeCandidates(NamedTuple):
     """The models that meet a request in one regime, in the order of their ids."""
 
     models: Sequence[str]
@@ -127,11 +130,11 @@ class Candidates(NamedTuple):
     """The result of `uncertainty.task_numbers`, with the shape (3, tasks, models)."""
 
     def mean(self, without: int | None = None) -> ScoreColumn:
-        """Return the mean of each model over all tasks, without the task of the index `without`."""
+        """Return the mean of each model over all tasks, except the one of index `without`."""
         sums, count = self.numbers.sum(axis=1), len(self.tasks)
         if without is None:
-            return mean_of(sums, count)
-        return mean_of(sums - self.numbers[:, without], count - 1)
+            return mean_over_tasks(sums, count)
+        return mean_over_tasks(sums - self.numbers[:, without], count - 1)
 
     def best_first(self, scores: ScoreColumn) -> list[int]:
         """Return the models' indices by descending score; equal scores by size, then by id."""
@@ -150,8 +153,8 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     """Return the advice for a request whose names are spelled as on the board."""
     task_records = matching_tasks(request, facts.tasks)
     tasks = [task["id"] for task in task_records]
-    regimes = regimes_of(request.regime, facts)
-    models = _qualifying(request, facts, regimes)
+    regimes = requested_regimes(request.regime, facts)
+    models = _qualifying_models(request, facts, regimes)
     advice = Advice(
         need=request,
         margin=margin,
@@ -166,7 +169,7 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
     if models and tasks:
         groups = [_candidates(facts, regime, tasks, models) for regime in regimes]
         columns = [group.mean() for group in groups]
-        smaller = _smaller(groups, columns, margin)
+        smaller = _smaller_choices(groups, columns, margin)
         regime_groups = zip(regimes, groups, columns, strict=True)
         advice = advice.model_copy(
             update={
@@ -175,52 +178,55 @@ def advise(request: ModelRequest, facts: AdviceFacts, margin: float) -> Advice:
                     for regime, group, column in regime_groups
                 ],
                 "smaller": [groups[0].models[k] for k in smaller],
-                "smallest": _smallest(groups, regimes, smaller, margin),
+                "smallest": _smallest_advised(groups, regimes, smaller, margin),
             }
         )
     return advice.model_copy(update={"why": reasons_of(advice, facts)})
 
 
-def _qualifying(request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]) -> list[str]:
-    """Return the models that meet size and evidence and are ranked in all of some regimes."""
+def _qualifying_models(
+    request: ModelRequest, facts: AdviceFacts, regimes: Sequence[str]
+) -> list[str]:
+    """Return the models with the requested size and evidence that are ranked in all `regimes`."""
     min_evidence = None if request.evidence is None else Evidence(request.evidence)
     models_by_regime = [set(facts.boards[regime].models) for regime in regimes]
     return [
         model
         for model in facts.boards[regimes[0]].models
         if all(model in ranked_models for ranked_models in models_by_regime)
-        and (request.max_params is None or _size(facts.rows[model]) <= request.max_params)
+        and (request.max_params is None or _limited_size(facts.rows[model]) <= request.max_params)
         and has_evidence(Evidence(facts.rows[model]["evidence"]), min_evidence)
     ]
 
 
-def _size(row: Mapping[str, Any]) -> int:
-    """Return the size that limits apply to: trained weights without tables, or all parameters."""
+def _limited_size(row: Mapping[str, Any]) -> int:
+    """Return the size that a request limits: trained weights without tables, or all parameters."""
     size: int = row.get("params_trained", row["params"])
     return size
 
 
 def _candidates(
     facts: AdviceFacts, regime: str, tasks: Sequence[str], models: Sequence[str]
-) -> Candidates:
+) -> RegimeCandidates:
+    """Return the given models as candidates, with their scores on the given tasks."""
     board = facts.boards[regime]
     index_of = {model: k for k, model in enumerate(board.models)}
     positions = np.array([index_of[model] for model in models], dtype=np.intp)
     params = [board.params[k] for k in positions.tolist()]
     numbers = task_numbers(board, tasks, positions, facts.draw_variances[regime])
-    return Candidates(models, params, board.critical, tasks, numbers)
+    return RegimeCandidates(models, params, board.critical, tasks, numbers)
 
 
-def _smaller(
-    groups: Sequence[Candidates], columns: Sequence[ScoreColumn], margin: float
+def _smaller_choices(
+    groups: Sequence[RegimeCandidates], columns: Sequence[ScoreColumn], margin: float
 ) -> list[int]:
-    """Return the indices of `Advice.smaller`: smaller models with bounded loss, smallest first."""
+    """Return the indices of smaller models with an acceptable loss, smallest first."""
     params = groups[0].params
     candidates = np.arange(len(params))
     is_within = np.ones(len(params), dtype=bool)
     max_params = 0
     for group, scores in zip(groups, columns, strict=True):
-        is_within &= losses(scores, candidates, group.critical, margin).bound <= margin
+        is_within &= possible_losses(scores, candidates, group.critical, margin).bound <= margin
         max_params = max(max_params, params[group.best_first(scores)[0]])
     smaller = [k for k in np.flatnonzero(is_within).tolist() if params[k] < max_params]
     first_scores = columns[0].values
@@ -228,9 +234,9 @@ def _smaller(
 
 
 def _decisive_tasks(
-    groups: Sequence[Candidates], choice: Callable[[list[ScoreColumn]], object]
+    groups: Sequence[RegimeCandidates], choice: Callable[[list[ScoreColumn]], object]
 ) -> list[str]:
-    """Return the tasks such that leaving out any one of them changes the choice."""
+    """Return the tasks without any one of which another model would be chosen."""
     tasks = groups[0].tasks
     choice_of_all = choice([group.mean() for group in groups])
     if len(tasks) == 1:
@@ -243,11 +249,12 @@ def _decisive_tasks(
 
 
 def _regime_advice(
-    regime: str, group: Candidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
+    regime: str, group: RegimeCandidates, scores: ScoreColumn, margin: float, facts: AdviceFacts
 ) -> RegimeAdvice:
+    """Return the candidates of a regime with their scores and possible losses."""
     order = group.best_first(scores)
     candidates = np.arange(len(order))
-    bounds = losses(scores, candidates, group.critical, margin).bound
+    bounds = possible_losses(scores, candidates, group.critical, margin).bound
     low, high = intervals_of(scores)
     choices = []
     for index in order:
@@ -276,9 +283,13 @@ def _regime_advice(
     return RegimeAdvice(regime=regime, choices=choices, highest=highest)
 
 
-def _smallest(
-    groups: Sequence[Candidates], regimes: Sequence[str], smaller: Sequence[int], margin: float
+def _smallest_advised(
+    groups: Sequence[RegimeCandidates],
+    regimes: Sequence[str],
+    smaller: Sequence[int],
+    margin: float,
 ) -> AdvisedModel | None:
+    """Return the smallest acceptable model and the tasks it depends on; None without one."""
     if not smaller:
         return None
     first_smaller = functools.partial(_first_smaller, groups, margin)
@@ -292,6 +303,7 @@ def _smallest(
 
 
 def _first_smaller(
-    groups: Sequence[Candidates], margin: float, columns: Sequence[ScoreColumn]
+    groups: Sequence[RegimeCandidates], margin: float, columns: Sequence[ScoreColumn]
 ) -> int | None:
-    return next(iter(_smaller(groups, columns, margin)), None)
+    """Return the index of the smallest acceptable model; None without one."""
+    return next(iter(_smaller_choices(groups, columns, margin)), None)

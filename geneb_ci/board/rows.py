@@ -17,7 +17,7 @@ from geneb_ci.board.columns import (
     facts_of,
     in_board_order,
 )
-from geneb_ci.board.means import numbers_of
+from geneb_ci.board.means import row_statistics
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.json_text import json_pieces, json_text, object_pieces
@@ -27,31 +27,34 @@ from geneb_ci.statistics.metrics import PackedNumbers
 from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
-EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
-"""By package: the extra that installs it, and a message's words for what needs it."""
+EXTRA_BY_PACKAGE = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
+"""By package: the extra that installs it, and the words of a message for what needs it."""
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
 DIAGNOSTICS = "diagnostics.json"
+"""File with intervals, ranks and figures."""
 DIAGNOSTICS_DEPTH = 4
 """Depth in diagnostics.json at which each member is a column, with one number for each model."""
 METRICS = ("MCC", "Acc", "F1")
+"""Names of the metrics in the board's files."""
 _SCORE_DESCRIPTIONS = {
     "cat": "Mean score of the tasks of each category.",
     "task": "Score by id of the task.",
 }
+"""By beginning of a key of scores: its description in the schema."""
 
 
 @contextlib.contextmanager
 def extra_required(remedy: str = "") -> Iterator[None]:
-    """Wrap imports of packages that only the extras `build` and `tables` install.
+    """Raise UsageProblem in this context if a package is missing that an extra installs.
 
     Raises UsageProblem if such a package is not installed; its fix ends with `remedy`.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        if error.name not in EXTRA_BY_PACKAGE:
             raise
-        extra, need = EXTRAS[error.name]
+        extra, need = EXTRA_BY_PACKAGE[error.name]
         raise UsageProblem(
             f"{error.name} is not installed, and the board's {need} it",
             f'pip install "geneb-ci[{extra}]"{remedy}',
@@ -87,13 +90,16 @@ def _remove_default(schema: dict[str, Any]) -> None:
 
 
 def _optional_fact(about: str) -> Any:
+    """Return the field of a fact that a row may lack."""
     return Field(None, description=about, json_schema_extra=_remove_default)
 
 
 CategoryRow = _row_type(
     "CategoryRow", "One model in one regime, by category.", PUBLISHED_COLUMNS, "cat"
 )
+"""Type of a row of leaderboard.json."""
 TaskRow = _row_type("TaskRow", "One model in one regime, by task.", TASK_COLUMNS, "task")
+"""Type of a row of leaderboard_tasks.json."""
 
 
 class PublishedTask(StrictModel):
@@ -126,28 +132,28 @@ class TaskLeaderboard(StrictModel):
     data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model
 
 
-TYPES: dict[str, type[StrictModel]] = {LEADERBOARD: Leaderboard, TASKS: TaskLeaderboard}
-"""Types of the files that are built as plain values; the others come from a type already."""
+TYPE_BY_FILE: dict[str, type[StrictModel]] = {LEADERBOARD: Leaderboard, TASKS: TaskLeaderboard}
+"""Types of the files that are built as plain values; other files are made from typed models."""
 
 
 class InvalidBoard(GenebError):
     """The built board does not fit its schema: an error of geneb-ci; nothing is written."""
 
 
-def encode(file_name: str, content: dict[str, Any]) -> bytes:
-    """Return a board file as compact JSON in UTF-8, with keys in their order in `content`.
+def board_file_bytes(file_name: str, content: dict[str, Any]) -> bytes:
+    """Return a file of the board as compact JSON in UTF-8; keys are in the order of `content`.
 
     Raises InvalidBoard if a row does not fit its type.
     """
-    return b"".join(text_of(file_name, content))
+    return b"".join(board_file_chunks(file_name, content))
 
 
-def text_of(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
-    """Return the bytes that `encode` joins, one chunk for each row or column.
+def board_file_chunks(file_name: str, content: dict[str, Any]) -> Iterable[bytes]:
+    """Return the bytes of `board_file_bytes` in chunks, one for each row or column.
 
     Iterating raises InvalidBoard if a row does not fit its type.
     """
-    if file_name not in TYPES:
+    if file_name not in TYPE_BY_FILE:
         return json_pieces(content, DIAGNOSTICS_DEPTH)
     return object_pieces(
         (key, _rows_text(file_name, member) if key == "data" else [json_text(member)])
@@ -196,7 +202,7 @@ def leaderboards(
     ]
     for row in in_board_order(rows):
         submission = row.submission
-        numbers = row.numbers or numbers_of(submission, results_of(submission), benchmark)
+        numbers = row.numbers or row_statistics(submission, results_of(submission), benchmark)
         facts = facts_of(row, PUBLISHED_COLUMNS)
         task_facts = {
             column.key: facts[column.key] for column in TASK_COLUMNS if column.key in facts
@@ -224,12 +230,12 @@ def published_tasks(benchmark: Benchmark, notes: TaskNotes) -> list[dict[str, An
     ]
 
 
-def figure_values(
+def figure_inputs(
     rows: Iterable[Row],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the inputs of figures: the contents of the board's files by file name.
+    """Return the contents of the board's files, by name, from which figures are computed.
 
     `boards` is the result of `leaderboards` for these rows; by default it is computed.
     """

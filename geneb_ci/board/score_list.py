@@ -17,6 +17,7 @@ SCORE_COLUMNS = (
     *("model", "task", "category", "regime", "metric"),
     *("value", "standard_error", "attested", "evidence", "level"),
 )
+"""Names of the values of a score, in the order of `ScoreLine`."""
 ScoreLine = tuple[str, str, str, str, str, float, float | None, str, str, str]
 """Values of SCORE_COLUMNS; the standard error, in the unit of the value, is None if unknown."""
 
@@ -45,7 +46,7 @@ def score_lines(
     for row in in_board_order(rows):
         model, evidence, level = row.submission.model_id, str(row.evidence), str(row.level)
         complete_regimes = ranked_regimes(row.submission, benchmark)
-        standard_errors = _errors(row, complete_regimes, benchmark) if has_errors else {}
+        standard_errors = _standard_errors(row, complete_regimes, benchmark) if has_errors else {}
         for regime, task, scores, score_evidence in scored_cells(row, benchmark):
             if ranked_only and regime not in complete_regimes:
                 continue
@@ -81,7 +82,9 @@ def scored_cells(row: Row, benchmark: Benchmark) -> Iterator[ScoredCell]:
                 yield ScoredCell(regime, task, tuple(scores), score_evidence(regime, task.id))
 
 
-def _errors(row: Row, regimes: Iterable[str], benchmark: Benchmark) -> dict[tuple[str, str], float]:
+def _standard_errors(
+    row: Row, regimes: Iterable[str], benchmark: Benchmark
+) -> dict[tuple[str, str], float]:
     """Return the standard errors of the MCC of a row, by regime and task."""
     with extra_required():
         from geneb_ci.board.uncertainty import task_errors  # numpy: 0.2 s

@@ -12,20 +12,23 @@ from geneb_ci.board.score_list import score_lines
 from geneb_ci.common.parquet import ColumnKind, ParquetColumn, parquet_chunks
 from reference_harness.formats.benchmark import Benchmark
 
-FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""A first character that makes a spreadsheet read a cell as a formula, or its full-width form."""
-MARK = "'"
-"""Prefix that keeps a text from being a formula; a text that begins with it is prefixed too."""
-CODEBOOK = "codebook.json"
-VALUES = "values"
-VALUES_CSV, VALUES_PARQUET = f"{VALUES}.csv", f"{VALUES}.parquet"
+FORMULA_START = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""A first character by which a spreadsheet takes a cell for a formula."""
+FORMULA_GUARD = "'"
+"""Written before a text that a spreadsheet would take for a formula, and before itself."""
+CODEBOOK_FILE = "codebook.json"
+"""File that describes the columns of all tables."""
+VALUES_TABLE = "values"
+"""Name of the long table of the board."""
+VALUES_CSV, VALUES_PARQUET = f"{VALUES_TABLE}.csv", f"{VALUES_TABLE}.parquet"
 UNKNOWN_CELL = '""'
-ROWS_AT_ONCE = 1000
-"""Number of lines that are formatted at once."""
+"""Cell of CSV with an empty text, which means not known."""
+LINES_AT_ONCE = 1000
+"""Number of lines of a table that are formatted at once."""
 UNKNOWN_DECIMALS = 6
-"""Decimals of a score whose standard error is unknown, as in the page's data."""
+"""Decimals of a score whose standard error is unknown, the same as in the page's data."""
 ALL_DECIMALS = 400
-"""Decimals of a score whose standard error is 0: `round` then changes nothing."""
+"""Number of decimals that stands for all: `round` then changes nothing."""
 
 
 class TableColumn(NamedTuple):
@@ -79,6 +82,7 @@ _VALUE_COLUMNS = (
         "means checked, and verified means audited.",
     ),
 )
+"""The columns of the long table."""
 
 _DISPLAY_COLUMN = TableColumn("display", "text", "Name of the model.")
 _INTERVAL_COLUMNS = (
@@ -175,6 +179,7 @@ _PAGE_COLUMNS = {
         ),
     ),
 }
+"""By name of a table that the page saves: its description and columns."""
 PAGE_TABLES = tuple(
     DescribedTable(name, *columns, tuple) for name, columns in _PAGE_COLUMNS.items()
 )
@@ -182,7 +187,7 @@ PAGE_TABLES = tuple(
 
 
 def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool) -> DescribedTable:
-    """Return the long table of the board, which has one line for each score.
+    """Return the long table of the board: one line for each score.
 
     With `has_errors`, lines have standard errors, which need the extra `build` and known sizes of
     all test sets. A model has no lines in a regime in which it lacks a task, as on the board.
@@ -192,17 +197,17 @@ def values_table(rows: Iterable[Row], benchmark: Benchmark, *, has_errors: bool)
     def lines() -> Iterator[tuple[Any, ...]]:
         lines = score_lines(ordered_rows, benchmark, has_errors=has_errors, ranked_only=True)
         for model, task, category, regime, metric, score, standard_error, *audited in lines:
-            decimals = decimals_of(standard_error)
+            decimals = shown_decimals(standard_error)
             shown_error = None if standard_error is None else round(standard_error, decimals)
             shown_value = round(score, decimals)
             yield model, task, category, regime, metric, shown_value, shown_error, *audited
 
     about = "One line for each model, regime, task and metric."
-    return DescribedTable(VALUES, about, _VALUE_COLUMNS, lines)
+    return DescribedTable(VALUES_TABLE, about, _VALUE_COLUMNS, lines)
 
 
-def decimals_of(error: float | None) -> int:
-    """Return the number of decimals of a value that shows two digits of its standard error."""
+def shown_decimals(error: float | None) -> int:
+    """Return the number of decimals of a score that shows two digits of its standard error."""
     if error is None:
         return UNKNOWN_DECIMALS
     return max(0, 1 - math.floor(math.log10(error))) if error > 0 else ALL_DECIMALS
@@ -229,7 +234,7 @@ def csv_text(table: DescribedTable) -> Iterator[bytes]:
     quoted_texts = _QuotedTexts()
     yield _csv_lines([[quoted_texts[column.name] for column in table.columns]])
     lines = iter(table.rows())
-    while rows := list(itertools.islice(lines, ROWS_AT_ONCE)):
+    while rows := list(itertools.islice(lines, LINES_AT_ONCE)):
         columns = zip(table.columns, zip(*rows, strict=True), strict=True)
         cells = [
             map(quoted_texts.__getitem__, values)
@@ -241,21 +246,23 @@ def csv_text(table: DescribedTable) -> Iterator[bytes]:
 
 
 def _csv_lines(rows: Iterable[Iterable[str]]) -> bytes:
+    """Return lines of CSV from cells that are quoted already."""
     return "".join(f"{','.join(row)}\r\n" for row in rows).encode()
 
 
 class _QuotedTexts(dict[str | None, str]):
-    """Cache of quoted texts, since most texts occur in many lines."""
+    """Cache of texts quoted for CSV, since most texts occur in many lines."""
 
     def __missing__(self, cell_text: str | None) -> str:
         if cell_text is None:
             return UNKNOWN_CELL
-        safe_text = MARK + cell_text if FORMULA.match(cell_text) else cell_text
+        safe_text = FORMULA_GUARD + cell_text if FORMULA_START.match(cell_text) else cell_text
         self[cell_text] = '"{}"'.format(safe_text.replace('"', '""'))
         return self[cell_text]
 
 
 def _csv_cell(cell: object) -> str:
+    """Return a value as a cell of CSV."""
     if cell is None:
         return UNKNOWN_CELL
     if isinstance(cell, bool):

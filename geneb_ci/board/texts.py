@@ -8,7 +8,8 @@ from geneb_ci.common.files import ChunkedText
 
 DIGEST_DIGITS = 16
 """Hexadecimal digits of the digest in a script's name, enough to distinguish cached boards."""
-_SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
+_SCRIPT_NAME = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
+"""File name of a script with a part of the page's data."""
 _HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
 
 
@@ -37,7 +38,7 @@ def script_name(part: str, digest: str) -> str:
 
 def script_part(file_name: str) -> str | None:
     """Return the name of the part of the page's data in a script; None for another file."""
-    match = _SCRIPT.fullmatch(file_name)
+    match = _SCRIPT_NAME.fullmatch(file_name)
     return match["part"] if match else None
 
 
@@ -66,7 +67,7 @@ class Texts(Mapping[str, bytes]):
         return len(self.sources)
 
     def with_files(self, others: Mapping[str, bytes]) -> "Texts":
-        """Return these files together with `others`, the contents of files by name."""
+        """Return these files and others, whose contents are given by name."""
         return Texts(self.sources | {name: [content].copy for name, content in others.items()})
 
     def __or__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:

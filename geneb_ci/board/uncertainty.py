@@ -22,11 +22,11 @@ from geneb_ci.board.decisions import (
     critical_value,
     freedom_of,
     intervals_of,
-    ranks,
-    rounded_up,
+    rank_ranges,
+    rounded_model_count,
 )
 from geneb_ci.board.means import ranked_regimes, weighted_sums
-from geneb_ci.board.variance import DRAW_SPREAD, cells_of
+from geneb_ci.board.variance import DRAW_DEVIATION, cell_variances
 from geneb_ci.check.claims import Results, fit_count_of
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import ModelRanking, PackedNumbers, RowStatistics
@@ -34,8 +34,9 @@ from geneb_ci.statistics.student import Floats, Positions
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
-SUMMARIES = ("macro", "micro")
-SHARED_DIGITS = 6
+OVERALL_MEANS = ("macro", "micro")
+"""Names of the two means over all tasks."""
+COVARIANCE_DIGITS = 6
 """Significant digits of a published covariance; decisions use the rounded number as well."""
 
 
@@ -43,7 +44,7 @@ class RowScores(NamedTuple):
     """The scores of one row in one regime; they do not depend on other rows."""
 
     names: tuple[str, ...]
-    """"macro", "micro", then the categories."""
+    """Names of the scores: "macro", "micro", then the categories."""
     values: tuple[float, ...]
     variance: tuple[float, ...]
     freedom: tuple[float, ...]
@@ -51,7 +52,8 @@ class RowScores(NamedTuple):
     tasks: ScoreColumn
     """The scores of the row in each task, in board order."""
     has_seeds: bool
-    """Whether scores by seed are known for every task; then errors cover other training draws."""
+    """Whether scores by seed are known for every task, so that errors cover other training
+    draws."""
 
 
 class RegimeScores(NamedTuple):
@@ -65,11 +67,11 @@ class RegimeScores(NamedTuple):
     tasks: dict[str, ScoreColumn]
     """Scores of all models by task."""
     rounded: int
-    """The number of models, rounded up by `rounded_up`."""
+    """The number of models, rounded up by `rounded_model_count`."""
     critical: float
-    """Standard errors from which a difference is significant; the same for all pairs."""
+    """Number of standard errors from which a difference is significant; the same for all pairs."""
     draws_covered: tuple[str, ...]
-    """Models whose errors cover other training draws, too, since they give scores by seed."""
+    """Models that give scores by seed, so that their errors cover other training draws, too."""
 
     def best_first(self, score_name: str) -> Positions:
         """Return the models' indices by descending score; equal scores by size, then by id."""
@@ -80,7 +82,7 @@ class RegimeScores(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Positions:
-    """Return the models' indices by ascending number of parameters, equal ones by id."""
+    """Return the models' indices by ascending number of parameters; equal sizes by id."""
     by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
     return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])
 
@@ -93,20 +95,19 @@ class RegimeIntervals(NamedTuple):
     micro: ModelRanking
     categories: dict[str, ModelRanking]
     tasks: dict[str, PackedNumbers]
-    """By task and model: both ends of the interval, the standard error and `spread_of`."""
+    """By task and model: both ends of the interval, standard error and `satterthwaite_terms`."""
     draw_variance: float
     """Assumed variance of a task's score between training draws, for models without scores by
     seed; 0 if the regime draws no training examples."""
 
 
-def all_scores(
+def scores_by_regime(
     rows: Iterable[Row], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeScores]:
     """Return the scores of ranked models, with variances, by regime.
 
-    The order of the rows changes no number. An additional row changes no interval of the
-    others. Which of them differ significantly changes only if `rounded_up` of the number of models
-    grows.
+    The order of the rows changes no number. An additional row changes no interval of the others.
+    Which of them differ significantly changes only if `rounded_model_count` grows.
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
@@ -114,19 +115,19 @@ def all_scores(
     numbers = {id(row.submission): row.numbers for row in rows}
     submissions = [row.submission for row in rows]
     shared_errors = next((row.shared_errors for row in rows if row.shared_errors is not None), None)
-    scores_of = functools.partial(_scores_of, numbers)
+    scores_of = functools.partial(_known_or_computed_scores, numbers)
     return {
         regime: regime_scores(submissions, regime, benchmark, shared_errors, scores_of)
         for regime in (benchmark.regimes if regimes is None else regimes)
     }
 
 
-def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
+def ranks_by_score_name(board: RegimeScores) -> dict[str, RankRanges]:
     """Return the ranks and rank ranges of the models of a regime, by name of the score.
 
     This takes most of the time in which intervals are computed.
     """
-    return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
+    return {name: rank_ranges(scores, board.critical) for name, scores in board.scores.items()}
 
 
 def ranked_intervals(
@@ -147,8 +148,9 @@ def _regime_intervals(
     benchmark: Benchmark,
     ranks_by_score: Mapping[str, RankRanges],
 ) -> RegimeIntervals:
+    """Return the intervals and ranks of one regime."""
     position_by_model = {model: index for index, model in enumerate(board.models)}
-    by_score = {name: standings(board, name, ranks) for name, ranks in ranks_by_score.items()}
+    by_score = {name: model_ranking(board, name, ranks) for name, ranks in ranks_by_score.items()}
     return RegimeIntervals(
         board=board,
         macro=by_score["macro"],
@@ -166,11 +168,11 @@ def draw_variance(regime: str, benchmark: Benchmark) -> float:
     """Return the assumed variance of a task's score between training draws; 0 without draws."""
     if regime not in benchmark.protocol.few_shot_k:
         return 0.0
-    return DRAW_SPREAD * DRAW_SPREAD / fit_count_of(benchmark, regime)
+    return DRAW_DEVIATION * DRAW_DEVIATION / fit_count_of(benchmark, regime)
 
 
-def spread_of(scores: ScoreColumn) -> Floats:
-    """Return variance² / degrees of freedom of each score, Satterthwaite's term of its variance.
+def satterthwaite_terms(scores: ScoreColumn) -> Floats:
+    """Return the square of each variance divided by its degrees of freedom (Satterthwaite).
 
     The sum of these terms gives the degrees of freedom of a sum of scores.
     """
@@ -180,7 +182,7 @@ def spread_of(scores: ScoreColumn) -> Floats:
 def task_numbers(
     board: RegimeScores, tasks: Sequence[str], positions: Positions, draw_variance: float = 0.0
 ) -> Floats:
-    """Return an array (3, tasks, models) of score, variance and `spread_of`.
+    """Return an array (3, tasks, models) of scores, variances and `satterthwaite_terms`.
 
     `draw_variance` is added to the variances of models whose errors do not cover other training
     draws. Variances are squares of the standard errors, as the page computes them.
@@ -192,13 +194,13 @@ def task_numbers(
         [
             [column.values[positions] for column in columns],
             [np.square(np.sqrt(column.variance[positions])) + added_variance for column in columns],
-            [spread_of(column)[positions] for column in columns],
+            [satterthwaite_terms(column)[positions] for column in columns],
         ]
     )
 
 
-def mean_of(sums: Floats, count: int) -> ScoreColumn:
-    """Return the mean score of M models over `count` tasks.
+def mean_over_tasks(sums: Floats, count: int) -> ScoreColumn:
+    """Return the mean score of each model over `count` tasks.
 
     `sums` (3, M) are the sums of `task_numbers` over the tasks, which weigh the same. The errors of
     two models count as independent.
@@ -223,10 +225,12 @@ def regime_scores(
     """
     ranked_rows = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked_rows.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    mean_names, tasks = names_of(benchmark), benchmark.task_ids
+    mean_names, tasks = score_names_of(benchmark), benchmark.task_ids
     row_results = [(scores_of or row_scores)(row, regime, benchmark) for row in ranked_rows]
-    by_name = _columns([(row.values, row.variance, row.freedom) for row in row_results], mean_names)
-    by_task = _columns([row.tasks[:3] for row in row_results], tasks)
+    by_name = _score_columns(
+        [(row.values, row.variance, row.freedom) for row in row_results], mean_names
+    )
+    by_task = _score_columns([row.tasks[:3] for row in row_results], tasks)
     positions = (
         shared_errors.triangle_positions(ranked_rows)
         if shared_errors is not None
@@ -241,8 +245,8 @@ def regime_scores(
             for name, column in by_name.items()
         },
         tasks=by_task,
-        rounded=rounded_up(len(ranked_rows)),
-        critical=critical_value(rounded_up(len(ranked_rows))),
+        rounded=rounded_model_count(len(ranked_rows)),
+        critical=critical_value(rounded_model_count(len(ranked_rows))),
         draws_covered=tuple(
             row.model_id
             for row, scores in zip(ranked_rows, row_results, strict=True)
@@ -251,15 +255,17 @@ def regime_scores(
     )
 
 
-def _columns(rows: Sequence[Sequence[Any]], column_names: Sequence[str]) -> dict[str, ScoreColumn]:
-    """Return the columns by name; a row has three lists: scores, variances, degrees of freedom."""
+def _score_columns(
+    rows: Sequence[Sequence[Any]], column_names: Sequence[str]
+) -> dict[str, ScoreColumn]:
+    """Return score columns by name; a row has lists of scores, variances and freedoms."""
     columns = np.array(rows, dtype=float).reshape(len(rows), 3, len(column_names)).T.copy()
     return {name: ScoreColumn(*column) for name, column in zip(column_names, columns, strict=True)}
 
 
-def names_of(benchmark: Benchmark) -> tuple[str, ...]:
+def score_names_of(benchmark: Benchmark) -> tuple[str, ...]:
     """Return the names of the scores of a regime: macro, micro, then the categories."""
-    return (*SUMMARIES, *benchmark.category_order)
+    return (*OVERALL_MEANS, *benchmark.category_order)
 
 
 def with_covariances(
@@ -290,7 +296,7 @@ def with_covariances(
                 else 0.0
             )
             shared[i, j] = shared[j, i] = float(
-                f"{correlation * known_errors[i] * known_errors[j]:.{SHARED_DIGITS}g}"
+                f"{correlation * known_errors[i] * known_errors[j]:.{COVARIANCE_DIGITS}g}"
             )
     return scores._replace(shared=shared)
 
@@ -305,10 +311,11 @@ def row_scores(
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    cells = cells_of(submission, regime, benchmark, results)
+    cells = cell_variances(submission, regime, benchmark, results)
     means = weighted_sums(cells.scores.tolist(), benchmark)
     variance = [
-        _squared_error(summed) for summed in weighted_sums(cells.variance.tolist(), benchmark, 2)
+        _published_variance(summed)
+        for summed in weighted_sums(cells.variance.tolist(), benchmark, 2)
     ]
     freedom, task_freedom = [math.inf] * len(means), np.full(len(cells.seed_variance), np.inf)
     if cells.seed_variance.any():
@@ -318,7 +325,7 @@ def row_scores(
         freedom = [v * v / u if u > 0 else math.inf for v, u in uncertain]
         np.divide(cells.variance * cells.variance, spread, out=task_freedom, where=spread > 0)
     return RowScores(
-        names_of(benchmark),
+        score_names_of(benchmark),
         tuple(means),
         tuple(variance),
         tuple(freedom),
@@ -327,13 +334,13 @@ def row_scores(
     )
 
 
-def _scores_of(
+def _known_or_computed_scores(
     statistics_by_id: Mapping[int, RowStatistics | None],
     submission: Submission,
     regime: str,
     benchmark: Benchmark,
 ) -> RowScores:
-    """Return the scores of a row: those of its statistics if they have them, otherwise computed."""
+    """Return the scores of a row from its statistics, or computed where these lack them."""
     statistics = statistics_by_id[id(submission)]
     if statistics is not None and regime in statistics.errors:
         scores: RowScores = statistics.errors[regime]
@@ -346,26 +353,28 @@ def task_errors(row: Row, regime: str, benchmark: Benchmark) -> list[float]:
 
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    scores = _scores_of({id(row.submission): row.numbers}, row.submission, regime, benchmark)
+    scores = _known_or_computed_scores(
+        {id(row.submission): row.numbers}, row.submission, regime, benchmark
+    )
     standard_errors: list[float] = np.sqrt(scores.tasks.variance).tolist()
     return standard_errors
 
 
-def row_errors(
+def row_scores_by_regime(
     submission: Submission, results: Results, benchmark: Benchmark
 ) -> dict[str, RowScores]:
-    """Return the `row_scores` of a row, by regime in which it is ranked."""
+    """Return the `row_scores` of a row, by regime in which the row is ranked."""
     regimes = ranked_regimes(submission, benchmark)
     return {regime: row_scores(submission, regime, benchmark, results) for regime in regimes}
 
 
-def _squared_error(variance: float) -> float:
-    """Return the square of a variance's root, which readers compute from the published error."""
+def _published_variance(variance: float) -> float:
+    """Return a variance as readers compute it: the square of the rounded root."""
     standard_error = math.sqrt(variance)
     return standard_error * standard_error
 
 
-def standings(
+def model_ranking(
     board: RegimeScores, score_name: str, known_ranks: RankRanges | None = None
 ) -> ModelRanking:
     """Return scores, intervals and ranks of the models of a regime by one score, best first.
@@ -373,7 +382,10 @@ def standings(
     `known_ranks` are the ranks by this score, if the caller has computed them already.
     """
     scores, order = board.scores[score_name], board.best_first(score_name)
-    (low, high), known_ranks = intervals_of(scores), known_ranks or ranks(scores, board.critical)
+    (low, high), known_ranks = (
+        intervals_of(scores),
+        known_ranks or rank_ranges(scores, board.critical),
+    )
     freedom = scores.freedom[order]
     freedom_or_none = freedom.astype(object)
     freedom_or_none[np.isinf(freedom)] = None
@@ -392,5 +404,8 @@ def standings(
 
 
 def _interval_limits(positions: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
-    numbers = np.stack((*intervals_of(scores), np.sqrt(scores.variance), spread_of(scores)), axis=1)
+    """Return the four numbers of each model that `RegimeIntervals.tasks` has of a task."""
+    numbers = np.stack(
+        (*intervals_of(scores), np.sqrt(scores.variance), satterthwaite_terms(scores)), axis=1
+    )
     return PackedNumbers(positions, array.array("d", numbers.tobytes()), width=numbers.shape[1])

@@ -1,6 +1,6 @@
 """Variance of MCC over other test sequences, in closed form: one value for each cell.
 
-    cells_of(submission, "full", benchmark).variance      (tasks,), in squared MCC
+    cell_variances(submission, "full", benchmark).variance      (tasks,), in squared MCC
 
 docs/research/uncertainty.md has the formulas, their assumptions and their limits. Only the four
 operations and the square root of IEEE 754 are used, and sums are exact, so results have the same
@@ -24,27 +24,29 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 FloatOrMore = Floats | np.float64
+"""One number, or an array of them."""
 
-OVERLAP = 0.5
+FIT_CORRELATION = 0.5
 """Assumed correlation of the correctness of predictions between two few-shot fits of one model.
 
 With k-mers on six real tasks it is 0.11 on average and 0.49 at most in 10shot, and about 0 in 1shot
 (benchmarks/bench_overlap.py). The maximum is used, since better models agree more with themselves;
 if the true value is lower, intervals are too wide.
 """
-DRAW_SPREAD = 0.1
+DRAW_DEVIATION = 0.1
 """Assumed standard deviation of one fit's MCC between training draws, for a model without scores by
 seed. With k-mers on six real tasks it is 0.085 in 10shot and 0.097 in 1shot, as a root mean square
 (benchmarks/bench_overlap.py)."""
-# Change of MCC per unit of accuracy for two equal classes, used if every prediction is right.
 EQUAL_CLASSES_SLOPE = 2.0
+"""Change of MCC per unit of accuracy for two equal classes, used if every prediction is right."""
 EXACT_DIFFERENCE_MAX = 1e-12
 """Largest difference of a score from that of the integer matrix from which it was computed."""
-_SCORES = operator.itemgetter("MCC", "Acc", "F1")
+_metrics_of_cell = operator.itemgetter("MCC", "Acc", "F1")
+"""Returns MCC, accuracy and F1 of a cell."""
 
 
-class Cells(NamedTuple):
-    """The scores of a row in a regime; each array has one value for each task, in board order."""
+class CellVariances(NamedTuple):
+    """The scores of a row in a regime with their variances."""
 
     scores: Floats
     """MCC as claimed; -0.0 is replaced by 0.0."""
@@ -53,7 +55,7 @@ class Cells(NamedTuple):
     seed_variance: Floats
     """The part of `variance` that is estimated from scores by seed; 0 if these are unknown."""
     freedom: int
-    """Degrees of freedom of that part: the number of seeds minus one."""
+    """Degrees of freedom of `seed_variance`: the number of seeds minus one."""
     has_seeds: bool
     """Whether scores by seed are known for every task."""
 
@@ -74,7 +76,8 @@ class _TestSizes(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...]) -> _TestSizes:
+def _test_sizes(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...]) -> _TestSizes:
+    """Return sizes of test sets as arrays. Raises BadConfiguration for a task of unknown size."""
     for task, total, classes in sizes:
         if classes is None and total is None:
             raise BadConfiguration(
@@ -91,26 +94,28 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...])
     )
 
 
-def cells_of(
+def cell_variances(
     submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
-) -> Cells:
+) -> CellVariances:
     """Return the scores of a row that has every task of a regime, and their variances.
 
     `results` are used instead of those of the submission, which may have been dropped.
     Raises BadConfiguration if the benchmark lacks the number of test sequences of a task.
     """
-    sizes = _sizes_of(benchmark.test_sizes)
+    sizes = _test_sizes(benchmark.test_sizes)
     cells = (results or results_of(submission))[regime]
-    columns = np.array([_SCORES(cells[task]) for task in benchmark.task_ids], dtype=float).T
+    columns = np.array(
+        [_metrics_of_cell(cells[task]) for task in benchmark.task_ids], dtype=float
+    ).T
     mcc, acc, _ = columns
     fit_count = fit_count_of(benchmark, regime)
     variance = np.zeros(len(mcc))
     means = Triple(*columns[:, sizes.two_class])
-    correct_counts = near_mean(sizes.small, sizes.large, means)
+    correct_counts = near_correct_counts(sizes.small, sizes.large, means)
     if fit_count == 1:
         correct_counts = _integer_counts(cells, benchmark, sizes, means, correct_counts)
-    variance[sizes.two_class] = variance_of_two(sizes.small, sizes.large, *correct_counts)
-    variance[sizes.multi_class] = _variance_of_more(
+    variance[sizes.two_class] = two_class_variance(sizes.small, sizes.large, *correct_counts)
+    variance[sizes.multi_class] = _multi_class_variance(
         sizes.total, mcc[sizes.multi_class], acc[sizes.multi_class]
     )
     seed_variances, known_count = _seed_variances(submission, regime, benchmark)
@@ -118,14 +123,23 @@ def cells_of(
         # The factor is the variance of a mean of correlated fits divided by that of one fit. If
         # scores by seed are known, their spread already has the part that fits do not share.
         variance = (
-            variance * np.where(seed_variances > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fit_count)
+            variance
+            * np.where(
+                seed_variances > 0,
+                FIT_CORRELATION,
+                FIT_CORRELATION + (1 - FIT_CORRELATION) / fit_count,
+            )
             + seed_variances
         )
-    return Cells(mcc + 0.0, variance, seed_variances, fit_count - 1, known_count == len(mcc))
+    return CellVariances(
+        mcc + 0.0, variance, seed_variances, fit_count - 1, known_count == len(mcc)
+    )
 
 
-def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
-    """Return the numbers of right predictions in the smaller and larger class that fit scores best.
+def near_correct_counts(
+    small: FloatOrMore, large: FloatOrMore, mean: Triple
+) -> tuple[Floats, Floats]:
+    """Return the numbers of right predictions in the small and large class that fit scores best.
 
     The scores may be means over several fits, so the numbers need not be integers. All arguments
     and results are arrays of one shape. rho is the number of right predictions in the larger class
@@ -152,7 +166,7 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
 
 
 def _mcc(small: FloatOrMore, large: FloatOrMore, correct: Floats, rho: Floats) -> Floats:
-    """Return the MCC of confusion matrices, 0 where it is undefined.
+    """Return the MCC of confusion matrices; 0 where it is undefined.
 
     `statistics.binary.binary_metrics` has the formula.
     """
@@ -173,7 +187,7 @@ def _integer_counts(
     means: Triple,
     correct_counts: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Return the right predictions in both classes of one fit, as integers.
+    """Return the right predictions in both classes as integers, for scores of a single fit.
 
     If rounding `correct_counts` does not reproduce a score, `recovered_table` finds the matrix.
     """
@@ -184,7 +198,7 @@ def _integer_counts(
     is_exact &= np.abs((small + large) / n - means.acc) <= EXACT_DIFFERENCE_MAX
     if not is_exact.all():
         reported_by_task = reported_triples(
-            {task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1
+            {task: Triple(*_metrics_of_cell(cells[task])) for task in benchmark.task_ids}, 1
         )
         for index in np.flatnonzero(~is_exact):
             classes = Classes(int(sizes.small[index]), int(sizes.large[index]))
@@ -208,13 +222,15 @@ def recovered_table(classes: Classes, reported: ReportedTriple) -> BinaryTable:
         return binary_table(
             classes, first_run.correct, first_run.first_rho + (len(first_run) // 2) * 2
         )
-    closest = near_mean(np.float64(classes.small), np.float64(classes.large), reported.value)
+    closest = near_correct_counts(
+        np.float64(classes.small), np.float64(classes.large), reported.value
+    )
     small, large = (round(float(count)) for count in closest)
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
-def rate(correct: FloatOrMore, total: FloatOrMore) -> Floats:
-    """Return `correct` divided by `total`: the shares of right predictions.
+def correct_share(correct: FloatOrMore, total: FloatOrMore) -> Floats:
+    """Return the share of right predictions.
 
     If none or all are right, Jeffreys' estimate is used, which adds half a sequence to either side,
     since other sequences may have other results.
@@ -223,16 +239,16 @@ def rate(correct: FloatOrMore, total: FloatOrMore) -> Floats:
     return np.where(is_mixed, correct / total, (np.minimum(correct, total) + 0.5) / (total + 1))
 
 
-def variance_of_two(
+def two_class_variance(
     n1: FloatOrMore, n0: FloatOrMore, right1: FloatOrMore, right0: FloatOrMore
 ) -> Floats:
-    """Return the variance of MCC of two classes by the delta method.
+    """Return the variance of MCC of a two-class task by the delta method.
 
     `n1` and `n0` are the numbers of sequences in the classes, `right1` and `right0` the numbers of
     those predicted right; all arrays have one shape. MCC is a function of the recalls of both
     classes, which are independent binomial shares.
     """
-    a, b = rate(right1, n1), rate(right0, n0)
+    a, b = correct_share(right1, n1), correct_share(right0, n0)
     n = n1 + n0
     share1, share0 = n1 / n, n0 / n
     q = share1 * a + share0 * (1 - b)
@@ -243,7 +259,7 @@ def variance_of_two(
     return np.asarray(g1 * g1 * a * (1 - a) / n1 + g0 * g0 * b * (1 - b) / n0)
 
 
-def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
+def _multi_class_variance(total: Floats, mcc: Floats, acc: Floats) -> Floats:
     """Return the variance of MCC of tasks whose confusion matrix is unknown.
 
     If every class is predicted as often as it occurs, MCC = (A - e) / (1 - e), where e is the
@@ -254,7 +270,7 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
     slope = np.where(
         is_imperfect, (1 - mcc) / np.where(is_imperfect, 1 - acc, 1.0), EQUAL_CLASSES_SLOPE
     )
-    share = rate(correct, total)
+    share = correct_share(correct, total)
     return np.asarray(slope * slope * share * (1 - share) / total)
 
 

@@ -34,6 +34,7 @@ the check. For one file, computing the digest costs about as much time as the ca
 _DIGESTED_BYTES_MAX = 16_000_000
 """Maximum size of a file of code, settings, cards or policy that is part of the digest."""
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+"""Folder of the installed package `geneb_ci`."""
 _RULE_PACKAGES = (
     *("check", "common", "models", "receipt", "statistics", "submission"),
     "../reference_harness/formats",
@@ -62,7 +63,7 @@ class CachedChecker:
         """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileFindings | NothingChecked]:
-        """Yield the findings of each file, or the NothingChecked error of one that cannot be read.
+        """Yield the findings of each file, or a NothingChecked error if the file cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
@@ -180,7 +181,7 @@ def _setting_files(layout: Layout) -> Iterator[Path]:
 def _file_entry(file: FileFindings) -> list[Any]:
     """Return the findings of a file as a value that JSON can hold."""
     findings = [
-        [*dataclasses.astuple(finding), file.frames.get(finding)] for finding in file.findings
+        [*dataclasses.astuple(finding), file.excerpts.get(finding)] for finding in file.findings
     ]
     return [file.name, file.sha256, findings, file.skipped]
 
@@ -188,14 +189,14 @@ def _file_entry(file: FileFindings) -> list[Any]:
 def _read_file_entry(saved: Any) -> FileFindings:
     """Return the findings that `_file_entry` wrote. Raises ValueError or TypeError."""
     name, sha256, finding_entries, skipped = saved
-    findings, frames = [], {}
-    for rule, severity, *texts, frame in finding_entries:
+    findings, excerpts = [], {}
+    for rule, severity, *texts, excerpt in finding_entries:
         finding = Finding(rule, Severity(severity), *texts)
         findings.append(finding)
-        if frame is not None:
-            frames[finding] = (frame[0], frame[1])
+        if excerpt is not None:
+            excerpts[finding] = (excerpt[0], excerpt[1])
     skipped_rules = tuple((rule, Need(need)) for rule, need in skipped)
-    return FileFindings(name, sha256, tuple(findings), frames, skipped_rules)
+    return FileFindings(name, sha256, tuple(findings), excerpts, skipped_rules)
 
 
 def code_digest() -> str:

@@ -18,12 +18,12 @@ SUBMODULE = "160000"
 """Git mode of a submodule."""
 MODEL_FILE_SUFFIXES = (".json", ".md", ".py", LOCK_SUFFIX)
 """Suffixes of rows, cards, extractors, lock files and signed statements. A file with another
-suffix, such as one of a cache, does not belong to a model."""
+suffix, such as a file of a cache, does not belong to a model."""
 
 _MODEL_ID = re.compile(MODEL_ID_PATTERN[1:-1])
 """A valid model id."""
 MODEL_FILES_MAX = 4
-"""Largest number of files of one model: row, card, extractor and the extractor's lock file."""
+"""Maximum number of files of a model: row, card, extractor and the extractor's lock file."""
 _EXTRACTOR_FILE = re.compile(r"(?!conftest\.|sitecustomize\.)[A-Za-z0-9][A-Za-z0-9_.-]*\.py")
 """A file name that an extractor may have. conftest.py and sitecustomize.py are excluded: pytest and
 Python import them automatically."""
@@ -34,7 +34,7 @@ class Blob:
     """What a git tree has at one path: a file, a link or a submodule."""
 
     mode: str
-    """One of the git modes above; a hostile tree may have others."""
+    """Git mode, such as REGULAR; a hostile tree may have other modes."""
     sha: str
     """Git object id: SHA-1 of "blob", the size and the bytes."""
     size: int = 0
@@ -68,7 +68,7 @@ class RivalKind(enum.StrEnum):
     FILE = "file"
     """A changed file."""
     NAME = "name"
-    """The id or display name of their models."""
+    """The id or the display name of the models."""
     COPY = "copy"
     """The scores, up to differences between reruns."""
 
@@ -78,6 +78,7 @@ class Rival:
     """Another open pull request that claims the same file or name, or has the same scores."""
 
     number: int
+    """Number of the pull request."""
     kind: RivalKind
     subject: str
     """By kind: the file or the name that both claim, or the model that has the same scores."""
@@ -88,11 +89,13 @@ class ChangeFault:
     """One problem of a pull request, in `file`; "" if it concerns the change as a whole."""
 
     rule: str
+    """Id of the rule that reports the problem."""
     file: str
     message: str
     found: str = ""
     expected: str = ""
     fix: str = ""
+    """Advice, if it is more specific than that of the rule."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class Change:
     is_truncated: bool = False
     """Whether GitHub listed the files of the base branch or of the pull request incompletely."""
     folders: RepositoryFolders = field(default_factory=RepositoryFolders)
-    module: str = ""
+    """Folders by which the kind of a changed file is judged."""
+    named_module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     has_extractor: bool = False
     """Whether the row's extractor is built into the harness, or already in the repository."""
@@ -126,7 +130,7 @@ class Change:
 
     @functools.cached_property
     def model(self) -> str:
-        """Id of the one model that the change is about, or "" when there is none or several.
+        """Id of the model that the change is about; "" for a change of no model, or of several.
 
         It is the id of the only added row; otherwise of the only changed row; otherwise of the only
         changed card. In a change of audit records alone it is the id of the audited model.
@@ -181,16 +185,18 @@ class Change:
     @functools.cached_property
     def row(self) -> FileChange | None:
         """The change of the model's row, or None when there is none."""
-        return self.at(f"{self.folders.submissions}/{self.model}.json") if self.model else None
+        return (
+            self.change_at(f"{self.folders.submissions}/{self.model}.json") if self.model else None
+        )
 
     @functools.cached_property
     def card(self) -> FileChange | None:
         """The change of the model's card, or None when there is none."""
-        return self.at(f"{self.folders.cards}/{self.model}.md") if self.model else None
+        return self.change_at(f"{self.folders.cards}/{self.model}.md") if self.model else None
 
     @functools.cached_property
     def extractor(self) -> FileChange | None:
-        """The change of the model's extractor: the one its row names, or the only one added.
+        """The change of the model's extractor, which the row names or which is the only added one.
 
         An existing extractor belongs to the model only if its published row, and no other row,
         names it. Otherwise a row could name another model's extractor and rewrite it.
@@ -199,12 +205,12 @@ class Change:
         named_modules = [
             f
             for f in modules
-            if (name := f.path.rsplit("/", 1)[-1]) == self.module
+            if (name := f.path.rsplit("/", 1)[-1]) == self.named_module
             and (f.before is None or name == self.published_module)
         ]
         added_modules = [f for f in modules if f.before is None]
         candidates = named_modules or (
-            added_modules if len(added_modules) == 1 and not self.module else []
+            added_modules if len(added_modules) == 1 and not self.named_module else []
         )
         return candidates[0] if candidates and self.row is not None else None
 
@@ -212,9 +218,9 @@ class Change:
     def lock(self) -> FileChange | None:
         """The change of the lock file beside the model's extractor, never that of another model."""
         module = self.extractor.path if self.extractor is not None else ""
-        if not module and self.module and self.module == self.published_module:
-            module = f"{self.folders.extractors}/{self.module}"
-        return self.at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
+        if not module and self.named_module and self.named_module == self.published_module:
+            module = f"{self.folders.extractors}/{self.named_module}"
+        return self.change_at(f"{module.removesuffix('.py')}{LOCK_SUFFIX}") if module else None
 
     @property
     def model_files(self) -> tuple[FileChange, ...]:
@@ -222,12 +228,13 @@ class Change:
         files = (self.row, self.card, self.extractor, self.lock)
         return tuple(file for file in files if file is not None)
 
-    def at(self, path: str) -> FileChange | None:
+    def change_at(self, path: str) -> FileChange | None:
         """Return the change of the file at a path; None if the file does not change."""
         return self._change_by_path.get(path)
 
     @functools.cached_property
     def _change_by_path(self) -> dict[str, FileChange]:
+        """The changed files by path."""
         return {f.path: f for f in self.files}
 
     def is_model_path(self, path: str) -> bool:
@@ -238,6 +245,7 @@ class Change:
         return bool(model_id) or self._is_extractor_path(path)
 
     def _is_extractor_path(self, path: str) -> bool:
+        """Whether a path is that of an extractor of some model."""
         folder, _, file_name = path.rpartition("/")
         return folder == self.folders.extractors and bool(_EXTRACTOR_FILE.fullmatch(file_name))
 

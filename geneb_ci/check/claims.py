@@ -12,13 +12,13 @@ from reference_harness.formats.files import member_at
 if TYPE_CHECKING:
     from reference_harness.formats.submission import Submission
 
-Key = TypeVar("Key", bound=Hashable)
+TripleKey = TypeVar("TripleKey", bound=Hashable)
 CellTables = Mapping[str, Any]
 """A member of a parsed submission that has cells, such as `results`: regime -> task -> cell."""
 
 
 class ScoreClaim(NamedTuple):
-    """MCC, accuracy and F1 of one cell, claimed to be means over `fit_count` trained probes."""
+    """MCC, accuracy and F1 of a cell, claimed to be means over `fit_count` trained probes."""
 
     path: KeyPath
     """Where the document has these scores."""
@@ -38,6 +38,7 @@ class SeedClaims(NamedTuple):
     regime: str
     task: Task
     seed_triples: tuple[ReportedTriple, ...]
+    """The scores of each seed, with their maximum rounding errors."""
 
 
 METRIC_BY_FIELD = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
@@ -63,18 +64,18 @@ def has_impossible_accuracy(claim: ScoreClaim) -> bool:
 
 
 def two_class_sizes(task: Task) -> Classes | None:
-    """Return the class sizes of a task with two classes; None for others and if unknown."""
+    """Return the class sizes of a task with two classes; None for other tasks and if unknown."""
     sizes = task.two_sizes
     return Classes(*sizes) if sizes else None
 
 
 def fit_count_of(benchmark: Benchmark, regime: str) -> int:
-    """Return how many probes a score of a regime averages: one per seed if few-shot, else one."""
+    """Return the number of probes that a score averages: 1, or in a few-shot regime 1 per seed."""
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
 def score_triple(scores: Any) -> Triple | None:
-    """Return a cell's MCC, accuracy and F1; None if one is missing, no number, or out of range.
+    """Return a cell's MCC, accuracy and F1; None if a score is missing, no number or out of range.
 
     Other rules report those problems.
     """
@@ -94,7 +95,9 @@ def score_triple(scores: Any) -> Triple | None:
 _NUMBER_TYPES = frozenset({int, float})
 
 
-def reported_triples(triples: Mapping[Key, Triple], fit_count: int) -> dict[Key, ReportedTriple]:
+def reported_triples(
+    triples: Mapping[TripleKey, Triple], fit_count: int
+) -> dict[TripleKey, ReportedTriple]:
     """Return each triple, by its key, with the maximum rounding error of each of its scores.
 
     The errors are inferred from the decimals of all scores together.
@@ -160,14 +163,15 @@ def seed_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[SeedC
 
 
 class MatrixClaims(NamedTuple):
-    """The confusion matrices of one cell, one per seed; all are well-formed."""
+    """The confusion matrices of a cell, all of them well-formed."""
 
     path: KeyPath
     regime: str
     task: Task
     matrices: tuple[Matrix, ...]
+    """One matrix for each seed, in the order of the benchmark's seeds."""
     scores: tuple[ReportedTriple, ...]
-    """The claimed values: one triple per seed, or a single one for the mean over the seeds."""
+    """The claimed scores: those of each seed, or only their mean over the seeds."""
 
 
 def matrix_claims_of(evidence: CellTables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
@@ -215,7 +219,7 @@ def _is_count_matrix(matrix: Any) -> bool:
 
 
 def _seed_triples(per_seed: Any, seed_count: int) -> list[Triple]:
-    """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
+    """Return the scores of each seed; [] if a list in `per_seed` has another length or form."""
     columns = [member_at(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seed_count for column in columns):
         return []

@@ -38,8 +38,8 @@ from reference_harness.formats.text import plural, quoted
 SCHEMA_MEMBER = "$schema"
 """Member of a submission by which editors find its JSON schema."""
 REPAIRED_DECIMALS_MIN = 3
-"""Minimum decimals of a mean that is repaired: one with fewer that was changed by hand would too
-often equal the rounded mean by chance."""
+"""Minimum decimals of a mean that is repaired: with fewer decimals, a mean that was changed by hand
+would too often equal the rounded mean by chance."""
 MEMBERS_BY_TASK = ("results", "evidence", "gaps")
 """Members of a submission that are objects by regime, then by task."""
 
@@ -50,7 +50,9 @@ class Fixed:
 
     file: str
     before: str
+    """Text of the file."""
     after: str
+    """Text with the repairs."""
     changes: tuple[str, ...] = ()
     """A description of each change, in one line."""
     left: str = ""

@@ -23,6 +23,7 @@ from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
 SHIPPED_ROWS_FILE = "shipped-rows.json"
+"""Shipped file with the scores of the public rows."""
 SHIPPED_ROWS_BYTES_MAX = 1_000_000  # 41 rows take 140 kB
 
 
@@ -81,6 +82,7 @@ class FolderContext:
     benchmark: Benchmark
     policy: Policy
     registry: ModelRegistry
+    """What is known about each model."""
     peers: Peers
     """The rows with which a file is compared, the other files of the folder included."""
     cards: OtherCards
@@ -138,7 +140,7 @@ def comparison_rows_of(against: str | None, find: Finder) -> ComparisonRows | No
 def compared_folder(
     folder: Path, find: Finder, comparison_rows: ComparisonRows | None
 ) -> Path | None:
-    """Return the folder whose rows the files of a folder are compared with; None without one.
+    """Return the folder of the rows with which the files of a folder are compared, or None.
 
     Raises BadConfiguration if the settings cannot be used.
     """

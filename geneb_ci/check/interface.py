@@ -92,11 +92,12 @@ def _syntax_tree(raw: bytes) -> ast.Module:
 
 
 def _module_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Return the classes that a module defines outside of functions and other classes."""
     return (node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
 def _embed_method(class_def: ast.ClassDef) -> ast.FunctionDef | None:
-    """Return the extractor's method of a class; None if it has none or a decorated one."""
+    """Return the extractor's method of a class; None if the method is missing or decorated."""
     methods = (node for node in class_def.body if isinstance(node, ast.FunctionDef))
     embed_methods = [node for node in methods if node.name == EMBED_METHOD]
     return embed_methods[-1] if embed_methods and not embed_methods[-1].decorator_list else None

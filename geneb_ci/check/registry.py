@@ -195,11 +195,12 @@ MODULES_BY_FAMILY: dict[str, tuple[str, ...]] = {
     "internal": ("structure",),
     "pullrequest": ("pullrequest", "pullrequest_row"),
 }
-"""Modules of the families whose rules are not in the one module with the family's name."""
+"""Modules of each family whose rules are in several modules, or in a module of another name."""
 
 FAMILIES = (*FILE_RULES, *CHANGES)
 """Names of all families of rules."""
 _FAMILY_BY_RULE = {name: family for family, ids in (FILE_RULES | CHANGES).items() for name in ids}
+"""Family of each rule, by id of the rule."""
 
 
 @functools.cache

@@ -30,9 +30,13 @@ class Verdict(enum.StrEnum):
     """Result of a check; corresponds to the exit code."""
 
     CLEAN = "clean"
+    """Neither errors nor warnings."""
     WARNINGS = "warnings"
+    """At least one warning, and no error."""
     ERRORS = "errors"
+    """At least one error."""
     NOT_CHECKED = "not-checked"
+    """No file was checked, or a check could not be run."""
 
 
 class UncommittedFile(NamedTuple):
@@ -63,10 +67,13 @@ class ProposalFacts:
     base: str
     """The branch or commit that the pull request was compared with, as the user named it."""
     base_sha: str
+    """Commit that `base` names."""
     head_sha: str
+    """Newest commit of the pull request or of the branch."""
     is_row: bool
     """Whether a row was checked; otherwise only the list of changed files was."""
     uncommitted: tuple[UncommittedFile, ...] = ()
+    """Files of the clone that the server does not see."""
     unseen: tuple[str, ...] = ()
     """Checks that need facts only GitHub knows, and that this verdict leaves out."""
 
@@ -78,7 +85,9 @@ class FileResult:
     document: "Document"
     model_id: str
     submission: "Submission | None"
+    """The typed submission; None if the structure has errors."""
     is_official: bool
+    """Whether this is a file of the benchmark's authors, byte for byte."""
     card: "Card | None"
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, Need], ...] = ()
@@ -89,10 +98,11 @@ class FileFindings(NamedTuple):
     """The findings of one file, without its contents."""
 
     name: str
+    """Name of the file in messages."""
     sha256: str
     """SHA-256 of the file; "" if it could not be read."""
     findings: tuple[Finding, ...]
-    frames: dict[Finding, tuple[str, int]]
+    excerpts: dict[Finding, tuple[str, int]]
     """By finding: the text around it, and the finding's column in that text, counted from 0."""
     skipped: tuple[tuple[str, Need], ...]
     """Rules that were not run, each with its unmet need."""
@@ -100,13 +110,13 @@ class FileFindings(NamedTuple):
 
 def file_findings(result: FileResult) -> FileFindings:
     """Return the findings, excerpts and skipped rules of a result, without the file's contents."""
-    frames = {
-        finding: frame
+    excerpts = {
+        finding: excerpt
         for finding in result.findings
-        if (frame := _frame(result, finding)) is not None
+        if (excerpt := _excerpt(result, finding)) is not None
     }
     document = result.document
-    return FileFindings(document.name, document.sha256, result.findings, frames, result.skipped)
+    return FileFindings(document.name, document.sha256, result.findings, excerpts, result.skipped)
 
 
 class KnownFinding(NamedTuple):
@@ -151,9 +161,11 @@ class Report:
     """The result of checking several files: findings in order, and what was not checked."""
 
     files: list[str] = field(default_factory=list)
+    """Names of the checked files."""
     findings: list[Finding] = field(default_factory=list)
     unreadable: list[NothingChecked | BadConfiguration] = field(default_factory=list)
-    frames: dict[Finding, tuple[str, int]] = field(default_factory=dict)
+    """Errors of the files that could not be checked."""
+    excerpts: dict[Finding, tuple[str, int]] = field(default_factory=dict)
     """By finding: the text around it, and the finding's column in that text, counted from 0."""
     rules: int = 0
     """Number of the rules that were chosen."""
@@ -201,7 +213,7 @@ class Report:
         self.findings.extend(file.findings)
         for rule, need in file.skipped:
             self.skipped.setdefault(need, Counter())[rule] += 1
-        self.frames.update(file.frames)
+        self.excerpts.update(file.excerpts)
 
 
 def named_files(
@@ -232,7 +244,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
     return files
 
 
-def _frame(result: FileResult, finding: Finding) -> tuple[str, int] | None:
+def _excerpt(result: FileResult, finding: Finding) -> tuple[str, int] | None:
     """Return the text around a finding, and its column there from 0; None without such a text."""
     if finding.file == result.document.name:
         if result.document.value is UNUSABLE and not result.document.text:

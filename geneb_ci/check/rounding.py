@@ -14,6 +14,7 @@ ROUNDED_DECIMALS_MAX = 6
 """Maximum decimals of a rounded score. A file is rounded if `USUAL_SHARE` of its scores have at
 most this many."""
 USUAL_SHARE = 0.9
+"""Share of the scores that have at most the usual number of decimals."""
 COARSE_DECIMALS_MAX = 2
 """Maximum decimals of coarse rounding, which hides the differences between neighbours on the board
 and defeats arithmetic checks."""

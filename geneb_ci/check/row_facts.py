@@ -22,11 +22,11 @@ from reference_harness.formats.recognition import disguise_of
 class ProposedRow:
     """A row that is not in the repository yet, with the files submitted together with it.
 
-    `raw` is a Fault if the bytes could not be read. Without its own card or extractor, the row is
-    checked against those in the repository.
+    Without its own card or extractor, the row is checked against those in the repository.
     """
 
     raw: bytes | Fault
+    """Bytes of the row; a Fault if they could not be read."""
     card: Card | None = None
     extractors: Mapping[str, bytes] = field(default_factory=dict)
     """Bytes by file name, of modules and of the lock files beside them."""
@@ -37,7 +37,7 @@ EMPTY_ROW = ProposedRow(b"")
 
 
 def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card | None:
-    """Return the card submitted with a row, or else the one in the repository."""
+    """Return the card that was submitted with a row, or else its card in the repository."""
     if proposed.card is not None:
         return proposed.card
     return card_at(document.path, layout)
@@ -72,9 +72,10 @@ def names_module(document: Document) -> bool:
 
 @dataclass(frozen=True)
 class ExtractorFile:
-    """The module that a run names, or its lock file: the path that findings show, and the bytes."""
+    """The module of an extractor that a run names, or the lock file of this extractor."""
 
     name: str
+    """Path that findings show."""
     raw: bytes
 
     @functools.cached_property

@@ -41,11 +41,13 @@ class Policy:
 
 
 class Cell(NamedTuple):
-    """One task in one regime, with those of its scores that are numbers."""
+    """A task in a regime, with those of its scores that are numbers."""
 
     regime: str
     task: str
+    """Id of the task."""
     scores: dict[str, float]
+    """Score by metric."""
 
     @property
     def path(self) -> KeyPath:
@@ -80,7 +82,7 @@ class Context:
     extractor: ExtractorFile | None
     """The extractor file that `run` names, if it is available."""
     lock: ExtractorFile | None = None
-    """The lock file beside that extractor, which pins packages; None without one."""
+    """The lock file beside the extractor, which pins packages; None if there is none."""
     needs_extractor: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     other_cards: OtherCards = field(default_factory=OtherCards)
@@ -113,6 +115,7 @@ class Context:
 
     @functools.cached_property
     def _faulty_paths(self) -> frozenset[KeyPath]:
+        """Paths of the members with errors that were found when the file was read."""
         return frozenset(fault.path for faults in self.reported.values() for fault in faults)
 
     @property
@@ -122,7 +125,7 @@ class Context:
 
     @property
     def is_official(self) -> bool:
-        """Whether the digest of the file, or of the one it was upgraded from, is official."""
+        """Whether this is a file of the benchmark's authors, or was upgraded from such a file."""
         return bool(self.document.sha256) and self.document.origin in self.policy.official.values()
 
     @functools.cached_property
@@ -182,7 +185,7 @@ class Context:
         return view_of(self.vector, self.document.path, self.peers, self.benchmark)
 
     @functools.cached_property
-    def digest(self) -> str | None:
+    def scores_digest(self) -> str | None:
         """The digest of all scores; None without scores."""
         return results_digest(self.member("results"))
 
@@ -198,6 +201,7 @@ class Context:
 
     @functools.cached_property
     def _met_needs(self) -> dict[Need, bool]:
+        """Whether each need is met, for the needs that were asked for so far."""
         return {}
 
 
@@ -231,6 +235,7 @@ _NEED_TESTS: dict[Need, Callable[[Context], bool]] = {
         task.test_class_counts for task in context.benchmark.tasks
     ),
 }
+"""Function that returns whether a context meets a need, by need."""
 
 
 Check = Callable[[Context], Iterator[Fault]]
@@ -238,6 +243,7 @@ Check = Callable[[Context], Iterator[Fault]]
 ChangeCheck = Callable[["Change"], "Iterator[ChangeFault]"]
 """A function that yields the faults of a pull request that a rule reports."""
 RULES_PACKAGE = "geneb_ci.check.rules"
+"""Package with a module for each family of rules."""
 
 
 @dataclass(frozen=True)

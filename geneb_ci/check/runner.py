@@ -47,7 +47,7 @@ from reference_harness.formats.text import plural, quoted
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
 FINDINGS_MAX = 1_000
-"""Most findings of one rule in one file that are listed; further ones are only counted. It is
+"""Maximum number of findings of one rule in one file that are listed; the others are counted. It is
 enough for all 900 scores of 100 tasks in three regimes."""
 CHUNK_FILES = 16
 """Number of files that a process receives at once: checking them takes a tenth of a second."""
@@ -73,7 +73,7 @@ class Checker:
         """SHA-256 of each benchmark definition that was used, by name."""
 
     def run(self, files: list[Path]) -> Iterator[FileResult | NothingChecked]:
-        """Yield the result of each file, or the NothingChecked error of one that cannot be read.
+        """Yield the result of each file, or a NothingChecked error if the file cannot be read.
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
@@ -113,7 +113,7 @@ class Checker:
         Raises NothingChecked if it cannot be opened, and BadConfiguration if its settings,
         benchmark or policy are invalid.
         """
-        return self.result(self.context(path))
+        return self.run_rules(self.context(path))
 
     def proposed_context(self, path: Path, name: str, proposed: ProposedRow) -> Context:
         """Return the context of a row as if it were at `path`; findings call the file `name`.
@@ -132,13 +132,13 @@ class Checker:
         folder = dataclasses.replace(
             folder, peers=dataclasses.replace(folder.peers, bytes_by_path=bytes_by_path)
         )
-        return self.result(self.context_in(parse_document(raw, path, name), folder))
+        return self.run_rules(self.context_in(parse_document(raw, path, name), folder))
 
     def context_of(self, document: Document, proposed: ProposedRow = EMPTY_ROW) -> Context:
         """Return the context of a document that is already read. Raises BadConfiguration."""
         return self.context_in(document, self._folder_context(document.path.parent), proposed)
 
-    def result(self, context: Context) -> FileResult:
+    def run_rules(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
         runnable, skipped = [], []
         for rule in self.rules:

@@ -30,24 +30,23 @@ from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import KEY_OPTION, RECORDS_OPTION, UNSIGNED_OPTION, check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
-    OLD_JSON,
+    OLD_JSON_OPTION,
     STDOUT,
     LayeredCommand,
     Output,
     device_option,
     format_option,
+    list_width,
     machine_of,
     machine_options,
-    row_width,
-    watched,
     width,
+    with_progress,
     write,
 )
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.types import EVIDENCE_ORDER
-from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
-from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.render.audits import OUTCOME_WIDTH, outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.situation.after_record import command_after_record
@@ -101,7 +100,7 @@ def _values_by_name(arguments: tuple[str, ...]) -> dict[str, str]:
 
 
 COMMIT_STATUS = "geneb/audit-commit"
-"""Context of the GitHub commit status that contains the digest of a commitment."""
+"""Name of the commit status on GitHub that contains the digest of a commitment."""
 
 
 @click.command()
@@ -204,7 +203,7 @@ def commit_command(
     help="Folder that keeps finished results: the same command continues from them.",
 )
 @format_option(["text", "json"])
-@OLD_JSON
+@OLD_JSON_OPTION
 def run_command(
     plan_file: Path,
     key: Path | None,
@@ -256,19 +255,21 @@ def run_command(
         )
     outcome = result.outcome
     click.echo(
-        json_text_of(outcome) if format_ == "json" else outcome_text(outcome, _columns()), nl=False
+        json_text_of(outcome) if format_ == "json" else outcome_text(outcome, _outcome_columns()),
+        nl=False,
     )
     if record is not None:
         say(next_line(command_after_record(record)))
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
 
-def _columns() -> int:
-    """Return the columns for an outcome: the terminal's width, or its table's width in a pipe."""
+def _outcome_columns() -> int:
+    """Return the width of an outcome in columns: the terminal's, or in a pipe that of its table."""
     return width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)
 
 
-_WRITERS = {"text": verification_text, "json": verification_json}
+_VERIFICATION_WRITERS = {"text": verification_text, "json": verification_json}
+"""Functions that write the result of a verification, by format."""
 
 
 @click.command()
@@ -305,7 +306,7 @@ _WRITERS = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path),
     help="audits/statements.json of a published board: fail if one of its statements is missing.",
 )
-@format_option(_WRITERS)
+@format_option(_VERIFICATION_WRITERS)
 def verify_command(
     records: tuple[Path, ...],
     submissions: Path | None,
@@ -334,14 +335,15 @@ def verify_command(
         data=data,
         evidence=evidence,
         say=say,
-        progress=lambda results, total: watched(results, total, "verifying"),
+        progress=lambda results, total: with_progress(results, total, "verifying"),
     )
-    report = _WRITERS[format_](verifications, verifications.rated)
-    click.echo(wrapped_text(report, row_width()) if format_ == "text" else report, nl=False)
+    report = _VERIFICATION_WRITERS[format_](verifications, verifications.rated)
+    click.echo(wrapped_text(report, list_width()) if format_ == "text" else report, nl=False)
     return _exit_code(verifications)
 
 
 def _exit_code(verifications: Verifications) -> Exit:
+    """Return the exit code of a verification of records."""
     if any(result.differs for result in verifications) or not verifications.suffice:
         return Exit.ERRORS
     has_unknown = any(
@@ -386,6 +388,8 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
 
 
 class _Audit(LazyGroup):
+    """The commands `geneb-ci audit`."""
+
     table = {  # noqa: RUF012 (click's groups are made once)
         "file": (
             "audit_file",

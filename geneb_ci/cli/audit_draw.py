@@ -32,7 +32,7 @@ from geneb_ci.audit.sampling.design import (
     parse_probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, json_text_of
+from geneb_ci.audit.sampling.plan import AnyPlan, json_text_of
 from geneb_ci.audit.sampling.task_draw import LED_TASKS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
@@ -44,15 +44,16 @@ from reference_harness.formats.old_options import say_new_name
 from reference_harness.formats.text import next_line, plural
 
 RELAY_VARIABLE = "GENEB_RELAY"
-"""Variable with addresses of relays, separated by spaces, for a machine that reaches no public
-relay."""
+"""Environment variable with addresses of relays of the beacon, separated by spaces, for a machine
+that reaches no public relay."""
 
 
-COMMITTED_AT = click.option(
+COMMITTED_AT_OPTION = click.option(
     "--committed-at",
     metavar="TIME",
     help="Time at which the commitment became public, in UTC: 2026-11-20T08:30:00Z.",
 )
+"""The option `--committed-at`."""
 
 
 def relay_option(function: Any) -> Any:
@@ -122,6 +123,7 @@ _SAMPLE_OPTIONS = (
         "fetched unless given. Samples drawn earlier for near-identical receipts are repeated.",
     ),
 )
+"""Options that select what is drawn."""
 
 
 def sample_options(function: Any) -> Any:
@@ -254,7 +256,7 @@ def end_without_draw(detect: int | None, sample: AnySample) -> None:
     ),
 )
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
-@COMMITTED_AT
+@COMMITTED_AT_OPTION
 @shown_option
 @click.option(
     "--drawn",
@@ -359,7 +361,7 @@ def plan_command(
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample
-    plan: TaskPlan | EmbeddingPlan = draw_plan(
+    plan: AnyPlan = draw_plan(
         commitment,
         committed_at,
         submission_file,

@@ -13,7 +13,7 @@ from geneb_ci.api import audit
 from geneb_ci.audit.record.signing import check_committed_at, check_record_options, check_shown_on
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import (
-    COMMITTED_AT,
+    COMMITTED_AT_OPTION,
     earlier_option,
     pop_sample_arguments,
     sample_options,
@@ -31,16 +31,16 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import unwritable
-from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
+from geneb_ci.render.audits import OUTCOME_WIDTH
 from reference_harness.formats.text import next_line
 
 ARGUMENTS_KEY = "geneb_ci.words"
-"""Key of the arguments as typed, in the metadata of click's context."""
+"""Key of the arguments as typed, among the metadata of a command of click."""
 QUEUE_REPORT_VARIABLE = "GENEB_CI_QUEUED"
 """Variable that a queue sets for its processes: the file in which they write their report."""
 
 
-class _Repeatable(LayeredCommand):
+class _CommandWithArguments(LayeredCommand):
     """A command that keeps its arguments, so that it can print itself with one more option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,9 +59,11 @@ def record_options(function: Any) -> Any:
 KEY_OPTION = click.option(
     "--key", type=click.Path(path_type=Path), help="Private key to sign the record with."
 )
+"""The option `--key`."""
 UNSIGNED_OPTION = click.option(
     "--unsigned", is_flag=True, help="Print the outcome and write no record."
 )
+"""The option `--unsigned`."""
 RECORDS_OPTION = click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -73,21 +75,23 @@ _RECORD_OPTIONS = (
     UNSIGNED_OPTION,
     RECORDS_OPTION,
 )
+"""Options that select the output: a cost, an outcome or a record."""
 
 
 def _show(text: str) -> None:
+    """Print a text that ends with a line end."""
     echo(text.removesuffix("\n"))
 
 
 @click.command(
-    cls=_Repeatable,
+    cls=_CommandWithArguments,
     common=(
         *("--committed-at", "--sample", "--dry-run", "--key", "--unsigned"),
         *("--data", "--weights", "--device"),
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@COMMITTED_AT
+@COMMITTED_AT_OPTION
 @shown_option
 @click.option(
     "--commitment",

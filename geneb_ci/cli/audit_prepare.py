@@ -25,22 +25,22 @@ from geneb_ci.audit.record.statement import (
     payload_and_path_of,
     read_record,
 )
-from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
+from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS_FILE
 from geneb_ci.audit.rerun.fresh import (
     check_release,
-    commit_to,
+    commit_to_fresh_set,
     fresh_release,
     read_fresh_commitment,
     read_fresh_set,
     read_release,
-    refuse_public,
+    refuse_public_sequences,
     require_used_set,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
 from geneb_ci.audit.sampling.plan import json_text_of, read_any_plan, read_commitment
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import DATA, STDOUT, Output, write
+from geneb_ci.cli.shared import DATA_OPTION, STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import task_source
@@ -105,20 +105,21 @@ def statement_command(file: Path, shown_on: str | None) -> None:
             start, heads_for_statement(repository, signed_commitment_name(plan))
         )
     else:
-        outcome = _outcome(file)
+        outcome = _read_outcome(file)
         payload, path = payload_and_path_of(outcome, heads_for_record(outcome.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(outcome, EmbeddingOutcome):
         embeddings_path = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
         echo(
-            f"  and copy {RERUN_EMBEDDINGS} of the work folder, which has the rerun embeddings, to "
+            f"  and copy {RERUN_EMBEDDINGS_FILE} of the work folder, which has the rerun "
+            "embeddings, to "
             f"leaderboard/audits/{embeddings_path}; its sha256 is {outcome.rerun_sha256}",
             err=True,
         )
 
 
-def _outcome(path: Path) -> AnyOutcome:
+def _read_outcome(path: Path) -> AnyOutcome:
     """Return the unsigned outcome in a file, of tasks or of embeddings.
 
     Raises NothingChecked for another file.
@@ -127,8 +128,8 @@ def _outcome(path: Path) -> AnyOutcome:
     raw = read_bytes(path)
     if not isinstance(raw, bytes):
         raise NothingChecked(f"{path}: {raw.message}", FileKind.OUTCOME.fix)
-    is_of_embeddings = FileKind.ROW_OUTCOME.fits_text(raw)
-    file_kind = FileKind.ROW_OUTCOME if is_of_embeddings else FileKind.OUTCOME
+    is_of_embeddings = FileKind.EMBEDDING_OUTCOME.fits_text(raw)
+    file_kind = FileKind.EMBEDDING_OUTCOME if is_of_embeddings else FileKind.OUTCOME
     try:
         return (EmbeddingOutcome if is_of_embeddings else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
@@ -136,18 +137,18 @@ def _outcome(path: Path) -> AnyOutcome:
         raise NothingChecked(f"{path}: {refusal.message}", refusal.fix) from error
 
 
-_OUTPUT = click.option(
+_OUTPUT_OPTION = click.option(
     "--output", default=STDOUT, metavar="F.json", help="File to write; default: standard output."
 )
-LOSSES = (0.1, 0.15, 0.2, 0.3)
-"""Losses of accuracy for which the power of the audit is shown, as fractions of 1."""
-_FILE = click.Path(path_type=Path, dir_okay=False)
+SHOWN_ACCURACY_LOSSES = (0.1, 0.15, 0.2, 0.3)
+"""Losses of accuracy, as fractions of 1, for which is shown how likely an audit detects them."""
+_FILE_PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.argument("file", metavar="SET.csv", type=_FILE)
-@DATA
-@_OUTPUT
+@click.argument("file", metavar="SET.csv", type=_FILE_PATH)
+@DATA_OPTION
+@_OUTPUT_OPTION
 def commit_command(file: Path, data: Path | None, output: str) -> None:
     """Commit to the labelled sequences of SET.csv, which has the columns task, label, sequence.
 
@@ -156,14 +157,17 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     """
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
-    commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
+    commitment = commit_to_fresh_set(
+        file, benchmark, task_source(benchmark, layout.benchmark, data)
+    )
     write(Output("json", output), json_text_of(commitment))
     sequence_count = sum(commitment.tasks.values())
     public_count = (
         sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or sequence_count
     )
     power = ", ".join(
-        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}" for loss in LOSSES
+        f"{fresh_power(loss, sequence_count, public_count):.0%} for {loss:g}"
+        for loss in SHOWN_ACCURACY_LOSSES
     )
     echo(
         f"{plural(sequence_count, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
@@ -179,9 +183,9 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
 
 
 @click.command()
-@click.argument("file", metavar="SET.csv", type=_FILE)
-@click.argument("commitment", metavar="F.json", type=_FILE)
-@_OUTPUT
+@click.argument("file", metavar="SET.csv", type=_FILE_PATH)
+@click.argument("commitment", metavar="F.json", type=_FILE_PATH)
+@_OUTPUT_OPTION
 def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write the set and its salt as one file, which is published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
@@ -190,14 +194,14 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
 
 
 @click.command()
-@click.argument("release", metavar="R.json", type=_FILE)
-@click.argument("commitment", metavar="F.json", type=_FILE)
+@click.argument("release", metavar="R.json", type=_FILE_PATH)
+@click.argument("commitment", metavar="F.json", type=_FILE_PATH)
 @click.option(
     "--record",
-    type=_FILE,
+    type=_FILE_PATH,
     help="Audit record: check that it used all of this set.",
 )
-@DATA
+@DATA_OPTION
 def check_command(release: Path, commitment: Path, record: Path | None, data: Path | None) -> None:
     """Compare a released set with its commitment, the public data, and an audit record."""
     layout = find_layout(Path.cwd())
@@ -205,7 +209,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     fresh = check_release(
         read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
     )
-    refuse_public(fresh.sequences, task_source(benchmark, layout.benchmark, data))
+    refuse_public_sequences(fresh.sequences, task_source(benchmark, layout.benchmark, data))
     result_text = "agrees with the commitment, and none is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
@@ -215,6 +219,8 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
 
 
 class _Fresh(LazyGroup):
+    """The commands `geneb-ci audit fresh`."""
+
     table = {  # noqa: RUF012 (click's groups are made once)
         "commit": ("audit_prepare", "commit to labelled sequences, before an audit"),
         "release": ("audit_prepare", "write the sequences with their salt, after the audit"),

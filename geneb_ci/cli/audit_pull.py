@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from geneb_ci.audit.commit import commit, read_submission
-from geneb_ci.audit.rerun.credentials import refuse_tokens
+from geneb_ci.audit.rerun.credentials import refuse_credentials
 from geneb_ci.audit.workflow import published_command
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
@@ -41,8 +41,10 @@ ORDER, OUTCOME = "AUDIT_ORDER", "AUDIT_OUTCOME"
 """Environment variables through which the jobs of a workflow run pass order and outcome."""
 
 
-_repo = click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
-_author = click.option(
+_REPO_OPTION = click.option(
+    "--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY."
+)
+_AUTHOR_OPTION = click.option(
     "--author-id",
     type=click.IntRange(min=1),
     default=ACTIONS_BOT_ID,
@@ -54,8 +56,8 @@ _author = click.option(
 @click.command()
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Audit this pull request.")
 @click.option("--row", metavar="ID", help="Audit this row of main; its draws are kept in an issue.")
-@_repo
-@_author
+@_REPO_OPTION
+@_AUTHOR_OPTION
 @relay_option
 def open_command(
     pr: int | None, row: str | None, repo: str | None, author_id: int, relay: tuple[str, ...]
@@ -91,7 +93,7 @@ def open_command(
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@_repo
+@_REPO_OPTION
 def publish_command(file: Path, repo: str | None) -> int:
     """Publish the commitment to a row of main, for an audit on your own machine.
 
@@ -135,7 +137,7 @@ def job_command(**machine: Any) -> int:
     the row are fetched without a token, into a folder without git. The command refuses to start
     where a token is in the environment or in the user's home folder.
     """
-    refuse_tokens()
+    refuse_credentials()
     order = _order()
     outcome = rerun_order(order, find_layout(Path.cwd()), machine_of(machine), say)
     line = encode(outcome, restart_fix(order))
@@ -220,7 +222,7 @@ def send_command(
 
 
 @click.command()
-@_repo
+@_REPO_OPTION
 def ready_command(repo: str | None) -> int:
     """Test, before anything is rerun, whether the outcome could be signed and proposed.
 
@@ -240,8 +242,8 @@ def ready_command(repo: str | None) -> int:
 
 @click.command()
 @click.option("--key", type=click.Path(path_type=Path), help="Private key; default: AUDIT_KEY.")
-@_repo
-@_author
+@_REPO_OPTION
+@_AUTHOR_OPTION
 def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
     """Sign the outcome of AUDIT_ORDER, verify every step, and open a pull request with the record.
 
@@ -258,8 +260,8 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1))
-@_repo
-@_author
+@_REPO_OPTION
+@_AUTHOR_OPTION
 def propose_command(number: int, repo: str | None, author_id: int) -> int:
     """Open a pull request with the signed record that is attached to a comment.
 

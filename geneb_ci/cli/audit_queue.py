@@ -34,14 +34,16 @@ from reference_harness.formats.text import next_line, plural, quoted
 
 LIST_BYTES_MAX = 1_000_000
 """Maximum bytes of a list of audits: 1,000 audits take 200 kB."""
-POLL_SECONDS = 0.2  # between two checks for Ctrl-C
-LINE_MAX = 400  # characters of a line of progress
+POLL_SECONDS = 0.2
+"""Seconds between two checks for Ctrl-C."""
+PROGRESS_LINE_MAX = 400
+"""Maximum characters of a line of progress."""
 _QUEUE_OPTIONS = frozenset({"device", "report"})
-"""Options of `audit FILE` that only the queue sets, because audits must not share a device."""
+"""Options of `audit FILE` that only the queue sets, so that no two audits use one device."""
 
 
 class QueuedAudit(NamedTuple):
-    """One audit of a queue."""
+    """An audit that a queue runs."""
 
     file: str
     arguments: tuple[str, ...]
@@ -49,7 +51,7 @@ class QueuedAudit(NamedTuple):
 
 
 class QueuedAuditResult(NamedTuple):
-    """Result of one audit of a queue."""
+    """Result of an audit of a queue."""
 
     file: str
     code: int
@@ -87,10 +89,12 @@ def listed_audits(path: Path) -> list[QueuedAudit]:
             "[[audit]] and nothing else",
             fix,
         )
-    return [_audit(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
+    return [
+        _listed_audit(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)
+    ]
 
 
-def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
+def _listed_audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
     """Return the audit that a table `[[audit]]` describes; error messages begin with `position`.
 
     Raises UsageProblem for a table without `file`, or with a wrong option.
@@ -120,11 +124,11 @@ def _audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
                 f"{position}: the queue itself sets {option_name!r} for each audit",
                 f"remove {option_name!r} from the list; `geneb-ci audit queue` has --device",
             )
-        words += _words_of(option, option_value, f"{position}: {option_name}")
+        words += _option_as_words(option, option_value, f"{position}: {option_name}")
     return QueuedAudit(table["file"], tuple(words))
 
 
-def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
+def _option_as_words(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
     """Return an option in the TOML list of audits as words of a command line.
 
     Raises UsageProblem for a value that the option cannot have.
@@ -138,10 +142,10 @@ def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # 
             )
         return [name] if value else []
     elements = value if isinstance(value, list) and option.multiple else [value]
-    return [word for element in elements for word in (name, _word_of(element, position))]
+    return [word for element in elements for word in (name, _value_as_word(element, position))]
 
 
-def _word_of(element: Any, position: str) -> str:  # of a TOML file
+def _value_as_word(element: Any, position: str) -> str:  # of a TOML file
     """Return a value in the TOML list of audits as a word of a command line.
 
     Raises UsageProblem unless it is text, a whole number, or a time in UTC.
@@ -197,6 +201,7 @@ class _Queue:
                 self.results[number] = QueuedAuditResult(audit.file, Exit.OWN_FAULT, reason)
 
     def _run(self, number: int, audit: QueuedAudit, device: str | None) -> QueuedAuditResult:
+        """Run an audit in a process of its own, print its messages, and return the result."""
         report = self._folder / f"{number}.json"
         words = [*self._arguments, *audit.arguments, *(["--device", device] if device else [])]
         command = [*module_command("geneb_ci"), "audit", "file", audit.file, *words]
@@ -214,7 +219,7 @@ class _Queue:
             for line in process.stderr or ():
                 message = line.rstrip()
                 last_message = message if message.startswith("geneb-ci: ") else last_message
-                echo(f"{Path(audit.file).stem}: {visible(message, LINE_MAX)}", err=True)
+                echo(f"{Path(audit.file).stem}: {visible(message, PROGRESS_LINE_MAX)}", err=True)
         del self._running[number]
         ending = last_message.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
@@ -267,7 +272,8 @@ def run_queue(
 def results_table(audit_results: Sequence[QueuedAuditResult]) -> str:
     """Return the table printed at the end of a queue: a line for each audit, then the counts."""
     rows = [
-        (str(result.code), result.file, visible(result.state, LINE_MAX)) for result in audit_results
+        (str(result.code), result.file, visible(result.state, PROGRESS_LINE_MAX))
+        for result in audit_results
     ]
     lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
     clean_count, differing_count = (
@@ -288,6 +294,7 @@ def results_details(audit_results: Sequence[QueuedAuditResult]) -> str:
 
 
 def _next_step(audit_result: QueuedAuditResult) -> str:
+    """Return the digest to publish and the next command; "" if the audit has none."""
     if not audit_result.commitment:
         return ""
     return (
@@ -388,6 +395,7 @@ def _require_valid_options(audit: QueuedAudit, arguments: Sequence[str]) -> None
 
 
 _CHECKED_OPTIONS = ("committed_at", "key", "output", "unsigned")
+"""Options that `check_options` checks."""
 
 
 def _option_words(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:

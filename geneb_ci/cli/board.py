@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build, trust
-from geneb_ci.board.board import SubmissionsRefused, is_board, layout_of, require_apart
+from geneb_ci.board.board import (
+    SubmissionsRefused,
+    is_built_board,
+    layout_of_folder,
+    require_separate_output,
+)
 from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
-    ALL_LINES,
-    FOLDER,
+    ALL_LINES_OPTION,
+    FOLDER_ARGUMENT,
     STDOUT,
     Output,
     format_option,
+    list_width,
     old_option,
     require_pull_for_repository,
-    row_width,
     watch_build,
-    watched,
+    with_progress,
     write,
 )
 from geneb_ci.common.actions import set_output
@@ -39,7 +44,7 @@ from geneb_ci.render.rows import (
     row_evidence_json,
     row_evidence_text,
 )
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
 from reference_harness.formats.files import path_exists
@@ -48,7 +53,8 @@ from reference_harness.formats.text import next_line, plural
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
 
-ADDRESS = "127.0.0.1"
+LOCAL_ADDRESS = "127.0.0.1"
+"""Address at which `serve` answers, which other machines cannot reach."""
 
 
 def server(folder: Path, port: int) -> "ThreadingHTTPServer":
@@ -80,7 +86,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
         def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
             """Answer only requests whose Host header is this machine (against DNS rebinding)."""
             name = self.headers.get("Host", "").partition(":")[0]
-            if name not in {ADDRESS, "localhost"}:
+            if name not in {LOCAL_ADDRESS, "localhost"}:
                 self.send_error(http.HTTPStatus.FORBIDDEN)
                 return None
             try:
@@ -114,7 +120,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
             """Print nothing: a browser may close the connection during a response."""
 
     try:
-        return Server((ADDRESS, port), partial(Handler, directory=str(folder)))
+        return Server((LOCAL_ADDRESS, port), partial(Handler, directory=str(folder)))
     except (OSError, OverflowError) as error:
         raise UsageProblem(
             f"port {port} cannot be used: {error}",
@@ -123,7 +129,7 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--output",
     "out",
@@ -223,9 +229,10 @@ def _build(
 
 
 def _build_commit(commit: str, out: Path) -> int:
+    """Write the published files of a commit, print what was written, and return the exit code."""
     from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
-    require_apart(out, layout_here())
+    require_separate_output(out, layout_here())
     code, generation = build_generation(repository_here(), commit)
     if generation is None:
         return code
@@ -242,7 +249,7 @@ def _build_commit(commit: str, out: Path) -> int:
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -262,10 +269,10 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
     FOLDER contains submissions, or a board that `build` wrote, which is served unchanged. Only this
     machine can reach the page. If a submission has an error, nothing is served.
     """
-    if folder is not None and is_board(folder) and path_exists(folder / INDEX):
+    if folder is not None and is_built_board(folder) and path_exists(folder / INDEX):
         with server(folder, port) as http_server:
             return _serve(http_server)
-    layout_of(folder, "geneb-ci serve FOLDER")
+    layout_of_folder(folder, "geneb-ci serve FOLDER")
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both leave no folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Bind the port first, so that a used port fails before the long build.
@@ -279,7 +286,7 @@ def serve_command(folder: Path | None, port: int, *, has_diagnostics: bool) -> i
 
 def _serve(http_server: "ThreadingHTTPServer") -> int:
     """Serve until Ctrl-C, and return the exit code."""
-    echo(f"open http://{ADDRESS}:{http_server.server_port}/ in a browser; Ctrl-C stops")
+    echo(f"open http://{LOCAL_ADDRESS}:{http_server.server_port}/ in a browser; Ctrl-C stops")
     try:
         http_server.serve_forever()
     except KeyboardInterrupt:
@@ -295,7 +302,7 @@ def _serve(http_server: "ThreadingHTTPServer") -> int:
     show_default=True,
     help="Regime of the cells: full, 10shot or 1shot.",
 )
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(MATRICES_WRITERS)
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def matrices_command(
@@ -323,7 +330,7 @@ def matrices_command(
             if regime in context.benchmark.protocol.few_shot_k
             else f"see which scores are missing or wrong: geneb-ci check {file}",
         )
-    columns, lines_max = row_width(output), LINES_MAX
+    columns, lines_max = list_width(output), REPORT_LINES_MAX
     if prints_all or output != STDOUT:
         lines_max = sys.maxsize
     is_text = format_ == "text"
@@ -339,6 +346,7 @@ _ONE_FIT_FIX = (
 
 
 def _not_a_submission(document: Document) -> OtherFile:
+    """Return the error for a file that is not a submission."""
     fault = document.faults[0] if document.faults else None
     fault_text = 'the member "results" is missing' if fault is None else fault.message
     fix = FileKind.SUBMISSION.fix if fault is None else fault.fix or FileKind.SUBMISSION.fix
@@ -346,22 +354,22 @@ def _not_a_submission(document: Document) -> OtherFile:
 
 
 @click.command()
-@FOLDER
-@ALL_LINES
+@FOLDER_ARGUMENT
+@ALL_LINES_OPTION
 @format_option(["text", "json"])
 def trust_command(folder: Path | None, format_: str, *, prints_all: bool) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
-    rows = trust(folder, progress=lambda results, total: watched(results, total, "checking"))
+    rows = trust(folder, progress=lambda results, total: with_progress(results, total, "checking"))
     if format_ == "json":
         click.echo(row_evidence_json(rows), nl=False)
     else:
-        lines_max = sys.maxsize if prints_all else LINES_MAX
-        click.echo(row_evidence_text(rows, row_width(), lines_max), nl=False)
+        lines_max = sys.maxsize if prints_all else REPORT_LINES_MAX
+        click.echo(row_evidence_text(rows, list_width(), lines_max), nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
-DIFF_SECONDS_ROW = 0.02
-"""Seconds per row to compare two boards, measured with the 41 public rows."""
+DIFF_SECONDS_PER_ROW = 0.02
+"""Seconds per row that a comparison of two boards takes, measured with the 41 public rows."""
 
 
 @click.command()
@@ -389,9 +397,9 @@ def diff_command(
     from git: it is not checked out, and its code is not run. The exit code is 11 if a submission of
     the working tree has errors.
     """
-    from geneb_ci.cli.repository import announce_over_rows, layout_here  # 0.1 s
+    from geneb_ci.cli.repository import layout_here, print_expected_time_of_rows  # 0.1 s
     from geneb_ci.publish.comparison import compare_boards
-    from geneb_ci.render.comparison import WRITERS
+    from geneb_ci.render.comparison import COMPARISON_WRITERS
 
     require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
@@ -407,7 +415,7 @@ def diff_command(
             comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
-        announce_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout)
+        print_expected_time_of_rows("comparing the boards", DIFF_SECONDS_PER_ROW, layout)
         comparison = compare_boards(layout, str(base))
-    write(Output(format_, output), WRITERS[format_](comparison))
+    write(Output(format_, output), COMPARISON_WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

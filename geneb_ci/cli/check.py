@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from geneb_ci.api import CheckReport, check_branch, check_pull
+from geneb_ci.api import STDIN, CheckReport, check_branch, check_pull
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
 from geneb_ci.check.report import Verdict
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
-    ALL_LINES,
-    OLD_JSON,
-    PARAGRAPH,
+    ALL_LINES_OPTION,
+    OLD_JSON_OPTION,
+    PROSE_COLUMNS_MAX,
     STDOUT,
+    CommandWithOptionOrder,
     LayeredCommand,
     Output,
-    PairedCommand,
     exit_code,
     format_option,
-    pair_outputs,
+    outputs_with_formats,
     report_options,
     require_pull_for_repository,
     watch_checks,
@@ -45,16 +45,16 @@ from reference_harness.formats.text import next_line, plural
 if TYPE_CHECKING:
     from geneb_ci.check.rule import AnyRule
 
-STDIN = "-"
-DIFF_WIDTH = 300
+DIFF_LINE_MAX = 300
 """Maximum characters of a line of a diff: a file written on one line is a change of 100 kB."""
 PASSING_VERDICTS = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
-STALE_MAX = 10
-"""Maximum number of printed findings of a baseline that are not found any more."""
+"""Verdicts of a submission that passes the checks."""
+PRINTED_STALE_MAX = 10
+"""Maximum number of printed findings of a baseline that no longer exist."""
 
 
-class _Check(PairedCommand, LayeredCommand):
-    pass
+class _Check(CommandWithOptionOrder, LayeredCommand):
+    """The command `check`."""
 
 
 @click.command(
@@ -149,7 +149,7 @@ def check_command(
     require_pull_for_repository(repo, pulls=pr is not None)
     flags = (isolated or None, fix or None, diff or None, jobs, no_cache or None)
     file_options = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
-    reports = pair_outputs(formats, outputs)
+    reports = outputs_with_formats(formats, outputs)
     if _checks_proposal(base, pr, file_options):
         proposal_report = _proposal_report(base, pr, repo)
         if proposal_report is not None:
@@ -195,16 +195,17 @@ def read_stdin() -> bytes:
     Raises UsageProblem where standard input is closed.
     """
     if sys.stdin is None or sys.stdin.closed:
-        raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE}")
+        raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE_COMMAND}")
     if sys.stdin.isatty():
         echo(
-            f"reading a submission from the terminal until Ctrl-D; to read a file: {_PIPE}",
+            f"reading a submission from the terminal until Ctrl-D; to read a file: {_PIPE_COMMAND}",
             err=True,
         )
     return sys.stdin.buffer.read(SUBMISSION_BYTES_MAX + 1)
 
 
-_PIPE = "geneb-ci check - < submission.json"
+_PIPE_COMMAND = "geneb-ci check - < submission.json"
+"""Command that reads a submission from standard input."""
 
 
 def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
@@ -220,7 +221,7 @@ def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
     for repair in repairs:
         if not write:
             for line in repair.diff().splitlines():
-                click.echo(escape(line[:DIFF_WIDTH]))
+                click.echo(escape(line[:DIFF_LINE_MAX]))
         elif repair.changes:
             echo(f"{escape(repair.file)}: {escape('; '.join(repair.changes))}", err=True)
     for reason, count in Counter(repair.left for repair in repairs if repair.left).items():
@@ -232,10 +233,10 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     lines = [f"{plural(report.known, 'finding')} of {baseline} left out"] if report.known else []
     lines += [
         f"{baseline}: not found any more: {known.rule} in {known.file} {known.pointer}"
-        for known in report.stale[:STALE_MAX]
+        for known in report.stale[:PRINTED_STALE_MAX]
     ]
-    if len(report.stale) > STALE_MAX:
-        lines.append(f"{baseline}: and {len(report.stale) - STALE_MAX} more")
+    if len(report.stale) > PRINTED_STALE_MAX:
+        lines.append(f"{baseline}: and {len(report.stale) - PRINTED_STALE_MAX} more")
     if report.stale:
         command = f"geneb-ci check --format json --output {baseline}"
         lines.append(f"  fix: write the baseline again: {command}")
@@ -278,6 +279,7 @@ def _proposal_report(base: str | None, pr: int | None, repo: str | None) -> Chec
 
 
 def _note(text: str) -> None:
+    """Print a note to standard error."""
     say(f"note: {escape(text)}")
 
 
@@ -311,13 +313,14 @@ def _print_next(report: CheckReport, paths: tuple[Path, ...], outputs: list[Outp
 
 
 def _has_color(path: str) -> bool:
+    """Whether a report is printed in color."""
     return path == STDOUT and sys.stdout.isatty() and not is_plain()
 
 
 @click.command()
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(["text", "json"])
-@OLD_JSON
+@OLD_JSON_OPTION
 def rules_command(format_: str, *, prints_all: bool) -> None:
     """List the families of rules, or with --all every rule."""
     from geneb_ci.check.registry import ALL  # every rule, of which a check may need few
@@ -338,7 +341,7 @@ def rules_command(format_: str, *, prints_all: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     if not prints_all:
-        _list_families(ALL)
+        _print_families(ALL)
         return
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
@@ -355,7 +358,8 @@ def rules_command(format_: str, *, prints_all: bool) -> None:
 _INDENT = "  "
 
 
-def _list_families(rules: "Sequence[AnyRule]") -> None:
+def _print_families(rules: "Sequence[AnyRule]") -> None:
+    """Print the families of rules, with the number of rules of each severity."""
     counts = Counter((rule.family, rule.severity) for rule in rules)
     families = list(dict.fromkeys(rule.family for rule in rules))
     columns = ("family", *(f"{severity}s" for severity in Severity))
@@ -379,11 +383,11 @@ def explain_command(name: str) -> None:
 
     rule = BY_ID.get(name.casefold())
     if rule is not None:
-        _explain(rule)
+        _print_rule(rule)
         return
     family = [rule for rule in ALL if rule.family == name.casefold()]
     if family:
-        _list_rules(family)
+        _print_family(family)
         return
     meaning = level_meaning(name.casefold())
     if meaning:
@@ -395,7 +399,8 @@ def explain_command(name: str) -> None:
 
 
 def _print_level(level: str, meaning: str) -> None:
-    columns = width(widest=PARAGRAPH)
+    """Print the meaning of a trust level."""
+    columns = width(widest=PROSE_COLUMNS_MAX)
     shown_level = level_word(level)
     other_name = "" if shown_level == level else f"the same as {shown_level}: "
     click.echo(wrapped_text(f"{level}  {other_name}{meaning}", columns), nl=False)
@@ -403,7 +408,8 @@ def _print_level(level: str, meaning: str) -> None:
     click.echo("\n" + wrapped_text(hint, columns), nl=False)
 
 
-def _list_rules(rules: "list[AnyRule]") -> None:
+def _print_family(rules: "list[AnyRule]") -> None:
+    """Print what each rule of a family looks for."""
     click.echo(f"{click.style(rules[0].family, bold=True)}  {plural(len(rules), 'rule')}\n")
     columns = ("rule", "severity", "what it looks for")
     cells = [(rule.id, rule.severity, rule.what) for rule in rules]
@@ -414,8 +420,9 @@ def _list_rules(rules: "list[AnyRule]") -> None:
     click.echo("\n" + wrapped_text(hint, width()), nl=False)
 
 
-def _explain(rule: "AnyRule") -> None:
-    columns = width(widest=PARAGRAPH)
+def _print_rule(rule: "AnyRule") -> None:
+    """Print what a rule looks for, why, and how to fix the problem."""
+    columns = width(widest=PROSE_COLUMNS_MAX)
     click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity} · {rule.family}\n")
     for title, text in (("", rule.what), ("Why: ", rule.why), ("Fix: ", rule.fix)):
         click.echo(textwrap.fill(title + text, columns) + "\n")

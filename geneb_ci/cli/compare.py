@@ -11,8 +11,10 @@ from geneb_ci.receipt.compared import RESAMPLES
 from geneb_ci.render.compared import COMPARED_WRITERS
 from reference_harness.formats.text import plural
 
-MODEL_COUNT = 2
+MODELS_COMPARED = 2
+"""Number of models that a comparison takes."""
 RESAMPLES_MAX = 100_000
+"""Maximum number of resamples from which intervals are computed."""
 
 
 @click.command(no_args_is_help=False)
@@ -49,7 +51,7 @@ def compare_command(
     the file X.json with the files of its receipt in the folder X, or the row X of this repository;
     write FILE=DIR if the receipt is in another folder.
     """
-    if len(arguments) != MODEL_COUNT:
+    if len(arguments) != MODELS_COMPARED:
         raise UsageProblem(
             f"found {plural(len(arguments), 'name')}, expected the names of two models",
             "name a submission or a run record of each model: geneb-ci compare one.json two.json",

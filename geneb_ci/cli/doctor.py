@@ -10,21 +10,34 @@ from pathlib import Path
 import click
 
 from geneb_ci import __version__
-from geneb_ci.cli.shared import ALL_LINES, OLD_JSON, STDOUT, Output, format_option, width, write
+from geneb_ci.cli.shared import (
+    ALL_LINES_OPTION,
+    OLD_JSON_OPTION,
+    STDOUT,
+    Output,
+    format_option,
+    width,
+    write,
+)
 from geneb_ci.common.addresses import AllowedServers
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.table import wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.sandbox import levels, mounts, processes
 from reference_harness.formats.text import next_line
 
-PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
-            "py_arkworks_bls12381")  # fmt: skip
+SHOWN_PACKAGES = (
+    *("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography"),
+    "py_arkworks_bls12381",
+)
+"""Packages whose versions are shown."""
 BEACON_ID = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
 """Id of the beacon drand quicknet."""
 BEACON_ADDRESS = f"https://api.drand.sh/{BEACON_ID}/info"
+"""Address of a small answer of the beacon's server."""
 BEACON_SECONDS = 5
+"""Maximum seconds to wait for this answer."""
 
 
 @click.command("doctor")
@@ -38,9 +51,9 @@ BEACON_SECONDS = 5
     is_flag=True,
     help="With --github: instead, start a Job of the Hub, and show the sandbox levels that work.",
 )
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(["text", "json"])
-@OLD_JSON
+@OLD_JSON_OPTION
 def doctor_command(
     network: bool,
     repo: str | None,
@@ -124,7 +137,7 @@ def check_settings(repo: str, space: str, *, as_json: bool, prints_all: bool) ->
         diagnosis.as_json(repo, diagnoses, features)
         if as_json
         else diagnosis.as_text(
-            repo, diagnoses, width(), features, sys.maxsize if prints_all else LINES_MAX
+            repo, diagnoses, width(), features, sys.maxsize if prints_all else REPORT_LINES_MAX
         )
     )
     write(Output("text", STDOUT), report_text)
@@ -141,12 +154,14 @@ def show_machine(*, network: bool) -> None:
     print_line("sandbox levels")
     with tempfile.TemporaryDirectory() as folder:
         for level, name in levels.LEVELS.items():
-            print_line(f"  {level}  {name}: {_level_state(level, Path(folder))}")
+            print_line(f"  {level}  {name}: {_level_support(level, Path(folder))}")
     print_line(f"number of processes limited by: {processes.process_limiter()}")
     print_line(f"GPU devices: {', '.join(mounts.gpu_devices()) or 'none'}")
-    print_line(f"left from an earlier audit: {_leftovers()}")
-    print_line("packages: " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES))
-    print_line(f"public beacon: {_beacon_state() if network else 'not tested (pass --network)'}")
+    print_line(f"left from an earlier audit: {_leftovers_text()}")
+    print_line(
+        "packages: " + ", ".join(f"{name} {_installed_version(name)}" for name in SHOWN_PACKAGES)
+    )
+    print_line(f"public beacon: {_beacon_reply() if network else 'not tested (pass --network)'}")
 
 
 def print_line(line: str) -> None:
@@ -154,8 +169,9 @@ def print_line(line: str) -> None:
     click.echo(wrapped_text(line, width()), nl=False)
 
 
-def _level_state(level: int, folder: Path) -> str:
-    cause = levels.unavailable_reason(level, folder)
+def _level_support(level: int, folder: Path) -> str:
+    """Return whether this machine supports a sandbox level, or why not."""
+    cause = levels.level_failure(level, folder)
     if cause is not None:
         return f"no, {cause}"
     return {0: "only with --i-wrote-this-code", 4: "only with --throw-away-machine"}.get(
@@ -163,7 +179,8 @@ def _level_state(level: int, folder: Path) -> str:
     )
 
 
-def _leftovers() -> str:
+def _leftovers_text() -> str:
+    """Return what an earlier audit left on this machine, and how to remove it."""
     try:
         processes.refuse_leftovers(processes.scratch_folder())
     except LeftOver as error:
@@ -171,14 +188,16 @@ def _leftovers() -> str:
     return "nothing"
 
 
-def _version(package: str) -> str:
+def _installed_version(package: str) -> str:
+    """Return the version of an installed package, in words if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "(not installed)"
 
 
-def _beacon_state() -> str:
+def _beacon_reply() -> str:
+    """Return whether the server of the beacon answers, or why not."""
     try:
         with opener(AllowedServers(is_user_named=False)).open(
             BEACON_ADDRESS, timeout=BEACON_SECONDS

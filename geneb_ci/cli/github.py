@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.cli.main import echo, is_plain, say
-from geneb_ci.cli.shared import OLD_JSON, STDOUT, Output, format_option, old_option, write
+from geneb_ci.cli.shared import OLD_JSON_OPTION, STDOUT, Output, format_option, old_option, write
 from geneb_ci.common.actions import set_output
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -35,8 +35,8 @@ from geneb_ci.situation.maintainer import pull_command
 from geneb_ci.situation.servers import waiting_pull
 from reference_harness.formats.text import next_line, plural, quoted
 
-_SHA = re.compile(r"[0-9a-f]{40}")
-_AUTHOR = click.option(
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+_AUTHOR_OPTION = click.option(
     "--author-id",
     "verdict_author_id",
     type=click.IntRange(min=1),
@@ -44,6 +44,7 @@ _AUTHOR = click.option(
     show_default=True,
     help="Account that writes the verdicts; default: that of GitHub Actions.",
 )
+"""The option `--author-id`."""
 
 
 @click.command()
@@ -66,7 +67,7 @@ _AUTHOR = click.option(
     metavar="SHA",
     help="Check the group of the merge queue with this commit, unless it has a verdict.",
 )
-@_AUTHOR
+@_AUTHOR_OPTION
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write the verdict to.")
 def reconcile_command(
     repo: str | None,
@@ -87,7 +88,7 @@ def reconcile_command(
     limit or GitHub stopped the command before the last pull request, or if no pull request could be
     checked: finished verdicts are written all the same, and the remaining pull requests are named.
     """
-    head_sha, group_sha = _sha(head_sha), _sha(group_sha)
+    head_sha, group_sha = _commit_id(head_sha), _commit_id(group_sha)
     layout = find_layout(Path.cwd())
     is_single = any(option is not None for option in (pr, head_sha, commented))
     with connect(repo, own_account_id=verdict_author_id) as github:
@@ -133,12 +134,12 @@ def _print_result(sweep_result: SweepResult, *, is_single: bool) -> None:
         say(progress_line)
 
 
-def _sha(text: str | None) -> str | None:
+def _commit_id(text: str | None) -> str | None:
     """Return a commit id; None for an empty text, which schedules and dispatches pass.
 
     Raises UsageProblem for anything else.
     """
-    if text and not _SHA.fullmatch(text):
+    if text and not _COMMIT_ID.fullmatch(text):
         raise UsageProblem(f"{quoted(text)} is not the SHA of a commit", "pass all 40 hex digits")
     return text or None
 
@@ -168,7 +169,7 @@ def report_command(repo: str | None, verdict_author_id: int, health: str | None,
     """
     if health is not None:
         with connect(repo, own_account_id=verdict_author_id) as github:
-            action = report_health(github, is_healthy=health == SUCCESS, run=run)
+            action = report_health(github, is_healthy=health == SUCCESS, run_address=run)
         say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, own_account_id=verdict_author_id) as github:
@@ -206,7 +207,8 @@ def _print_written(write_result: report.WriteResult) -> report.WriteResult:
     return write_result
 
 
-WIDTH_MIN = 80
+LIST_WIDTH_MIN = 80
+"""Minimum width in columns of the list of pull requests."""
 
 
 @click.command()
@@ -220,9 +222,9 @@ WIDTH_MIN = 80
     help="Number of pull requests to list.",
 )
 @format_option(["text", "json", "markdown"])
-@OLD_JSON
+@OLD_JSON_OPTION
 @old_option("--markdown", "--format markdown", "format_", "markdown")
-@_AUTHOR
+@_AUTHOR_OPTION
 @click.option(
     "--cache/--no-cache", hidden=True, expose_value=False, help="Has no effect: nothing is cached."
 )
@@ -242,7 +244,7 @@ def triage_command(repo: str | None, limit: int, format_: str, verdict_author_id
         queue_report = markdown(queue, limit)
     else:
         is_terminal = sys.stdout.isatty()
-        width = max(WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
+        width = max(LIST_WIDTH_MIN, shutil.get_terminal_size((140, 24)).columns)
         color = is_terminal and not is_plain()
         queue_report = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), queue_report)

@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import HELP_ARGUMENTS, echo, harness_words, run_harness, say
+from geneb_ci.cli.main import HELP_ARGUMENTS, echo, harness_command_line, run_harness, say
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more
 from reference_harness.formats.text import plural
 
 
-def _completions(subcommands: dict[str, str], incomplete: str) -> list[CompletionItem]:
-    """Return the completions of a shell: the subcommands that begin with `incomplete`."""
+def _matching_subcommands(subcommands: dict[str, str], incomplete: str) -> list[CompletionItem]:
+    """Return the subcommands that begin with `incomplete`, for completion in a shell."""
     return [
         CompletionItem(name, help=text)
         for name, text in subcommands.items()
@@ -38,7 +38,11 @@ def harness_command(
         param: click.Parameter,  # noqa: ARG001 (click's own signature)
         incomplete: str,
     ) -> list[CompletionItem]:
-        return [] if ctx.params.get("arguments") else _completions(subcommands or {}, incomplete)
+        return (
+            []
+            if ctx.params.get("arguments")
+            else _matching_subcommands(subcommands or {}, incomplete)
+        )
 
     @click.command(
         name,
@@ -67,28 +71,31 @@ DATA_SUBCOMMANDS = {
     "stage": "Write task data in both layouts, ready to push.",
     "verify": "Verify the files of FOLDER against its manifest.",
 }
+"""Help texts of the subcommands of `geneb-harness data`, for completion in a shell."""
 EXTRACTOR_SUBCOMMANDS = {
     "check": "Check the properties of an extractor that scores depend on.",
     "digest": "Print path, class and digest of the built-in extractor NAME.",
     "list": "List the built-in extractors.",
 }
-"""Help texts of the harness's subcommands, which are not imported, for completion in a shell."""
+"""Help texts of the subcommands of `geneb-harness extractor`, for completion in a shell."""
 DATA_HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
-_harness = harness_command("data", DATA_HELP)
+_harness_data_command = harness_command("data", DATA_HELP)
 
 
 class _Data(click.Group):
     """The group `data`: it implements `push`, and runs the harness for every other subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments, and parse those of `push` as click does."""
         ctx.meta["geneb_ci.arguments"] = list(args)
         return super().parse_args(ctx, args if args[:1] == ["push"] else [])
 
     def invoke(self, ctx: click.Context) -> object:
+        """Run `push`, or the harness with all arguments."""
         arguments = ctx.meta["geneb_ci.arguments"]
         if arguments[:1] == ["push"]:
             return super().invoke(ctx)
-        exit_code = ctx.invoke(_harness, arguments=tuple(arguments))
+        exit_code = ctx.invoke(_harness_data_command, arguments=tuple(arguments))
         if tuple(arguments) in HELP_ARGUMENTS:
             line = f"  push      {PUSH_HELP}: geneb-ci data push --help"
             echo(line, err=not arguments)  # like the help above it
@@ -96,7 +103,7 @@ class _Data(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Return the subcommands of both programs that begin with `incomplete`."""
-        return _completions(DATA_SUBCOMMANDS | {"push": f"{PUSH_HELP}."}, incomplete)
+        return _matching_subcommands(DATA_SUBCOMMANDS | {"push": f"{PUSH_HELP}."}, incomplete)
 
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
@@ -121,9 +128,9 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
     from geneb_ci.publish.space import HubRepository, files_of_folder, upload_files
-    from geneb_ci.receipt.source import REPOSITORY
+    from geneb_ci.receipt.source import REPOSITORY_PATTERN
 
-    if repo is not None and not REPOSITORY.fullmatch(repo):
+    if repo is not None and not REPOSITORY_PATTERN.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/tasks")
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
     if missing_tasks := [task for task in benchmark.task_ids if not _has_task(folder, task)]:
@@ -135,7 +142,15 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     repository = repo or benchmark.dataset.repo_id
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as folder_name:
         options = ["--benchmark", str(definition)] if definition else []
-        command = [*harness_words(), "data", "stage", *options, "--", str(folder), folder_name]
+        command = [
+            *harness_command_line(),
+            "data",
+            "stage",
+            *options,
+            "--",
+            str(folder),
+            folder_name,
+        ]
         process = subprocess.run(command, check=False)  # noqa: S603 (our own module)
         if process.returncode:
             return process.returncode

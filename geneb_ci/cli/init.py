@@ -21,7 +21,7 @@ from geneb_ci.init.new_repository import (
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
 
-FIRST_ROW = (
+FIRST_ROW_COMMAND = (
     "geneb-ci run --data DIR --extractor kmer --model-id kmer-baseline --display 'k-mer baseline' "
     "--training-data none --zero-shot --submitted-by NAME --output ../record.json "
     "--submission submissions/kmer-baseline.json"
@@ -150,7 +150,7 @@ def _print_next_step(folder: Path, answers: BoardAnswers) -> None:
         return
     if not has_rows(folder):
         echo("add a first row to submissions/, such as k-mers: without a row no board can be built")
-        echo(next_line(FIRST_ROW))
+        echo(next_line(FIRST_ROW_COMMAND))
         return
     rights = (
         "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "

@@ -27,13 +27,13 @@ class LazyGroup(click.Group):
     """
 
     table: dict[str, tuple[str, str]]
-    """By name of a command: its module of `geneb_ci.cli`, and its line in the help."""
+    """Module of `geneb_ci.cli` and line in the help, by name of the command."""
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of the commands that `--help` lists, by heading; if empty, it lists all."""
     aliases: ClassVar[dict[str, str]] = {}
-    """By alias, which the help does not list: the name of the command."""
+    """Name of the command by its alias, which the help does not list."""
     old_names: ClassVar[dict[str, str]] = {}
-    """By former name, which works for one release, with a note: the present name."""
+    """Present name of a command by its former name, which works for one release, with a note."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, and `--help-all` where `--help` does not list every command."""
@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command and its arguments; suggest a name for one that does not exist.
+        """Return the command and its arguments; suggest a name for an unknown command.
 
         click itself suggests only imported commands, and no command is imported here.
         """
@@ -111,8 +111,8 @@ class LazyGroup(click.Group):
 # Plugins of other packages must not influence a verdict; searching for them costs 15 ms.
 os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 
-DEBUG = "GENEB_CI_DEBUG"
-"""Variable that makes an internal error print its traceback."""
+DEBUG_VARIABLE = "GENEB_CI_DEBUG"
+"""Environment variable that makes an internal error print its traceback."""
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
     "next": ("next", "show the state of the work, and the next command"),
@@ -148,6 +148,7 @@ COMMANDS = {
     "extractor": ("harness", "check an extractor, or list the built-in ones"),
     "doctor": ("doctor", "show what this machine supports, or check the settings on GitHub"),
 }
+"""Module and line in the help of each command, which is imported when it is called."""
 
 
 SECTIONS = {
@@ -155,10 +156,14 @@ SECTIONS = {
     "Read the board": ("serve", "recommend", "compare", "export", "diff"),
     "Maintain a board": ("init", "doctor", "triage", "audit", "build", "publish"),
 }
+"""Commands by heading of `geneb-ci --help`."""
 OLD_NAMES = {"findings": "figures", "import": "pack", "label": "trust"}
+"""Present names of commands by their former names."""
 
 
 class _Commands(LazyGroup):
+    """All commands of `geneb-ci`."""
+
     table = COMMANDS
     sections: ClassVar[dict[str, tuple[str, ...]]] = SECTIONS
     aliases: ClassVar[dict[str, str]] = {"extractors": "extractor"}
@@ -181,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = sys.modules.get("geneb_ci.common.config")
     if config is not None:  # an earlier command in this process may have made folders
         config.find_layout.cache_clear()
-    _open_streams()
+    _make_printing_safe()
     try:
         color: dict[str, Any] = {"color": False} if is_plain() else {}
         exit_code: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **color)
@@ -198,16 +203,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report_interruption(error)
     except BrokenPipeError:
         # Broken pipe, as with `head`; Python must not report it at exit.
-        _drop_output()
+        _discard_output()
         return Exit.CLEAN
     except Exception as error:
-        if os.environ.get(DEBUG):
+        if os.environ.get(DEBUG_VARIABLE):
             raise
         return _report_unexpected(error)
     return int(exit_code) if isinstance(exit_code, int) else Exit.CLEAN
 
 
-def _open_streams() -> None:
+def _make_printing_safe() -> None:
     """Make printing never fail: replace characters that the encoding lacks, and closed streams.
 
     Otherwise Python raises an exception for such a character, and a closed stream is None.
@@ -227,6 +232,7 @@ _EXTRA_BY_MODULE = {
     **dict.fromkeys(("safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
     "pandas": "tables",
 }
+"""Extra of the package that installs a module, by name of the module."""
 
 
 def _report_unexpected(error: Exception) -> Exit:
@@ -244,7 +250,7 @@ def _report_unexpected(error: Exception) -> Exit:
     fault = machine_fault(error) if isinstance(error, OSError) else None
     if fault is not None:
         _print_error(fault.message, fault.fix)
-        _drop_output()
+        _discard_output()
         return fault.exit_code
     damaged_file = damaged_bytecode(error)
     if damaged_file:
@@ -255,7 +261,7 @@ def _report_unexpected(error: Exception) -> Exit:
         return Exit.OWN_FAULT
     _print_error(
         f"internal error: {type(error).__name__}: {error}",
-        f"report this bug to the maintainers with the traceback, which {DEBUG}=1 prints",
+        f"report this bug to the maintainers with the traceback, which {DEBUG_VARIABLE}=1 prints",
     )
     return Exit.OWN_FAULT
 
@@ -269,12 +275,12 @@ def _report_interruption(error: BaseException) -> int:
     if unexpected is None:
         _print_error("interrupted", "")
         return 130
-    if os.environ.get(DEBUG):
+    if os.environ.get(DEBUG_VARIABLE):
         raise unexpected
     return _report_unexpected(unexpected)
 
 
-def _drop_output() -> None:
+def _discard_output() -> None:
     """Discard buffered output, so that Python does not try to write it at exit."""
     output = sys.__stdout__
     if output is not None and sys.stdout is output:  # otherwise a test captures it
@@ -282,14 +288,15 @@ def _drop_output() -> None:
 
 
 def _print_error(message: str, fix: str) -> None:
+    """Print a message to standard error, and the fix below."""
     # The message may contain untrusted names.
     echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
     if fix:
         echo(f"  fix: {visible(fix, len(fix) * 10)}", err=True)
 
 
-UNLIMITED = 10_000
-"""Columns assumed without a terminal, so that a line in a pipe is not wrapped."""
+UNLIMITED_COLUMNS = 10_000
+"""Width in columns of a pipe, so that no line is wrapped."""
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -297,7 +304,7 @@ def echo(text: str, *, err: bool = False) -> None:
 
     The line of the next command is wrapped so that it can be copied.
     """
-    columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, WIDTH_MIN)
+    columns = max(shutil.get_terminal_size((UNLIMITED_COLUMNS, 24)).columns, WIDTH_MIN)
     if len(text) > columns:
         import textwrap  # most lines are short
 
@@ -309,7 +316,7 @@ def echo(text: str, *, err: bool = False) -> None:
             else textwrap.fill(
                 line,
                 columns,
-                subsequent_indent=" " * (len(line) - len(line.lstrip()) + INDENT),
+                subsequent_indent=" " * (len(line) - len(line.lstrip()) + CONTINUATION_INDENT),
                 break_long_words=False,
                 break_on_hyphens=False,
             )
@@ -319,38 +326,42 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line to standard error, such as one about progress."""
+    """Print a line about progress, or a note, to standard error."""
     echo(line, err=True)
 
 
 T = TypeVar("T")
 
 
-def counted_items(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
-    """Yield the items, and print every `PAUSE` seconds how many of `total` are done.
+def with_counted_progress(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
+    """Yield the items, and print now and then how many of `total` are done.
 
-    `earlier` is the number of items that were done before these.
+    A line is printed every `PROGRESS_PAUSE_SECONDS` seconds. `earlier` is the number of items that
+    were done before these.
     """
     start = printed_at = time.monotonic()
     for number, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
-        if now - printed_at > PAUSE:
+        if now - printed_at > PROGRESS_PAUSE_SECONDS:
             printed_at, seconds_left = now, (now - start) / number * (total - earlier - number)
             echo(
                 f"{label}: {earlier + number} of {total}, about {seconds_left:.0f} s left", err=True
             )
 
 
-def announce(label: str, seconds: float) -> None:
+def print_expected_time(label: str, seconds: float) -> None:
     """Print on a terminal how long work without countable steps takes, unless it is short."""
     if sys.stderr.isatty() and seconds > SILENT_SECONDS:
         say(f"{label}: about {seconds:.0f} s")
 
 
-SILENT_SECONDS = 2.0  # seconds; no progress for shorter work
-PAUSE = 5.0  # seconds between two lines of progress
-INDENT = 4  # spaces before the continuation of a wrapped line
+SILENT_SECONDS = 2.0
+"""Seconds of work without progress on the terminal."""
+PROGRESS_PAUSE_SECONDS = 5.0
+"""Seconds between two lines of progress."""
+CONTINUATION_INDENT = 4
+"""Spaces before the continuation of a wrapped line."""
 WIDTH_MIN = 40
 """Minimum width in columns to which a message is wrapped."""
 
@@ -358,7 +369,7 @@ HELP_ARGUMENTS = ((), ("-h",), ("--help",))
 """Arguments with which a command of the harness prints its help."""
 
 
-def harness_words() -> list[str]:
+def harness_command_line() -> list[str]:
     """Return the command line that starts the harness; its help shows `geneb-ci` as program."""
     from reference_harness.formats.processes import module_command  # typing, for `check`
 
@@ -372,7 +383,7 @@ def run_harness(subcommand: str, *arguments: str) -> int:
     """
     import subprocess  # 5 ms that `check` does not need
 
-    command = [*harness_words(), subcommand, *arguments]
+    command = [*harness_command_line(), subcommand, *arguments]
     if os.name == "posix" and arguments not in HELP_ARGUMENTS:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)

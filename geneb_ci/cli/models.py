@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
+from geneb_ci.api import STDIN
 from geneb_ci.audit.code_digest import BUILTIN_PREFIX, built_in_extractor
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import entry_lock
-from geneb_ci.cli.check import STDIN, read_stdin
+from geneb_ci.cli.check import read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, run_harness
-from geneb_ci.cli.shared import ALL_LINES, STDOUT, format_option, row_width
+from geneb_ci.cli.shared import ALL_LINES_OPTION, STDOUT, format_option, list_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     BadConfiguration,
@@ -31,12 +32,12 @@ from geneb_ci.models.lint import (
     contradictions,
     contradictions_with_facts,
     contradictions_with_row,
-    unknowns,
+    unknown_fact_explanations,
 )
-from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
+from geneb_ci.models.registry import MEANING_BY_WORD, ModelRegistry, word_with_meaning
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.table import Table, first_that_fit, left_out_line, wrapped_text
+from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
@@ -50,6 +51,7 @@ from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER, S
 from reference_harness.formats.text import next_line, plural, quoted
 
 FORMATS = ("text", "json")
+"""Formats of the commands that show entries."""
 
 
 def registry_here() -> ModelRegistry:
@@ -105,7 +107,7 @@ def file_faults(model_entry: ModelEntry, layout: Layout, models: ModelRegistry) 
 
 def open_points(model_entry: ModelEntry) -> list[str]:
     """Return what an entry lacks for an audit of its row: the words after "open:"."""
-    points, weights = model_entry.lacks, model_entry.weights
+    points, weights = model_entry.missing_for_rerun, model_entry.weights
     if weights is not None and weights.kind != "huggingface":
         unaddressed_files = set(weights.files) - set(addresses(weights))
         points += (
@@ -117,7 +119,7 @@ def open_points(model_entry: ModelEntry) -> list[str]:
 
 
 @click.command("list")
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(FORMATS)
 def list_command(format_: str, *, prints_all: bool) -> None:
     """List the models with their weights, their extractors, and what their entries lack."""
@@ -141,12 +143,12 @@ def list_command(format_: str, *, prints_all: bool) -> None:
         for model, entry in entries.items()
     ]
     blocks: Sequence[Sequence[str]]
-    blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-"))
-    if len([*itertools.chain(*blocks)]) >= LINES_MAX and not prints_all:
+    blocks = Table(("model", "weights", "run by", "open"), rows).fitted_rows(list_width("-"))
+    if len([*itertools.chain(*blocks)]) >= REPORT_LINES_MAX and not prints_all:
         short_rows = [(*row[:2], f"{len(open_points(entries[row[0]].entry))}") for row in rows]
-        blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(row_width("-"))
-        blocks = first_that_fit(blocks, LINES_MAX - 2)
-    for line in itertools.chain(*blocks, left_out(len(rows) + 1 - len(blocks), "model")):
+        blocks = Table(("model", "weights", "points open"), short_rows).fitted_rows(list_width("-"))
+        blocks = first_that_fit(blocks, REPORT_LINES_MAX - 2)
+    for line in itertools.chain(*blocks, left_out_line(len(rows) + 1 - len(blocks), "model")):
         echo(_visible_line(line))
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints its entry")
 
@@ -158,7 +160,7 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 
 @click.command("show")
 @click.argument("model_id", metavar="MODEL")
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(FORMATS)
 def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
     """Print the registry entry of MODEL."""
@@ -180,16 +182,16 @@ def show_command(model_id: str, format_: str, *, prints_all: bool) -> None:
         table = _summary(read_entry).get(section)
         if table:
             lines += [f"{section}", *_table_lines(table, address_by_file)]
-    columns, points = row_width("-"), open_points(read_entry.entry)
+    columns, points = list_width("-"), open_points(read_entry.entry)
     wrapped_lines = wrapped_text("\n".join(map(_visible_line, lines)), columns).splitlines()
     last_lines = wrapped_text(
         f"open: {'; '.join(points) if points else 'nothing'}", columns
     ).splitlines()
     printed_lines = (
-        wrapped_lines if prints_all else wrapped_lines[: LINES_MAX - 1 - len(last_lines)]
+        wrapped_lines if prints_all else wrapped_lines[: REPORT_LINES_MAX - 1 - len(last_lines)]
     )
     for line in itertools.chain(
-        printed_lines, left_out(len(wrapped_lines) - len(printed_lines), "line"), last_lines
+        printed_lines, left_out_line(len(wrapped_lines) - len(printed_lines), "line"), last_lines
     ):
         click.echo(line)
 
@@ -200,9 +202,9 @@ def _visible_line(line: str) -> str:
 
 
 def _value_text(value: object, fact: str = "") -> str:
-    """Return the value of a fact of an entry as text; codes of `TERMS` are put into words."""
-    if fact in TERMS:
-        return in_words(fact, str(value)) or ""
+    """Return the value of a fact of an entry as text; a word of the paper with its meaning."""
+    if fact in MEANING_BY_WORD:
+        return word_with_meaning(fact, str(value)) or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
@@ -272,7 +274,9 @@ def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | 
         faults += contradictions(read_entry.entry)
         faults += contradictions_with_row(read_entry.entry, _row_meta(layout, model))
         faults += contradictions_with_facts(read_entry.entry, facts_by_model.get(model, {}))
-        unknown_facts = [f"{fact}: {why}" for fact, why in unknowns(read_entry.entry).items()]
+        unknown_facts = [
+            f"{fact}: {why}" for fact, why in unknown_fact_explanations(read_entry.entry).items()
+        ]
         for status, points in (("open", open_facts), ("unknown", unknown_facts), ("wrong", faults)):
             if points:
                 echo(_visible_line(f"{model}: {status}: {'; '.join(points)}"))
@@ -328,6 +332,8 @@ def _print_differing_files(model_entry: ModelEntry, folder: Path, model: str) ->
 
 
 class _Models(LazyGroup):
+    """The commands `geneb-ci models`."""
+
     table = {  # noqa: RUF012 (click's groups are made once)
         "list": ("models", "list the models, where their weights are, and what runs them"),
         "show": ("models", "print the registry entry of a model"),
@@ -427,7 +433,7 @@ def has_run(document: object) -> bool:
 
 
 def _original_of(document: Document) -> Document:
-    """Return a valid file of format 1.0, or the file from which an upgraded one was made.
+    """Return a valid file of format 1.0, or the file from which an upgraded file was made.
 
     Raises UsageProblem where the file is invalid or was not made from format 1.0.
     """
@@ -468,7 +474,7 @@ def _text_by_entry(document: Document) -> str:
         model_entry = required_entry(models, model_id).entry
     except UsageProblem as error:  # the file names the model, not the command line
         raise NothingChecked(error.message, error.fix) from error
-    if lacks := model_entry.lacks:
+    if lacks := model_entry.missing_for_rerun:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is incomplete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/maintainer/models.md), then upgrade the file",

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.rerun.weights import CONFIG_MAX, HUB_PATTERNS, JSON_MAX
+from geneb_ci.audit.rerun.weights import CONFIG_BYTES_MAX, HUB_PATTERNS, JSON_BYTES_MAX
 from geneb_ci.check.rules.identity import refuse_bad_id
-from geneb_ci.cli.shared import LayeredCommand, row_width
+from geneb_ci.cli.shared import LayeredCommand, list_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.models.entry import parse_entry
-from geneb_ci.models.registry import FOLDER
+from geneb_ci.models.registry import ENTRIES_FOLDER
 from geneb_ci.models.scaffold import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -33,20 +33,22 @@ from geneb_ci.models.scaffold import (
     extractor_words,
     json_object,
     module_text,
+    name_or_none,
     property_test_text,
     run_words,
     weight_names,
-    word,
 )
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import NEXT_PREFIX, command_lines, next_line, quoted
 
-FILES_MAX = 200
+OTHER_FILES_MAX = 200
 """Maximum number of files beside the weights: a repository with more has several models."""
-NONE = "none"
-UNKNOWN = "unknown"
+NO_MAXIMUM = "none"
+"""Answer that the model reads inputs of any length."""
+UNKNOWN_ANSWER = "unknown"
+"""Answer of a user who does not know a fact."""
 
 
 class Question(NamedTuple):
@@ -71,13 +73,13 @@ class LengthType(click.ParamType[int | str]):
     ) -> int | str:
         """Return the number, or `none`; fail with a usage error for anything else."""
         text = str(value)
-        if text != NONE and not (text.isascii() and text.isdecimal() and int(text) > 0):
+        if text != NO_MAXIMUM and not (text.isascii() and text.isdecimal() and int(text) > 0):
             self.fail(
                 f"{text!r} is not a number of tokens: pass a number such as 512, or none",
                 param,
                 ctx,
             )
-        return text if text == NONE else int(text)
+        return text if text == NO_MAXIMUM else int(text)
 
 
 class LineType(click.ParamType[str]):
@@ -96,9 +98,9 @@ class LineType(click.ParamType[str]):
 
 
 _LINE_TYPE, _LENGTH_TYPE = LineType(), LengthType()
-_DTYPES = click.Choice(DTYPES, case_sensitive=False)
-_POOLINGS = click.Choice(get_args(Pooling), case_sensitive=False)
-_COUNT = click.IntRange(0, PARAMS_MAX)
+_DTYPE_TYPE = click.Choice(DTYPES, case_sensitive=False)
+_POOLING_TYPE = click.Choice(get_args(Pooling), case_sensitive=False)
+_COUNT_TYPE = click.IntRange(0, PARAMS_MAX)
 
 
 @click.command(
@@ -112,10 +114,10 @@ _COUNT = click.IntRange(0, PARAMS_MAX)
 @click.option("--revision", metavar="COMMIT", help="Commit to pin; default: the newest.")
 @click.option("--model-id", help="Name of the files; default: the name of the repository.")
 @click.option("--display", type=_LINE_TYPE, help="Name on the board; default: the repository's.")
-@click.option("--pooling", type=_POOLINGS, help="How hidden states become one vector.")
+@click.option("--pooling", type=_POOLING_TYPE, help="How hidden states become one vector.")
 @click.option("--max-length", type=_LENGTH_TYPE, help="Number of tokens to which input is cut.")
-@click.option("--dtype", type=_DTYPES, help="Type of numbers; default: that of the weights.")
-@click.option("--params", type=_COUNT, help="Number of parameters.")
+@click.option("--dtype", type=_DTYPE_TYPE, help="Type of numbers; default: that of the weights.")
+@click.option("--params", type=_COUNT_TYPE, help="Number of parameters.")
 @click.option("--licence", type=_LINE_TYPE, help="Licence of the weights, or unknown.")
 @click.option("--training-data", type=_LINE_TYPE, help="What the model was trained on.")
 @click.option(
@@ -159,7 +161,7 @@ def new_command(
             "decoder",
             "pass --module: the module that it writes takes the states of the encoder",
         )
-    author_facts = _answers(model, options)
+    author_facts = _author_facts(model, options)
     extractor = "builtin:huggingface"
     if module:
         extractors = folders["extractors"].relative_to(layout.root)
@@ -167,7 +169,7 @@ def new_command(
     entry_bytes = entry_text(model, author_facts, extractor).encode()
     content_by_path = {
         folders["cards"] / f"{author_facts.model_id}.md": card_text(model, author_facts).encode(),
-        folders["policy"] / FOLDER / f"{author_facts.model_id}.toml": entry_bytes,
+        folders["policy"] / ENTRIES_FOLDER / f"{author_facts.model_id}.toml": entry_bytes,
         layout.root / f"test_{author_facts.module}.py": property_test_text(
             model, author_facts, extractor
         ).encode(),
@@ -185,7 +187,9 @@ def new_command(
         )
     for path, content in content_by_path.items():
         write_files(path.parent, {path.name: content})
-    click.echo(_report(model, author_facts, extractor, layout, list(content_by_path)), nl=False)
+    click.echo(
+        _report_text(model, author_facts, extractor, layout, list(content_by_path)), nl=False
+    )
 
 
 def _folders(layout: Layout) -> dict[str, Path]:
@@ -229,14 +233,14 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
                 "tokenizer for it",
                 "write an extractor, or try `tokenizer=characters`: docs/contributor/extractor.md",
             )
-        side_files = _side_files(sizes)
+        side_files = _other_needed_files(sizes)
         downloaded = Path(
             api.snapshot_download(
                 repository, revision=info.sha, allow_patterns=side_files, local_dir=folder
             )
         )
         contents = {
-            name: (downloaded / name).read_bytes() for name in _READ_FILES if name in side_files
+            name: (downloaded / name).read_bytes() for name in _PARSED_FILES if name in side_files
         }
         files = {name: file_sha256(downloaded / name) for name in side_files}
     object_by_name = {name: json_object(raw, name) for name, raw in contents.items()}
@@ -254,7 +258,7 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         files=files | {name: digests[name] for name in weights},
         config=object_by_name[CONFIG],
         tokenizer=object_by_name.get(TOKENIZER_CONFIG, {}),
-        licence=word(getattr(card, "license", None)),
+        licence=name_or_none(getattr(card, "license", None)),
         params=safetensors.total if safetensors is not None else None,
     )
 
@@ -265,11 +269,11 @@ def _name_on_hub(reply: object, requested: str) -> str:
     return str(reply) if is_name else requested
 
 
-_READ_FILES = (CONFIG, TOKENIZER_CONFIG, *(index_name for _, index_name in WEIGHT_FILES))
+_PARSED_FILES = (CONFIG, TOKENIZER_CONFIG, *(index_name for _, index_name in WEIGHT_FILES))
 """Files of a repository whose content is read."""
 
 
-def _side_files(sizes: Mapping[str, int]) -> list[str]:
+def _other_needed_files(sizes: Mapping[str, int]) -> list[str]:
     """Return the names of the files that a run needs beside the weights.
 
     Raises NothingChecked for too many files or bytes.
@@ -280,16 +284,16 @@ def _side_files(sizes: Mapping[str, int]) -> list[str]:
         if "/" not in name and any(Path(name).match(pattern) for pattern in HUB_PATTERNS)
     )
     total = sum(sizes[name] for name in files)
-    if len(files) > FILES_MAX or total > JSON_MAX:
+    if len(files) > OTHER_FILES_MAX or total > JSON_BYTES_MAX:
         raise NothingChecked(
             f"found {len(files)} files with {total:,} bytes beside the weights, expected at most "
-            f"{FILES_MAX} files with {JSON_MAX:,} bytes",
+            f"{OTHER_FILES_MAX} files with {JSON_BYTES_MAX:,} bytes",
             "name a repository with a single model",
         )
     for name in files:
-        if name in _READ_FILES and sizes[name] > CONFIG_MAX:
+        if name in _PARSED_FILES and sizes[name] > CONFIG_BYTES_MAX:
             raise NothingChecked(
-                f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
+                f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_BYTES_MAX:,}",
                 "write the entry by hand: docs/maintainer/models.md explains each key",
             )
     return files
@@ -336,7 +340,7 @@ def _hub_errors(repository: str) -> Iterator[None]:
         ) from error
 
 
-def _answers(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
+def _author_facts(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
     """Return the facts from options, and from answers of the user to questions.
 
     Raises UsageProblem that names all missing options where there is no terminal.
@@ -368,18 +372,18 @@ def _answers(model: HubModel, options: Mapping[str, object]) -> AuthorFacts:
                 question.prompt, type=question.type, default=question.default, err=True
             )
     refuse_bad_id(model_id)
-    if facts["max_length"] == NONE:
+    if facts["max_length"] == NO_MAXIMUM:
         facts["max_length"] = None
-    if facts["licence"] == UNKNOWN:
+    if facts["licence"] == UNKNOWN_ANSWER:
         facts["licence"] = None
     return AuthorFacts(**facts)
 
 
 QUESTIONS = (
-    Question("pooling", "--pooling", "Pooling of the last hidden states", _POOLINGS, "mean"),
+    Question("pooling", "--pooling", "Pooling of the last hidden states", _POOLING_TYPE, "mean"),
     Question("max_length", "--max-length", "Tokens at which input is cut, or none", _LENGTH_TYPE),
-    Question("params", "--params", "Number of parameters", _COUNT),
-    Question("licence", "--licence", "Licence of the weights", _LINE_TYPE, UNKNOWN),
+    Question("params", "--params", "Number of parameters", _COUNT_TYPE),
+    Question("licence", "--licence", "Licence of the weights", _LINE_TYPE, UNKNOWN_ANSWER),
     Question("training_data", "--training-data", "What the model was trained on", _LINE_TYPE),
     Question(
         "zero_shot",
@@ -388,7 +392,11 @@ QUESTIONS = (
         click.BOOL,
     ),
     Question(
-        "overlap", "--overlap", "Known overlap of training and test data", _LINE_TYPE, UNKNOWN
+        "overlap",
+        "--overlap",
+        "Known overlap of training and test data",
+        _LINE_TYPE,
+        UNKNOWN_ANSWER,
     ),
     Question("submitted_by", "--submitted-by", "Your name", _LINE_TYPE),
     Question(
@@ -401,11 +409,11 @@ QUESTIONS = (
 """Questions in the order in which they are asked."""
 
 
-COMMAND_COLUMNS = 80
+COMMAND_WIDTH = 80
 """Columns at which the printed commands are wrapped."""
 
 
-def _report(
+def _report_text(
     model: HubModel,
     author_facts: AuthorFacts,
     extractor: str,
@@ -441,13 +449,13 @@ def _report(
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written_paths)),
         closing,
         "when the extractor is checked, run the evaluation:",
-        *command_lines(f"  {shlex.join(run)}", COMMAND_COLUMNS),
+        *command_lines(f"  {shlex.join(run)}", COMMAND_WIDTH),
         *command_lines(
             next_line(shlex.join(["geneb-harness", "extractors", "check", *extractor_arguments])),
-            COMMAND_COLUMNS,
+            COMMAND_WIDTH,
         ),
     ]
-    columns = row_width("-")
+    columns = list_width("-")
     return "".join(
         f"{line}\n" if line.startswith((" ", NEXT_PREFIX)) else wrapped_text(line, columns)
         for line in lines

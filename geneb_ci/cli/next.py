@@ -3,7 +3,7 @@
 import click
 
 from geneb_ci.api import next_step
-from geneb_ci.cli.shared import format_option, row_width
+from geneb_ci.cli.shared import format_option, list_width
 from geneb_ci.situation.table import STEP_COLUMNS, Role
 
 
@@ -33,5 +33,5 @@ def next_command(role: str | None, repo: str | None, space: str | None, format_:
     submission, and asks only servers that an option names; it lists what it did not look at.
     """
     step = next_step(role, repository=repo, space=space)
-    step_text = step.to_json() if format_ == "json" else step.text(min(row_width(), STEP_COLUMNS))
+    step_text = step.to_json() if format_ == "json" else step.text(min(list_width(), STEP_COLUMNS))
     click.echo(step_text, nl=False)

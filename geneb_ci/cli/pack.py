@@ -151,6 +151,7 @@ def _require_facts(options: dict[str, Any], folder: Path) -> None:
 
 
 def _print_missing(packed_results: PackedResults) -> None:
+    """Print which cells have no file, and which have several."""
     for regime, tasks in packed_results.missing.items():
         cells = plural(len(tasks), "missing cell")
         echo(f"{regime}: {cells}: {first_and_more(tasks)}", err=True)

@@ -12,31 +12,31 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.board.board import layout_of
+from geneb_ci.board.board import layout_of_folder
 from geneb_ci.board.page import write_page
-from geneb_ci.board.rows import encode, extra_required
-from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.rows import board_file_bytes, extra_required
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
     HEAD,
     CheckedRows,
-    announce_over_rows,
     build_generation,
     layout_here,
     load_rows,
+    print_expected_time_of_rows,
     repository_here,
     space_name,
     watch_history,
 )
 from geneb_ci.cli.shared import (
-    ALL_LINES,
-    FOLDER,
+    ALL_LINES_OPTION,
+    FOLDER_ARGUMENT,
     STDOUT,
     Output,
     format_option,
+    list_width,
     old_option,
-    row_width,
     write,
 )
 from geneb_ci.common.config import Layout, benchmark_of
@@ -71,7 +71,7 @@ from geneb_ci.render.comparison import REPLAY_WRITERS
 from geneb_ci.render.export_entries import eval_results, every_eval_ever, require_hub_data
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
 from geneb_ci.render.published import (
-    Preview,
+    PublishPreview,
     change_lines,
     event_lines,
     generation_name,
@@ -80,7 +80,7 @@ from geneb_ci.render.published import (
     published_line,
 )
 from geneb_ci.render.table import first_that_fit, wrapped_text
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from reference_harness.formats.text import next_line, plural, quoted
 
 
@@ -116,14 +116,15 @@ def show_changes(space: Space, intent: MainIntent) -> Exit:
     board = generation.files[BOARD_FILE]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in change_lines(
-        Preview(files, row_changes(live_board, board), unchanged, model_count_of(board))
+        PublishPreview(files, row_changes(live_board, board), unchanged, model_count_of(board))
     ):
         echo(line)
-    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _name_of(space)])))
+    echo(next_line(shlex.join(["geneb-ci", "publish", "--space", _space_name(space)])))
     return Exit.CLEAN
 
 
-def _name_of(space: Space) -> str:
+def _space_name(space: Space) -> str:
+    """Return the Space as OWNER/NAME."""
     return space.resource.removeprefix("spaces/")
 
 
@@ -224,17 +225,17 @@ def rollback_command(generation: str, space: str | None, *, uses_published_bytes
     metavar="COMMIT",
     help="Commit, branch or tag up to which events are listed.",
 )
-@ALL_LINES
+@ALL_LINES_OPTION
 @format_option(["text", "json"])
 def ledger_command(commit: str, format_: str, *, prints_all: bool) -> int:
     """List the newest events of the rows up to a commit, oldest first, or with --all every one."""
     repository = repository_here()
     events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
-        click.echo(encode(LEDGER_FILE, events.model_dump(mode="json")).decode())
+        click.echo(board_file_bytes(LEDGER_FILE, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
-    blocks = [wrapped_text(line, row_width()).splitlines() for line in event_lines(events)]
-    newest = blocks if prints_all else first_that_fit(blocks[::-1], LINES_MAX - 1)[::-1]
+    blocks = [wrapped_text(line, list_width()).splitlines() for line in event_lines(events)]
+    newest = blocks if prints_all else first_that_fit(blocks[::-1], REPORT_LINES_MAX - 1)[::-1]
     if earlier_count := len(blocks) - len(newest):
         echo(f"not shown: {plural(earlier_count, 'earlier event')}; --all prints every event")
     for line in itertools.chain(*newest):
@@ -254,23 +255,24 @@ def replay_command(rules: str, format_: str, output: str) -> int:
     an untrusted pull request. The exit code is 11 if a row would newly be rejected.
     """
     layout = layout_here()
-    announce_over_rows("checking with both sets of rules", REPLAY_SECONDS_ROW, layout)
+    print_expected_time_of_rows("checking with both sets of rules", REPLAY_SECONDS_PER_ROW, layout)
     replayed = replay(layout, rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](replayed))
     return Exit.ERRORS if replayed.fails else Exit.CLEAN
 
 
-REPLAY_SECONDS_ROW = 0.03
-"""Seconds per row for both checks of a replay, measured with the 41 public rows."""
+REPLAY_SECONDS_PER_ROW = 0.03
+"""Seconds per row that both checks of a replay take, measured with the 41 public rows."""
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
-TABLES = ("croissant", "csv", "parquet")
+"""Formats of `geneb-ci export`."""
+FORMATS_WITH_ERRORS = ("croissant", "csv", "parquet")
 """Formats that contain standard errors, whose computation needs numpy."""
-HUB_MODULES = ("yaml", "huggingface_hub")
+EVAL_RESULTS_MODULES = ("yaml", "huggingface_hub")
 """Modules of the extra `hub` that the format `eval-results` needs."""
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--format",
     "format_",
@@ -322,19 +324,21 @@ def export_command(
     error, nothing is written. Where the format has links, they lead to the signed records of the
     row's audits. The same commit gives the same bytes.
     """
-    layout = layout_of(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
-    token_by_model = _tokens(tokens, format_)
+    layout = layout_of_folder(folder, "geneb-ci export FOLDER --format FORMAT --output DIR")
+    token_by_model = _tokens_by_model(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
     ids = _models_of(token_by_model, folder or layout.root)
     _refuse_two_tokens(ids)
     token_by_model = dict(zip(ids, token_by_model.values(), strict=True))
     loaded = load_rows(
-        folder, "nothing was exported", "geneb-ci export FOLDER --format FORMAT --output DIR"
+        folder,
+        "nothing was exported",
+        "geneb-ci export FOLDER --format FORMAT --output DIR",
     )
     if not isinstance(loaded, CheckedRows):
         return loaded
-    site = _site_of_models(_site(loaded, _built(layout, when)), models)
+    site = _site_of_models(_published_site(loaded, _built_commit(layout, when)), models)
     files = {
         "eval-results": eval_results(site, token_by_model),
         "every-eval-ever": every_eval_ever(site),
@@ -358,16 +362,16 @@ def _refuse_early(
         )
     if data is not None and format_ != "croissant":
         raise UsageProblem(f"--data is for croissant, not for {format_}", "leave --data out")
-    for module in HUB_MODULES if format_ == "eval-results" else ():
+    for module in EVAL_RESULTS_MODULES if format_ == "eval-results" else ():
         if importlib.util.find_spec(module) is None:
             raise UsageProblem(
                 f"{module} is not installed, and {format_} needs it",
                 "pip install 'geneb-ci[hub]'",
             )
-    if format_ in TABLES:
+    if format_ in FORMATS_WITH_ERRORS:
         with extra_required():
             importlib.import_module("numpy")
-    site = site_of((), {}, benchmark_of(layout), layout, _built(layout, when))
+    site = site_of((), {}, benchmark_of(layout), layout, _built_commit(layout, when))
     if format_ == "eval-results":
         require_hub_data(site)
     if format_ == "every-eval-ever":
@@ -376,7 +380,7 @@ def _refuse_early(
         read_manifest(data, site)
 
 
-def _tokens(options: tuple[str, ...], format_: str) -> dict[str, str]:
+def _tokens_by_model(options: tuple[str, ...], format_: str) -> dict[str, str]:
     """Return the tokens of --verify-token by model id. Raises UsageProblem for wrong options."""
     token_by_model: dict[str, str] = {}
     for option in options:
@@ -405,7 +409,7 @@ def _refuse_two_tokens(models: Sequence[str]) -> None:
             )
 
 
-def _built(layout: Layout, when: str | None) -> Built:
+def _built_commit(layout: Layout, when: str | None) -> SourceCommit:
     """Return the commit HEAD of a folder's repository, and its time or `when` if given."""
     try:
         repository = repository_at(layout)
@@ -413,11 +417,11 @@ def _built(layout: Layout, when: str | None) -> Built:
         commit_time: str | None = repository.time_of(str(commit))
     except WrongRepository:  # a folder that is in no repository, or has no commit
         commit = commit_time = None
-    return Built(commit, _checked_time(when) if when is not None else commit_time)
+    return SourceCommit(commit, _checked_time(when) if when is not None else commit_time)
 
 
 def _checked_time(time: str) -> str:
-    """Return the value of --time unchanged. Raises UsageProblem for one that is not a time."""
+    """Return the value of --time unchanged. Raises UsageProblem if it is not a time."""
     try:
         datetime.strptime(time, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError as error:
@@ -427,7 +431,8 @@ def _checked_time(time: str) -> str:
     return time
 
 
-def _site(loaded: CheckedRows, built: Built) -> Site:
+def _published_site(loaded: CheckedRows, built: SourceCommit) -> Site:
+    """Return the pages of the board with all rows, as published at `built`."""
     return site_of(loaded.rows, {}, benchmark_of(loaded.layout), loaded.layout, built)
 
 

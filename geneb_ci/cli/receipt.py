@@ -11,29 +11,29 @@ import click
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import (
-    DATA,
-    SCORING_MEMORY,
-    SCORING_TIME,
+    DATA_OPTION,
+    SCORING_MEMORY_OPTION,
+    SCORING_TIME_OPTION,
     format_option,
     old_option,
 )
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.harness.process import ScoringOptions
+from geneb_ci.harness.process import ScoringLimitOverrides
 from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
     missing_file_reason,
     notes_path,
     published_receipt,
-    seen_receipts,
+    read_receipt_notes,
     updated_notes,
     write_notes,
 )
 from geneb_ci.receipt.verify import (
     ReceiptRequest,
     ReceiptSubject,
-    subject_of,
-    tasks_of,
+    chosen_receipt_tasks,
+    receipt_subject,
     verify_receipt,
 )
 from geneb_ci.render.plain import visible
@@ -42,35 +42,37 @@ from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.text import Say, next_line, plural, silent
 
-_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FILE_ARGUMENT = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+_FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
 _EXISTING_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
-BENCHMARK = click.option(
+BENCHMARK_OPTION = click.option(
     "--benchmark",
     "definition",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Benchmark definition; default: the one that `geneb-ci check` uses.",
 )
-_TASKS = click.option(
+"""The option `--benchmark`."""
+_TASKS_OPTION = click.option(
     "--tasks", multiple=True, metavar="ID[,ID]", help="Only these tasks; repeatable."
 )
-_MIRROR = click.option(
+_MIRROR_OPTION = click.option(
     "--mirror",
     metavar="URL|OWNER/NAME[@REV]",
     help="Fetch from this address instead; only the digests of the files are verified.",
 )
-_QUIET = click.option("--quiet", is_flag=True, help="Print no cost and no progress.")
-COMMIT_MESSAGE = "Embeddings of a receipt"
+_QUIET_OPTION = click.option("--quiet", is_flag=True, help="Print no cost and no progress.")
+PUSH_COMMIT_MESSAGE = "Embeddings of a receipt"
 """Message of the commit that `receipt push` makes on the Hub."""
-_WRITERS = {"text": receipt_text, "json": receipt_json}
+_VERIFICATION_WRITERS = {"text": receipt_text, "json": receipt_json}
+"""Functions that write the result of a verification, by format."""
 
 
-def _progress(*, quiet: bool) -> Say:
+def _progress_printer(*, quiet: bool) -> Say:
     """Return the function that prints lines of progress; with `quiet` it prints nothing."""
-    return silent if quiet else lambda line: _echo(line, err=True)
+    return silent if quiet else lambda line: _print_escaped(line, err=True)
 
 
-def _echo(line: str, *, err: bool = False) -> None:
+def _print_escaped(line: str, *, err: bool = False) -> None:
     """Print a line that may contain untrusted names."""
     echo(visible(line, len(line) * 10), err=err)
 
@@ -81,26 +83,26 @@ def _task_ids(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @click.command()
-@_FILE
+@_FILE_ARGUMENT
 @click.option(
     "--receipt",
     "folder",
     type=_EXISTING_FOLDER,
     help="Folder with the receipt's files; fetched unless given.",
 )
-@_MIRROR
+@_MIRROR_OPTION
 @click.option(
     "--cache",
-    type=_FOLDER,
+    type=_FOLDER_PATH,
     help="Folder that keeps fetched files; default: keep the file of one task at a time.",
 )
-@DATA
-@BENCHMARK
-@_TASKS
-@SCORING_TIME
-@SCORING_MEMORY
-@_QUIET
-@format_option(_WRITERS)
+@DATA_OPTION
+@BENCHMARK_OPTION
+@_TASKS_OPTION
+@SCORING_TIME_OPTION
+@SCORING_MEMORY_OPTION
+@_QUIET_OPTION
+@format_option(_VERIFICATION_WRITERS)
 def verify_command(
     file: Path,
     folder: Path | None,
@@ -136,24 +138,29 @@ def verify_command(
             data=data,
             definition=definition,
             tasks=_task_ids(tasks),
-            options=ScoringOptions(limit_scoring_time, limit_scoring_memory),
-            say=_progress(quiet=quiet),
+            options=ScoringLimitOverrides(limit_scoring_time, limit_scoring_memory),
+            say=_progress_printer(quiet=quiet),
         )
     )
-    click.echo(_WRITERS[format_](verification), nl=False)
+    click.echo(_VERIFICATION_WRITERS[format_](verification), nl=False)
     return Exit.CLEAN if verification.holds else Exit.ERRORS
 
 
 @click.command()
-@_FILE
+@_FILE_ARGUMENT
 @click.option(
-    "--output", "folder", type=_FOLDER, required=True, metavar="DIR", help="Folder to fetch into."
+    "--output",
+    "folder",
+    type=_FOLDER_PATH,
+    required=True,
+    metavar="DIR",
+    help="Folder to fetch into.",
 )
 @old_option("--into", "--output", "folder")
-@_MIRROR
-@BENCHMARK
-@_TASKS
-@_QUIET
+@_MIRROR_OPTION
+@BENCHMARK_OPTION
+@_TASKS_OPTION
+@_QUIET_OPTION
 def pull_command(
     file: Path,
     folder: Path,
@@ -169,8 +176,8 @@ def pull_command(
     from geneb_ci.receipt.source import receipt_files  # beside its use
 
     subject = _subject_without_errors(file, definition)
-    say = _progress(quiet=quiet)
-    task_ids = tasks_of(subject, _task_ids(tasks))
+    say = _progress_printer(quiet=quiet)
+    task_ids = chosen_receipt_tasks(subject, _task_ids(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=folder, say=say) as files:
         receipt_tasks = [subject.receipt.tasks[task] for task in task_ids]
         embeddings = sum(task.train + task.test for task in receipt_tasks)
@@ -187,7 +194,7 @@ def pull_command(
 
 
 @click.command()
-@_FILE
+@_FILE_ARGUMENT
 @click.option(
     "--receipt",
     "folder",
@@ -198,8 +205,8 @@ def pull_command(
 @click.option(
     "--repo", required=True, metavar="OWNER/NAME", help="Data set on the Hub; it has to exist."
 )
-@BENCHMARK
-@_QUIET
+@BENCHMARK_OPTION
+@_QUIET_OPTION
 def push_command(file: Path, folder: Path, repo: str, definition: Path | None, quiet: bool) -> int:
     """Publish the files of FILE's receipt as a data set of the Hub, and write its address to FILE.
 
@@ -210,20 +217,20 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     from geneb_ci.publish.session import find_token, with_retries
     from geneb_ci.publish.space import HubRepository, upload_files
     from geneb_ci.receipt.source import (
-        HUB,
-        REPOSITORY,
+        HUB_LOCATION_KIND,
+        REPOSITORY_PATTERN,
         receipt_files,
         write_location,
     )
     from reference_harness.formats.submission import ReceiptLocation
 
-    if not REPOSITORY.fullmatch(repo):
+    if not REPOSITORY_PATTERN.fullmatch(repo):
         raise UsageProblem(
             f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/receipts"
         )
     subject = _subject_without_errors(file, definition)
-    say = _progress(quiet=quiet)
-    task_ids = tasks_of(subject)
+    say = _progress_printer(quiet=quiet)
+    task_ids = chosen_receipt_tasks(subject)
     with receipt_files(subject.receipt, folder, say=say) as files:
         paths = {files.file(task).name: files.file(task) for task in task_ids}
         if (predicted := files.predictions()) is not None:
@@ -234,9 +241,9 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     embeddings = plural(subject.receipt.rows, "embedding")
     count = f"{plural(len(missing_paths), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
-    uploaded = upload_files(remote, paths, say=say, message=COMMIT_MESSAGE, folders=())
+    uploaded = upload_files(remote, paths, say=say, message=PUSH_COMMIT_MESSAGE, folders=())
     is_changed = write_location(
-        file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.commit)
+        file, ReceiptLocation(kind=HUB_LOCATION_KIND, address=repo, revision=uploaded.commit)
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.is_new else 'nothing changed'}")
     echo(f"{file}: location {'written' if is_changed else 'unchanged'}, commit {uploaded.commit}")
@@ -265,20 +272,20 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             "the current folder is not in a board's repository: no policy folder was found",
             "run the command in the board's repository",
         )
-    former_notes = new_notes = seen_receipts(layout)
+    former_notes = new_notes = read_receipt_notes(layout)
     missing_count, tested_count, unreadable_count = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
         receipt = published_receipt(submission) if submission is not None else None
         if submission is None:
             unreadable_count += 1
-            _echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
+            _print_escaped(f"{path}: cannot be read; `geneb-ci check {path}` says why")
             continue
         if receipt is None:
             continue
         missing_reason = missing_file_reason(receipt)
         tested_count, missing_count = tested_count + 1, missing_count + bool(missing_reason)
-        _echo(f"{path}: {missing_reason or 'available'}")
+        _print_escaped(f"{path}: {missing_reason or 'available'}")
         new_notes = updated_notes(
             new_notes, submission.model_id, receipt.root, today, is_available=not missing_reason
         )
@@ -298,7 +305,7 @@ def _subject_without_errors(file: Path, definition: Path | None) -> ReceiptSubje
     """Return the submission in `file` with its receipt. Raises NothingChecked if it has errors."""
     from geneb_ci.common.errors import NothingChecked
 
-    subject = subject_of(file, definition)
+    subject = receipt_subject(file, definition)
     if subject.errors:
         raise NothingChecked(
             f"{file}: {subject.errors[0].message}",
@@ -308,6 +315,8 @@ def _subject_without_errors(file: Path, definition: Path | None) -> ReceiptSubje
 
 
 class _ReceiptCommands(LazyGroup):
+    """The commands `geneb-ci receipt`."""
+
     table = {  # noqa: RUF012 (click's groups are made once)
         "verify": ("receipt", "recompute every cell from the published embeddings"),
         "push": ("receipt", "publish the files as a data set of the Hub"),

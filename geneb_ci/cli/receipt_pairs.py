@@ -7,16 +7,16 @@ import click
 
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.receipt import BENCHMARK
+from geneb_ci.cli.receipt import BENCHMARK_OPTION
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.near import ReceiptSample, nearness_of, sample_of
-from geneb_ci.receipt.predicted import contradictions, shared_errors_of
-from geneb_ci.receipt.predictions import FILE, Predictions, read_predictions
+from geneb_ci.receipt.predicted import claim_contradictions, shared_errors_of
+from geneb_ci.receipt.predictions import PREDICTIONS_FILE, Predictions, read_predictions
 from geneb_ci.receipt.seen import PAIRS, write_notes
 from geneb_ci.receipt.source import receipt_files, size_text
-from geneb_ci.receipt.verify import ReceiptSubject, subject_of
+from geneb_ci.receipt.verify import ReceiptSubject, receipt_subject
 from geneb_ci.render.receipts import nearness_json, nearness_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
@@ -25,12 +25,14 @@ from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
 _RECEIPT_METAVAR = "FILE|DIR"
-RECEIPT_COUNT = 2
-_RECEIPT_HELP = """
+RECEIPTS_COMPARED = 2
+"""Number of receipts that a comparison takes."""
+_RECEIPT_ARGUMENT_HELP = """
 
     X.json or X means the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR if the receipt is in another folder."""
 _NEARNESS_WRITERS = {"text": nearness_text, "json": nearness_json}
+"""Functions that write a comparison of two receipts, by format."""
 
 
 class NamedReceipt(NamedTuple):
@@ -44,15 +46,16 @@ class NamedReceipt(NamedTuple):
         file = self.subject.receipt.predictions
         if file is None:
             return None
-        return read_predictions(self.folder / FILE, self.subject.benchmark, file)
+        return read_predictions(self.folder / PREDICTIONS_FILE, self.subject.benchmark, file)
 
     def required_predictions(self) -> Predictions:
         """Return the predictions. Raises NothingChecked where the receipt names none."""
         predictions = self.predictions()
         if predictions is None:
             raise NothingChecked(
-                f"{self.subject.path}: the receipt names no {FILE}",
-                f"write {FILE} with `geneb-harness run --receipt DIR --submission FILE`",
+                f"{self.subject.path}: the receipt names no {PREDICTIONS_FILE}",
+                f"write {PREDICTIONS_FILE} with `geneb-harness run --receipt DIR --submission "
+                "FILE`",
             )
         return predictions
 
@@ -67,20 +70,23 @@ def _named_receipt(word: str, definition: Path | None) -> NamedReceipt:
     if not folder_name:
         stem = file.with_suffix("") if file.suffix == ".json" else file
         file, folder = stem.with_name(f"{stem.name}.json"), stem
-    subject = subject_of(file, definition)
+    subject = receipt_subject(file, definition)
     if not folder.is_dir():
         raise UsageProblem(
-            f"{folder}: no such folder", "pass FILE=DIR, where DIR is the folder of the receipt"
+            f"{folder}: no such folder",
+            "pass FILE=DIR, where DIR is the folder of the receipt",
         )
     return NamedReceipt(subject, folder)
 
 
-def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
+def _two_receipts(
+    arguments: tuple[str, ...], definition: Path | None
+) -> tuple[NamedReceipt, NamedReceipt]:
     """Return the two receipts that the arguments name.
 
     Raises UsageProblem unless there are two different ones, of the same benchmark.
     """
-    if len(arguments) != RECEIPT_COUNT:
+    if len(arguments) != RECEIPTS_COMPARED:
         raise UsageProblem(
             f"found {plural(len(arguments), 'argument')}, expected two submissions with receipts",
             "pass one.json two.json, or FILE=DIR for a receipt in a folder of another name",
@@ -101,16 +107,17 @@ def _pair(arguments: tuple[str, ...], definition: Path | None) -> tuple[NamedRec
     return first, second
 
 
-def _models(*receipts: NamedReceipt) -> tuple[str, str]:
+def _two_model_ids(*receipts: NamedReceipt) -> tuple[str, str]:
+    """Return the model ids of two receipts."""
     first, second = (receipt.subject.submission.model_id for receipt in receipts)
     return first, second
 
 
 @click.command(
-    help="Compare matrices and digests of FILE with its predictions.bin." + _RECEIPT_HELP
+    help="Compare matrices and digests of FILE with its predictions.bin." + _RECEIPT_ARGUMENT_HELP
 )
 @click.argument("word", metavar=_RECEIPT_METAVAR)
-@BENCHMARK
+@BENCHMARK_OPTION
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     receipt = _named_receipt(word, definition)
@@ -120,7 +127,7 @@ def predictions_command(word: str, definition: Path | None) -> int:
             "predictions.bin has no task, so nothing was compared",
             "write predictions.bin again: geneb-harness run --receipt DIR --submission FILE",
         )
-    contradiction_lines = contradictions(
+    contradiction_lines = claim_contradictions(
         receipt.subject.submission, predictions, receipt.subject.benchmark
     )
     for line in contradiction_lines:
@@ -134,20 +141,24 @@ def predictions_command(word: str, definition: Path | None) -> int:
 
 
 @click.command(
-    help="Compare the embeddings of two receipts: do they come from one model?" + _RECEIPT_HELP
+    help="Compare the embeddings of two receipts: do they come from one model?"
+    + _RECEIPT_ARGUMENT_HELP
 )
 @click.argument("receipts", metavar=f"{_RECEIPT_METAVAR} {_RECEIPT_METAVAR}", nargs=-1)
-@BENCHMARK
+@BENCHMARK_OPTION
 @format_option(_NEARNESS_WRITERS)
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the embeddings of two receipts, and print whether they come from one model."""
-    pair = _pair(receipts, definition)
-    first, second = (_sample(receipt) for receipt in pair)
-    click.echo(_NEARNESS_WRITERS[format_](_models(*pair), nearness_of(first, second)), nl=False)
+    pair = _two_receipts(receipts, definition)
+    first, second = (_receipt_sample(receipt) for receipt in pair)
+    click.echo(
+        _NEARNESS_WRITERS[format_](_two_model_ids(*pair), nearness_of(first, second)), nl=False
+    )
     return Exit.CLEAN
 
 
-def _sample(named_receipt: NamedReceipt) -> ReceiptSample:
+def _receipt_sample(named_receipt: NamedReceipt) -> ReceiptSample:
+    """Return the embeddings of a receipt that a comparison of two receipts reads."""
     receipt, benchmark = named_receipt.subject.receipt, named_receipt.subject.benchmark
     with receipt_files(receipt, named_receipt.folder) as files:
         return sample_of(files, receipt, benchmark, named_receipt.predictions())
@@ -195,7 +206,7 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, receipt_folder) in rows.items():
-        objection = _collect(submission, receipt, receipt_folder, benchmark, predictions)
+        objection = _add_predictions(submission, receipt, receipt_folder, benchmark, predictions)
         left_out_count += bool(objection)
         echo(f"{path}: {objection or 'included'}")
     shared = shared_errors_of(predictions, benchmark)
@@ -206,7 +217,7 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
     return Exit.ERRORS if left_out_count else Exit.CLEAN
 
 
-def _collect(
+def _add_predictions(
     submission: SubmissionV12,
     receipt: EmbeddingReceipt,
     folder: Path | None,
@@ -225,7 +236,7 @@ def _collect(
             predictions = read_predictions(path, benchmark, receipt.predictions)
     except GenebError as error:
         return error.message
-    if contradiction_texts := contradictions(submission, predictions, benchmark):
+    if contradiction_texts := claim_contradictions(submission, predictions, benchmark):
         return f"{plural(len(contradiction_texts), 'contradiction')}: {contradiction_texts[0]}"
     predictions_by_model[submission.model_id] = predictions
     return ""

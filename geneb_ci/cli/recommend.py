@@ -7,12 +7,20 @@ import click
 
 from geneb_ci.api import recommend
 from geneb_ci.board.advice import (
-    MARGIN,
-    is_built,
-    read_built,
+    DEFAULT_MARGIN,
+    has_built_board,
+    read_built_files,
 )
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
-from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
+from geneb_ci.cli.shared import (
+    FOLDER_ARGUMENT,
+    STDOUT,
+    Output,
+    format_option,
+    watch_checks,
+    width,
+    write,
+)
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
@@ -21,14 +29,14 @@ from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from geneb_ci.board.diagnostics.document import Figure
-    from geneb_ci.board.diagnostics.findings import FigureKind, ParameterValue
+    from geneb_ci.board.diagnostics.findings import FigureDefinition, ParameterValue
 
 WIDTH_WITHOUT_TERMINAL = 80
 """Columns of a report without a terminal."""
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option("--category", help="A category of the benchmark's tasks; default: any.")
 @click.option("--species", help="Species or kingdom of the tasks; default: any.")
 @click.option(
@@ -54,7 +62,7 @@ WIDTH_WITHOUT_TERMINAL = 80
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
-    default=MARGIN,
+    default=DEFAULT_MARGIN,
     show_default=True,
     help="Loss of MCC that is accepted for a smaller model.",
 )
@@ -104,7 +112,7 @@ def recommend_command(
 
 
 @click.command()
-@FOLDER
+@FOLDER_ARGUMENT
 @click.option(
     "--scope",
     type=click.Choice(["paper", "board", "exclusions"], case_sensitive=False),
@@ -142,18 +150,18 @@ def figures_command(
     """
     if settings and name is None:
         raise UsageProblem("--set is given without --figure", "name the figure with --figure")
-    from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_on
+    from geneb_ci.board.diagnostics.findings import figure_definitions_on, figure_of, figure_rows
 
     parsed_files = (
-        read_built(folder, DIAGNOSTICS, LEADERBOARD, TASKS)
-        if folder is not None and is_built(folder)
+        read_built_files(folder, DIAGNOSTICS, LEADERBOARD, TASKS)
+        if folder is not None and has_built_board(folder)
         else _computed_files(folder)
     )
     if isinstance(parsed_files, Exit):
         return parsed_files
     regimes = list(parsed_files[LEADERBOARD]["data"])
     models = {row.model for row in figure_rows(parsed_files, "board")}
-    available_kinds = kinds_on(regimes, models)
+    available_kinds = figure_definitions_on(regimes, models)
     figure_ids = list(dict.fromkeys(kind.id for kind in available_kinds))
     exact_id = None if name is None else exact_name(name, figure_ids, "figure")
     figure_kinds = [kind for kind in available_kinds if exact_id in {None, kind.id}]
@@ -179,7 +187,7 @@ def _models_of(exclude: tuple[str, ...], files: dict[str, dict[str, Any]]) -> tu
 
 
 def _parameters(
-    settings: tuple[str, ...], kind: "FigureKind", regimes: list[str]
+    settings: tuple[str, ...], kind: "FigureDefinition", regimes: list[str]
 ) -> "dict[str, ParameterValue]":
     """Return the parameters that `settings` replace, by name.
 
@@ -209,11 +217,11 @@ def _computed_files(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
 
     If a submission has an error, print the report and return the exit code instead.
     """
-    from geneb_ci.board.rows import figure_values
+    from geneb_ci.board.rows import figure_inputs
     from geneb_ci.cli.repository import CheckedRows, load_rows  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 
     loaded = load_rows(folder, "nothing was computed", "geneb-ci figures FOLDER")
     if not isinstance(loaded, CheckedRows):
         return loaded
-    return figure_values(loaded.rows, benchmark_of(loaded.layout))
+    return figure_inputs(loaded.rows, benchmark_of(loaded.layout))

@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit.trust import evidence as trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, checked_rows, files_at
+from geneb_ci.board.board import SubmissionsRefused, checked_rows, submission_files_at
 from geneb_ci.board.columns import Row
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.cli.main import announce, echo
+from geneb_ci.cli.main import echo, print_expected_time
 from geneb_ci.cli.shared import (
-    PARAGRAPH,
+    PROSE_COLUMNS_MAX,
     exit_code,
-    row_width,
+    list_width,
     watch_build,
     watch_checks,
-    watched,
     width,
+    with_progress,
 )
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -40,6 +40,7 @@ class CheckedRows(NamedTuple):
     """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
+    """Where the repository of the folder has its files."""
     rows: list[Row]
 
 
@@ -50,7 +51,7 @@ def load_rows(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Ex
     return the exit code instead. `usage` is a command with a folder, for the fix of an error.
     """
     try:
-        layout, files = files_at(folder, usage)
+        layout, files = submission_files_at(folder, usage)
         return CheckedRows(layout, checked_rows(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return print_refusal(error.report, refusal)
@@ -78,16 +79,17 @@ def print_refusal(report: Report, refusal: str = "nothing was built") -> Exit:
 
 
 def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
-    """Yield the steps of a history, and show progress as `watched` does."""
-    return watched(steps, total, "reading the history")
+    """Yield the steps of a history, and show progress as `with_progress` does."""
+    return with_progress(steps, total, "reading the history")
 
 
-def announce_over_rows(label: str, seconds_row: float, layout: Layout) -> None:
-    """Print how long work takes that needs `seconds_row` seconds per row; see `announce`."""
-    announce(label, len(files_of([layout.root])) * seconds_row)
+def print_expected_time_of_rows(label: str, seconds_per_row: float, layout: Layout) -> None:
+    """Print how long work on all rows takes, at `seconds_per_row` seconds per row."""
+    print_expected_time(label, len(files_of([layout.root])) * seconds_per_row)
 
 
 HEAD = "HEAD"
+"""Name of the newest commit of the current branch in git."""
 
 
 def repository_here() -> GitRepository:
@@ -121,7 +123,7 @@ def space_name(option: str | None) -> str:
     return require_space(space)
 
 
-_NOT_ON_BOARD = "not on the board"
+_NOT_ON_BOARD_TEXT = "not on the board"
 
 
 def print_row(model: str) -> None:
@@ -133,7 +135,7 @@ def print_row(model: str) -> None:
     layout = find_layout(Path.cwd())
     level_reasons = trust_evidence.level_reasons(model, layout)
     history, history_error = _history()
-    events = list(row_history(history, model, width(widest=PARAGRAPH)))
+    events = list(row_history(history, model, width(widest=PROSE_COLUMNS_MAX)))
     if level_reasons is None and not events:
         present_models = (
             [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
@@ -143,11 +145,11 @@ def print_row(model: str) -> None:
             print_row(str(exact_id))
             return
         raise _unknown_name_error(model, layout, models)
-    first, *further_reasons = level_reasons or [_NOT_ON_BOARD]
-    line = wrapped_text(f"{model}  {escape(first)}", row_width())
+    first, *further_reasons = level_reasons or [_NOT_ON_BOARD_TEXT]
+    line = wrapped_text(f"{model}  {escape(first)}", list_width())
     click.echo(line.replace(model, click.style(model, bold=True), 1), nl=False)
     for line in further_reasons:
-        click.echo(wrapped_text(f"  {escape(line)}", row_width()), nl=False)
+        click.echo(wrapped_text(f"  {escape(line)}", list_width()), nl=False)
     for line in events:
         echo(line)
     if history_error:
@@ -176,7 +178,7 @@ def _unknown_name_error(name: str, layout: Layout, models: list[str]) -> UsagePr
 
 
 def _history() -> tuple[Ledger, str]:
-    """Return the ledger of this repository and ""; if it cannot be read, an empty one and why."""
+    """Return the ledger of this repository and ""; if it cannot be read, no events and why."""
     try:
         repository = repository_here()
         return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""

@@ -13,37 +13,40 @@ import click
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import (
     SILENT_SECONDS,
-    announce,
-    counted_items,
+    UNLIMITED_COLUMNS,
     echo,
     is_plain,
+    print_expected_time,
+    with_counted_progress,
 )
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS, WIDTH, verdict
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.formats import DEFAULT_WIDTH, FORMATS, verdict_of
+from geneb_ci.render.text import REPORT_LINES_MAX
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
-from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from geneb_ci.sandbox.limits import MEMORY_MIB, TASK_SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
 from reference_harness.formats.layered_help import LayeredHelp
 from reference_harness.formats.old_options import earlier_name
 from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
-WIDTH_MIN, WIDTH_MAX = 60, 120  # minimum and maximum width of a report, in columns
-UNLIMITED = 10_000  # columns; no line is longer
-PARAGRAPH = 88  # columns; longer lines of prose are hard to read
+"""Name of a file that stands for standard output."""
+WIDTH_MIN, WIDTH_MAX = 60, 120
+"""Minimum and maximum width of a report, in columns."""
+PROSE_COLUMNS_MAX = 88
+"""Maximum width of prose in columns; longer lines are hard to read."""
 
 
 class Output(NamedTuple):
-    """Format in which a report is written, and the file; "-" is standard output."""
+    """A format in which a report is written, and the file; "-" is standard output."""
 
     format: str
     path: str
 
 
-class PairedCommand(click.Command):
-    """A command that records the order of `--format` and `--output`."""
+class CommandWithOptionOrder(click.Command):
+    """A command that records in which order its options were given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Record the order of the options, then parse as click does."""
@@ -53,14 +56,16 @@ class PairedCommand(click.Command):
 
 
 class LayeredCommand(LayeredHelp, click.Command):
-    """A command whose `--help` lists its common options, and whose `--help-all` lists every one."""
+    """A command whose `--help` lists common options, and whose `--help-all` lists all options."""
 
     OPTION = click.Option
+    """Class of the option `--help-all`."""
 
 
-FOLDER = click.argument(
+FOLDER_ARGUMENT = click.argument(
     "folder", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True)
 )
+"""The argument FOLDER of a command, which may be left out."""
 
 
 def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
@@ -90,12 +95,17 @@ def old_option(
     )
 
 
-OLD_JSON = old_option("--json", "--format json", "format_", "json")
+OLD_JSON_OPTION = old_option("--json", "--format json", "format_", "json")
+"""The option `--json`, the former name of `--format json`."""
 
 
-ALL_LINES = click.option(
-    "--all", "prints_all", is_flag=True, help=f"Print everything, not only {LINES_MAX} lines."
+ALL_LINES_OPTION = click.option(
+    "--all",
+    "prints_all",
+    is_flag=True,
+    help=f"Print everything, not only {REPORT_LINES_MAX} lines.",
 )
+"""The option `--all`."""
 
 
 def report_options(function: Any) -> Any:
@@ -117,7 +127,7 @@ def report_options(function: Any) -> Any:
     )(output(function))
 
 
-def pair_outputs(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
+def outputs_with_formats(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
     """Return each output with the format before it; a format without output gets standard output.
 
     Raises UsageProblem if two reports would be written to the same file.
@@ -145,7 +155,7 @@ def pair_outputs(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Out
 
 
 def write(output: Output, text: str) -> None:
-    """Write one report, and print its path if it is a file.
+    """Write a report, and print its path if it is a file.
 
     Raises UsageProblem or MachineFault if the file cannot be written.
     """
@@ -160,7 +170,7 @@ def write(output: Output, text: str) -> None:
     echo(f"wrote {output.path}", err=True)
 
 
-def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = WIDTH) -> int:
+def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = DEFAULT_WIDTH) -> int:
     """Return the width of a report in columns: the terminal's, from `WIDTH_MIN` to `widest`.
 
     Without a terminal it is the variable COLUMNS or `unknown`; for a file it is `unknown`.
@@ -169,17 +179,18 @@ def width(path: str = STDOUT, widest: int = WIDTH_MAX, unknown: int = WIDTH) -> 
     return max(WIDTH_MIN, min(widest, columns))
 
 
-def row_width(path: str = STDOUT) -> int:
-    """Return the width in columns of a list with one line per row; it is unlimited in a pipe."""
-    return width(path, UNLIMITED, UNLIMITED)
+def list_width(path: str = STDOUT) -> int:
+    """Return the width in columns of a list with a line for each row; in a pipe it is unlimited."""
+    return width(path, UNLIMITED_COLUMNS, UNLIMITED_COLUMNS)
 
 
 class _NumberWithUnit(click.ParamType[int]):
-    """A whole number from 1 that may have one of some units."""
+    """A whole number from 1, which may be followed by a unit."""
 
     units: ClassVar[dict[str, int]]
-    """Factor of each unit, in the smallest of them; "" for a number without a unit."""
+    """Factor of each unit; "" is that of a number without a unit."""
     example: str
+    """Examples of valid texts, for messages."""
 
     def convert(
         self,
@@ -212,7 +223,7 @@ class Mebibytes(_NumberWithUnit):
     example = "512M or 24G"
 
 
-AUTO = "auto"
+MEASURED_BUDGET = "auto"
 """Value of --token-budget for a budget that is measured."""
 
 
@@ -221,13 +232,13 @@ class TokenBudget(_NumberWithUnit):
 
     name = "token budget"
     units: ClassVar[dict[str, int]] = {"": 1}
-    example = f"a number such as 2048, or {AUTO}"
+    example = f"a number such as 2048, or {MEASURED_BUDGET}"
 
     def convert(  # type: ignore[override]  # a word beside the numbers
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """Return the number, or `auto`; fail with a usage error for any other text."""
-        return AUTO if value == AUTO else super().convert(value, param, ctx)
+        return MEASURED_BUDGET if value == MEASURED_BUDGET else super().convert(value, param, ctx)
 
 
 class Device(click.ParamType[str]):
@@ -257,22 +268,26 @@ def device_option(function: Any) -> Any:
     )(function)
 
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-DATA = click.option(
+_FOLDER_PATH = click.Path(path_type=Path, file_okay=False)
+"""Type of an option whose value is a folder, which may not exist yet."""
+DATA_OPTION = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of task data; the practice benchmark needs none.",
 )
-SCORING_TIME = click.option(
+"""The option `--data`."""
+SCORING_TIME_OPTION = click.option(
     "--limit-scoring-time",
     type=Seconds(),
     help="Maximum CPU time to score one task; default: computed from the size of the task.",
 )
-SCORING_MEMORY = click.option(
+"""The option `--limit-scoring-time`."""
+SCORING_MEMORY_OPTION = click.option(
     "--limit-scoring-memory",
     type=Mebibytes(),
     help="Maximum memory to score one task; default: computed from the size of the task.",
 )
+"""The option `--limit-scoring-memory`."""
 
 
 def machine_options(function: Any) -> Any:
@@ -283,10 +298,10 @@ def machine_options(function: Any) -> Any:
 
 
 _MACHINE_OPTIONS = (
-    DATA,
+    DATA_OPTION,
     click.option(
         "--weights",
-        type=_FOLDER,
+        type=_FOLDER_PATH,
         help="Folder of the weights; if it is empty, they are fetched into it.",
     ),
     click.option(
@@ -332,7 +347,7 @@ _MACHINE_OPTIONS = (
     click.option(
         "--limit-task-time",
         type=Seconds(),
-        default=SECONDS,
+        default=TASK_SECONDS,
         show_default=True,
         help="Maximum time of one task in the sandbox: seconds, or 90m, or 2h.",
     ),
@@ -350,8 +365,8 @@ _MACHINE_OPTIONS = (
         show_default=True,
         help="Maximum memory of the extractor: MiB, or 24G.",
     ),
-    SCORING_TIME,
-    SCORING_MEMORY,
+    SCORING_TIME_OPTION,
+    SCORING_MEMORY_OPTION,
     click.option(
         "--token-budget",
         type=TokenBudget(),
@@ -372,12 +387,13 @@ _MACHINE_OPTIONS = (
         help="Commitment to the set of --fresh.",
     ),
 )
+"""Options of a rerun except `--device`."""
 
 
 def machine_of(options: Mapping[str, Any]) -> "Machine":
     """Return the machine that the options of `device_option` and `machine_options` describe."""
     from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
-    from geneb_ci.harness.process import ScoringOptions
+    from geneb_ci.harness.process import ScoringLimitOverrides
     from geneb_ci.sandbox.limits import Limits
 
     remaining_options = dict(options)
@@ -386,16 +402,16 @@ def machine_of(options: Mapping[str, Any]) -> "Machine":
         total_seconds=remaining_options.pop("limit_time"),
         memory_mib=remaining_options.pop("limit_memory"),
     )
-    scoring = ScoringOptions(
+    scoring = ScoringLimitOverrides(
         remaining_options.pop("limit_scoring_time"), remaining_options.pop("limit_scoring_memory")
     )
     budget = remaining_options.pop("token_budget")
     if budget is None:
-        budget = TOKEN_BUDGET if options["device"] == "cpu" else AUTO
+        budget = TOKEN_BUDGET if options["device"] == "cpu" else MEASURED_BUDGET
     return Machine(
         **remaining_options,
         scoring=scoring,
-        token_budget=None if budget == AUTO else budget,
+        token_budget=None if budget == MEASURED_BUDGET else budget,
         limits=limits,
     )
 
@@ -403,7 +419,7 @@ def machine_of(options: Mapping[str, Any]) -> "Machine":
 T = TypeVar("T")
 
 
-def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
+def with_progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """Yield the items, with a progress bar on standard error after `SILENT_SECONDS` seconds."""
     if not sys.stderr.isatty():
         yield from items
@@ -417,7 +433,7 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     else:
         return
     if is_plain():
-        yield from counted_items(iterator, count, total, label)
+        yield from with_counted_progress(iterator, count, total, label)
         return
     from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
@@ -430,18 +446,18 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
 
 
 def watch_checks(results: Iterable[Any], total: int) -> Iterator[Any]:
-    """Yield the results of checks, and show progress as `watched` does."""
-    return watched(results, total, "checking")
+    """Yield the results of checks, and show progress as `with_progress` does."""
+    return with_progress(results, total, "checking")
 
 
-BUILD_SECONDS_ROW = 0.015
-"""Seconds per row of a build after the checks, measured with 1,000 rows and an empty cache."""
+BUILD_SECONDS_PER_ROW = 0.015
+"""Seconds per row that a build takes after the checks: 1,000 rows and an empty cache."""
 
 
 def watch_build(results: Iterable[Any], total: int) -> Iterator[Any]:
     """Yield the results of checks and show their progress, then print how long the build takes."""
     yield from watch_checks(results, total)
-    announce("building the board", total * BUILD_SECONDS_ROW)
+    print_expected_time("building the board", total * BUILD_SECONDS_PER_ROW)
 
 
 _EXIT_CODES = {
@@ -450,6 +466,7 @@ _EXIT_CODES = {
     Verdict.NOT_CHECKED: Exit.NOT_CHECKED,
     Verdict.ERRORS: Exit.ERRORS,
 }
+"""Exit code of each verdict of a check."""
 
 
 def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
@@ -460,5 +477,5 @@ def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
-    result = verdict(report)
+    result = verdict_of(report)
     return Exit.WARNINGS if strict and result is Verdict.WARNINGS else _EXIT_CODES[result]

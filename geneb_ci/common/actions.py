@@ -14,21 +14,21 @@ def run_address() -> str:
 
 
 def set_output(name: str, value: str) -> None:
-    """Set the output `name` of this step of GitHub Actions; do nothing elsewhere.
+    """Set the output `name` of this step; do nothing outside GitHub Actions.
 
     Raises ValueError for a value of several lines, which could set other outputs.
     """
     if len(value.splitlines()) > 1:
         raise ValueError(f"the value of the output {name} has several lines, expected one")
-    _append(OUTPUTS, f"{name}={value}\n")
+    _append_to_file(OUTPUTS, f"{name}={value}\n")
 
 
 def add_summary(text: str) -> None:
     """Add a paragraph to the summary of the run; do nothing outside GitHub Actions."""
-    _append(SUMMARY, f"{text}\n\n")
+    _append_to_file(SUMMARY, f"{text}\n\n")
 
 
-def _append(variable: str, text: str) -> None:
+def _append_to_file(variable: str, text: str) -> None:
     """Append a text to the file that an environment variable names; do nothing without it."""
     path = os.environ.get(variable)
     if path:

@@ -78,7 +78,7 @@ def public_ip_addresses(host: str, port: int) -> list[str]:
 
 
 class AllowedServers:
-    """The servers that one download may reach, from its address through every redirect."""
+    """The servers that a download may reach: that of its address, and those of redirects."""
 
     def __init__(self, *, is_user_named: bool) -> None:
         self.may_be_local = is_user_named

@@ -26,7 +26,7 @@ def parse_benchmark(raw: bytes, file_name: str) -> Benchmark:
 
 
 def _shipped_bytes() -> bytes:
-    """Return the shipped benchmark definition, with which others are compared."""
+    """Return the shipped benchmark definition, with which other definitions are compared."""
     return _read(shipped("schemas", "benchmark.json"))
 
 

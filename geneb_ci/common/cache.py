@@ -21,7 +21,7 @@ _ENTRY_BEGINNING = b"geneb-ci cache 2\n"
 
 
 class Cache:
-    """A cache in one folder; without a folder, it saves nothing."""
+    """A cache of results in a folder; without a folder, it saves nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -71,7 +71,7 @@ NO_CACHE = Cache(None)
 
 
 def user_cache(purpose: str) -> Cache:
-    """Return the user's cache for a purpose; in GitHub Actions, one that saves nothing."""
+    """Return the user's cache for a purpose; in GitHub Actions, a cache that saves nothing."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return NO_CACHE
     try:
@@ -86,4 +86,5 @@ def _entry_header(key: str, body: bytes) -> bytes:
 
 
 def _last_used_first(status_and_path: tuple[os.stat_result, str]) -> float:
+    """Return a sort key by which the entry that was used last comes first."""
     return -status_and_path[0].st_mtime

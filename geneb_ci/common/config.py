@@ -21,7 +21,9 @@ from reference_harness.formats.files import NotReadable, read_json, read_text
 from reference_harness.formats.text import quoted
 
 SETTINGS_FILE = "pyproject.toml"
+"""File at the root of a repository that may have settings."""
 SETTINGS_TABLE = "[tool.geneb-ci]"
+"""Table of that file with the settings."""
 SETTINGS_BYTES_MAX = 100_000
 """Maximum size of a pyproject.toml: the largest in use have about 30 kB; parsing takes 5 s per
 MB."""
@@ -52,13 +54,14 @@ _ISOLATED_FIX = "or use no settings at all: geneb-ci check --isolated"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in the table [tool.geneb-ci] of one pyproject.toml, by name."""
+    """The settings in the table [tool.geneb-ci] of a pyproject.toml, by name."""
 
     path: Path
     """The pyproject.toml with the table."""
     paths: dict[str, Path]
     """Absolute paths."""
     lists: dict[str, tuple[str, ...]]
+    """Lists of rules and families."""
     addresses: dict[str, str] = field(default_factory=dict)
     """Addresses without a slash at the end."""
 
@@ -167,7 +170,7 @@ def _value_text(value: object) -> str:
 PRACTICE_BENCHMARK = "benchmark-mini.json"
 """Shipped file of the practice benchmark."""
 POLICY_BYTES_MAX = 2_000_000
-"""Maximum size of a file of the policy: a list of 40 rows has 4 kB, one of 20,000 rows 2 MB."""
+"""Maximum size of a file of the policy: a list of 40 rows has 4 kB, of 20,000 rows 2 MB."""
 
 
 def is_practice(sha256: str) -> bool:
@@ -180,7 +183,9 @@ class LayoutKind(enum.StrEnum):
 
     ALONE = "alone"
     GENEB_CI = "geneb-ci"
+    """A repository that `geneb-ci init` makes."""
     UPSTREAM = "upstream"
+    """The repository of the GENEB project."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,7 @@ class Layout:
     """File with the definition of the benchmark."""
     policy: Path | None = None
     audits: Path | None = None
+    """Folder of the audit records."""
     select: tuple[str, ...] = ()
     """Rules and families that are run; empty for all."""
     ignore: tuple[str, ...] = ()
@@ -243,7 +249,7 @@ def default_folder(kind: LayoutKind, setting: str) -> str:
 
 
 _CONTRIBUTOR_FOLDERS = ("submissions", "cards", "extractors")
-"""Settings of folders that contributors write to; the maintainers own the others."""
+"""Settings of the folders that contributors write to."""
 _FILE_SETTINGS = ("benchmark",)
 """Settings whose path is a file, not a folder."""
 ROWS_FOLDER = "submissions"

@@ -53,7 +53,7 @@ class _StreamWithMinimumPace(io.RawIOBase):
 
 
 class _BoundedReader(io.BufferedReader):
-    """An answer with a limit on the bytes that are not part of the file.
+    """An answer of a server, with a limit on the bytes that are not part of the file.
 
     http.client reads these by lines, and has no limit on the number of interim answers (100), of
     trailer lines, or on the extension of a chunk's length. The file itself is never read by lines.
@@ -113,7 +113,7 @@ class _HttpsConnection(http.client.HTTPSConnection):
 
 
 class _ProxyHandler(urllib.request.ProxyHandler):
-    """Handler for the proxies of the environment, which marks requests that go through one."""
+    """Handler for the proxies of the environment, which marks requests that go through a proxy."""
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
         """Send a request through a proxy, unless its host is exempt."""

@@ -276,7 +276,7 @@ def finish_download(
 
 
 def delivery_error(address: str, error: Exception, kind: DownloadKind) -> GenebError:
-    """Return the error `kind.not_served` for a download that failed at any time."""
+    """Return the error `kind.not_served` for a download that failed, with the reason."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
     return kind.not_served(
         f"{address} cannot be fetched: {reason}",

@@ -28,7 +28,9 @@ class Exit(IntEnum):
     """Exit codes; docs/contributor/check.md has the table."""
 
     CLEAN = 0
+    """No error was found."""
     OWN_FAULT = 1
+    """geneb-ci has a bug, or the machine failed."""
     USAGE = 2
     """The command line is wrong, or refers to a rule, folder or commit that does not exist."""
     NOT_CHECKED = 3
@@ -36,7 +38,9 @@ class Exit(IntEnum):
     MOVED = 4
     """The pull request has new commits since it was read."""
     WARNINGS = 10
+    """With --strict: at least one warning, and no error."""
     ERRORS = 11
+    """At least one error in a submission, or an audit that differs."""
 
 
 class GenebError(Exception):
@@ -103,16 +107,15 @@ class WeightsRefused(GenebError):
 
 
 class ExtractorRefused(GenebError):
-    """The extractor in the sandbox returned no valid embeddings; `log` is what it printed.
-
-    `stage` is the step that failed. `task` is the task whose sequences it embedded, "" if they
-    belong to no task.
-    """
+    """The extractor in the sandbox returned no valid embeddings."""
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
+    """What the extractor printed."""
     stage: str = "embedding"
+    """The step of the audit that failed."""
     task: str = ""
+    """The task whose sequences were embedded; "" if they belong to no task."""
     aborted_run: object = None
     """The `AbortedRun` of the audit, which its signed abort contains; None outside of audits."""
 

@@ -27,7 +27,9 @@ class Fault:
     """Member that has the problem; () for the document as a whole."""
     message: str
     found: str = ""
+    """What the document has, in a few words."""
     expected: str = ""
+    """What it should have, in a few words."""
     at: int | None = None
     """Offset of the problem in code points; None if the position follows from `path`."""
     on_key: bool = False
@@ -74,6 +76,7 @@ class Finding:
     """
 
     rule: str
+    """Id of the rule."""
     severity: Severity
     message: str
     file: str
@@ -148,7 +151,7 @@ def most_similar_name(unknown: str, known_names: list[str]) -> str | None:
 
 
 def member_hint(unknown: str, known_names: Iterable[str], present: Container[str]) -> str:
-    """Return a hint for an unknown member: a similar name that is missing, else one that exists.
+    """Return a hint for an unknown member: a similar name that is missing, else that exists.
 
     Return "" if no known member has a similar name.
     """
@@ -194,7 +197,7 @@ def known_name(name: str, known_names: Iterable[str]) -> str | None:
 
 
 def exact_name(name: str, known_names: Sequence[str], noun: str, fix: str = "") -> str:
-    """Return the known name that `known_name` finds.
+    """Return the known name that equals `name`, or differs from it only in letter case.
 
     Raises UsageProblem if there is none. Its message says that `name` is not a `noun`, and suggests
     a similar name; its fix is `fix`, by default the list of the known names.
@@ -217,12 +220,17 @@ class Need(enum.StrEnum):
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"
+    """At least `ROWS_MIN` other rows."""
     COMPLETE_ROWS = "complete-rows"
+    """At least `ROWS_MIN` other rows without missing cells."""
     FOLDER = "submissions-folder"
+    """That the file is in the folder of submissions of a repository."""
     CARD = "model-card"
     EXTRACTOR = "extractor"
     TEST_SIZES = "test-sizes"
+    """The number of test sequences of at least one task."""
     CLASS_SIZES = "class-sizes"
+    """The number of test sequences of each class of at least one task."""
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ _ENCODER = json.JSONEncoder(
     separators=(",", ":"),
     default=operator.methodcaller("plain_dict"),
 )
+"""Encoder of compact JSON, for objects that have a method `plain_dict`, too."""
 
 
 def json_text(value: Any) -> bytes:

@@ -69,6 +69,7 @@ class _ColumnChunk(NamedTuple):
 
     content: bytes
     value_count: int
+    """Number of values, None included."""
     data_offset: int
     """Offset of the data page in `content`, where it follows the page of the distinct values."""
     encodings: tuple[int, ...]

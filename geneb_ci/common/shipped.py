@@ -16,12 +16,15 @@ from typing import Any, NamedTuple, TypeVar
 from geneb_ci.common.errors import BrokenInstallation
 from reference_harness.formats.files import NotReadable, read_json, read_regular
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 _FOLDERS_BY_KIND = {
-    "schemas": (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas"),
-    "page": (_PACKAGE / "_shipped" / "page", _PACKAGE.parent / "leaderboard"),
-    "policy": (_PACKAGE / "_shipped" / "policy", _PACKAGE.parent / "leaderboard" / "policy"),
-    "repository": (_PACKAGE / "_shipped" / "repository", _PACKAGE.parent),
+    "schemas": (_PACKAGE_FOLDER / "_shipped" / "schemas", _PACKAGE_FOLDER.parent / "schemas"),
+    "page": (_PACKAGE_FOLDER / "_shipped" / "page", _PACKAGE_FOLDER.parent / "leaderboard"),
+    "policy": (
+        _PACKAGE_FOLDER / "_shipped" / "policy",
+        _PACKAGE_FOLDER.parent / "leaderboard" / "policy",
+    ),
+    "repository": (_PACKAGE_FOLDER / "_shipped" / "repository", _PACKAGE_FOLDER.parent),
 }
 """Folders of the shipped files of each kind: in an installed package, and in a clone."""
 
@@ -64,8 +67,8 @@ def shipped_files(folder: str, kind: str = "repository") -> list[str]:
 def toolkit_files() -> dict[str, Path]:
     """Return the installed code of the toolkit and the harness, by its path in a repository."""
     return {
-        path.relative_to(_PACKAGE.parent).as_posix(): path
-        for package in (_PACKAGE, _PACKAGE.parent / "reference_harness")
+        path.relative_to(_PACKAGE_FOLDER.parent).as_posix(): path
+        for package in (_PACKAGE_FOLDER, _PACKAGE_FOLDER.parent / "reference_harness")
         for path in sorted(package.rglob("*"))
         if path.is_file() and not {"_shipped", "__pycache__"} & set(path.parts)
     }

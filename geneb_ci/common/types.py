@@ -7,14 +7,20 @@ import enum
 
 
 class TrustLevel(enum.StrEnum):
-    """Authorship and evidence in one word, as used in files and by upstream's page."""
+    """Authorship and evidence of a row in one word, in files and on upstream's page."""
 
     SELF_REPORTED = "self-reported"
+    """Passes every check; texts write `checked`."""
     VERIFIED = "verified"
+    """An audit agrees; texts write `audited`."""
     REPRODUCED = "reproduced"
+    """Audits by two signers cover every task."""
     OFFICIAL = "official"
+    """The file of the benchmark's authors."""
     DISPUTED = "disputed"
+    """An audit differs."""
     STALE = "stale"
+    """The audits are for another version of harness, benchmark or data."""
 
 
 class Authorship(enum.StrEnum):

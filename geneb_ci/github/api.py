@@ -43,7 +43,9 @@ from geneb_ci.github.verdict.model import REPOSITORY
 from reference_harness.formats.files import blob_id
 
 GITHUB_API_ADDRESS = "https://api.github.com"
+"""Address of GitHub's API, unless the environment names another server."""
 GITHUB_ADDRESS = "https://github.com"
+"""Address of GitHub, unless the environment names another server."""
 VERDICT_STATUS = "geneb/verdict"
 """Name of the commit status that shows the verdict on a pull request."""
 NO_VERDICT_PREFIX = "no verdict: "
@@ -82,12 +84,12 @@ class PullListing(NamedTuple):
     unreadable: list[UnreadablePull]
     """The pull requests with invalid data in GitHub's answer."""
 
-    def require_all(self, consequence: str) -> None:
-        """Raise UnexpectedReply, beginning with `consequence`, if a pull request cannot be read."""
+    def require_all(self, open_question: str) -> None:
+        """Raise UnexpectedReply, which begins with `open_question`, unless all can be read."""
         if self.unreadable:
             pull = self.unreadable[0]
             raise UnexpectedReply(
-                f"{consequence}: pull request #{pull.number}: {pull.reason}", REPORT_FIX
+                f"{open_question}: pull request #{pull.number}: {pull.reason}", REPORT_FIX
             )
 
 

@@ -50,7 +50,7 @@ from geneb_ci.github.verdict.base_branch import BaseBranch
 from geneb_ci.github.verdict.checker import PullChecker
 from geneb_ci.github.verdict.model import FileDigest
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from reference_harness.formats.files import blob_id
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import Say
@@ -66,7 +66,7 @@ def restart_fix(order: AuditOrder) -> str:
 
 
 def open_audit(
-    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+    github: GitHub, layout: Layout, target: AuditTarget, relays: tuple[str, ...], say: Say
 ) -> AuditOrder:
     """Begin an audit: publish a commitment to a row, draw the tasks, and return the order.
 
@@ -78,7 +78,7 @@ def open_audit(
             fix = f"unlock the conversation, and set the label {report.AUDIT_LABEL} again"
             raise ConversationLocked(message, fix)  # no comment could keep its draw
         require_machine()
-        order = _order_with_draw(github, layout, target, relay, say)
+        order = _order_with_draw(github, layout, target, relays, say)
         earlier_orders = audits.earlier_orders(github, target.number)
         audits.write_comment(
             github, target.number, [*earlier_orders, order], audits.draw_comment(order)
@@ -94,7 +94,7 @@ def open_audit(
 
 
 def _order_with_draw(
-    github: GitHub, layout: Layout, target: AuditTarget, relay: tuple[str, ...], say: Say
+    github: GitHub, layout: Layout, target: AuditTarget, relays: tuple[str, ...], say: Say
 ) -> AuditOrder:
     """Publish a commitment to a row, draw the tasks to rerun, and return the order.
 
@@ -123,7 +123,7 @@ def _order_with_draw(
             earlier_plans = audits.write_plans(
                 Path(draws_folder), earlier_orders, commitment.sha256, published_at
             )
-            beacon = BeaconSource(None, relay, None, "", reveal=False)
+            beacon = BeaconSource(None, relays, None, "", reveal=False)
             sample = TaskSample(earlier_plans=earlier_plans)
             plan = draw_plan(commitment, published_at, submission, sample, head_layout, beacon, say)
         return AuditOrder(
@@ -301,7 +301,7 @@ def _propose_or_attach(
         attach(github, attached)
         next_step = (
             "Its signed record is in a comment below. A maintainer proposes it in a checkout of "
-            f"main: {code(f'geneb-ci audit propose {order.number}')}."
+            f"main: {code_span(f'geneb-ci audit propose {order.number}')}."
         )
         say(f"{subject}; its record is attached")
         return label, audits.record_comment(order, verification, outcome.verdict, next_step)
@@ -372,6 +372,7 @@ def _main_with_row(
 
 
 def _require_same_repository(github: GitHub, order: AuditOrder) -> None:
+    """Raise AuditRefused if an audit was ordered in another repository."""
     if order.repository.casefold() != github.connection.repository.casefold():
         raise AuditRefused(
             f"the audit was ordered in {order.repository}, not in {github.connection.repository}",

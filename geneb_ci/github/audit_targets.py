@@ -13,6 +13,7 @@ from geneb_ci.github.replies import REPORT_FIX, UNREADABLE_LABEL
 from geneb_ci.github.report import AUDIT_LABEL
 
 _ISSUE_MARKER = "<!-- geneb-ci:audited:1 {} -->"
+"""Beginning of the issue with the audits of a row of main; it contains the model's id."""
 _ISSUE_TEXT = (
     "Audits of `{}`, a row of main, written by geneb-ci. Each draw that was made stays in a "
     "comment here and counts, also while this is closed."

@@ -28,7 +28,7 @@ from geneb_ci.github.replies import UNREADABLE_LABEL, Comment, Commit
 from geneb_ci.github.report import AUDIT_LABEL, AUDIT_STATES, run_sentence
 from geneb_ci.github.trees import GitReader, read_blob
 from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, PullNumber
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
@@ -127,7 +127,7 @@ def set_state_label(github: GitHub, number: int, state: str) -> None:
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
-    """Return the earlier orders for a pull request, which our own comment lists.
+    """Return the earlier orders to audit a pull request, which our own comment lists.
 
     Raises Tampered if they cannot be read, because ignoring a draw would allow a second one.
     """
@@ -198,6 +198,7 @@ def write_plans(
 
 
 def _audit_comment(github: GitHub, number: int) -> Comment | None:
+    """Return our comment on the audits of a pull request; None without one."""
     conversation = github.conversations.get(number)
     known_comments = conversation.comments if conversation is not None else []
     # The comments that were read for many at once may end before ours.
@@ -238,33 +239,39 @@ def draw_comment(order: AuditOrder) -> str:
     """Return the comment that announces which tasks of a row are drawn for an audit."""
     plan = order.plan
     return (
-        f"### Audit of {code(order.model_id)}: tasks are drawn\n\n"
-        f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
-        f"{plan.committed_at}, as status `{COMMITMENT_STATUS}`. Round {_round_text(plan)} of the "
-        f"beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are "
-        "rerun. New commits are not audited, but this draw counts for their audit.\n"
+        f"### Audit of {code_span(order.model_id)}: tasks are drawn\n\n"
+        f"Commitment {code_span(plan.commitment_sha256)} to commit {order.head_sha} is public "
+        f"since {plan.committed_at}, as status `{COMMITMENT_STATUS}`. Round {_round_text(plan)} "
+        f"of the beacon drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} "
+        "are rerun. New commits are not audited, but this draw counts for their audit.\n"
     )
 
 
 def _round_text(plan: TaskPlan) -> str:
+    """Return the number of the beacon's round that decided a draw, as text."""
     return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
 
 
-def failure_comment(order: AuditOrder, error: GenebError, run: str) -> str:
+def failure_comment(order: AuditOrder, error: GenebError, run_address: str) -> str:
     """Return the comment on an audit that failed before its record was signed, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
         f"{draw_comment(order)}\n**No record**: {reason}. **Next step**: {fix}. The draw "
-        f"counts for the next audit, which the label `{AUDIT_LABEL}` starts.{run_sentence(run)}\n"
+        f"counts for the next audit, which the label `{AUDIT_LABEL}` starts."
+        f"{run_sentence(run_address)}\n"
     )
 
 
-def refusal_comment(subject: str, error: GenebError, retry_text: str, run: str) -> str:
+def refusal_comment(subject: str, error: GenebError, retry_text: str, run_address: str) -> str:
     """Return the comment on an audit that did not begin, with what to do."""
-    reason, fix = (code(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX))
+    reason, fix = (
+        code_span(visible(t, _REASON_MAX)) for t in (error.message, error.fix or RETRY_FIX)
+    )
     return (
-        f"### The audit of {code(subject)} did not begin\n\n{reason}\n\n**Next step.** {fix}. Then "
-        f"{retry_text}.{run_sentence(run)}\n"
+        f"### The audit of {code_span(subject)} did not begin\n\n{reason}\n\n"
+        f"**Next step.** {fix}. Then {retry_text}.{run_sentence(run_address)}\n"
     )
 
 
@@ -273,19 +280,19 @@ def record_comment(
 ) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
     rows = [
-        (code(step.name), step.state.value, _message_cell(step.message))
+        (code_span(step.name), step.state.value, _message_cell(step.message))
         for step in verification.steps
     ]
     table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
-        f"### Audit of {code(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
+        f"### Audit of {code_span(order.model_id)}: {verdict}\n\nOf commit {order.head_sha}, "
         f"{plural(len(order.plan.chosen), 'task')} rerun. {next_step}\n\n"
         f"<details><summary>Every step of the record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 
 def _message_cell(message: str) -> str:
-    return code(visible(message, _REASON_MAX)) if message else ""
+    return code_span(visible(message, _REASON_MAX)) if message else ""
 
 
 def first_failure(verification: Verification) -> str:

@@ -16,6 +16,7 @@ from geneb_ci.github.verdict.model import REASON_MAX, Command, CommandName, Comm
 from geneb_ci.render.plain import visible
 
 _COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
+"""First line of a comment that is a command, and its reason."""
 _WRITE_PERMISSIONS = frozenset({"admin", "write"})
 """Permissions on GitHub with which an account's commands count."""
 REFUSED_COMMANDS_MAX = 5

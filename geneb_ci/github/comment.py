@@ -30,8 +30,14 @@ from geneb_ci.github.verdict.model import (
     RowStanding,
 )
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.render.formats import by_rule
-from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, finding_blocks, fitting_blocks
+from geneb_ci.render.formats import findings_by_rule
+from geneb_ci.render.markdown import (
+    CHARACTERS_MAX,
+    code_span,
+    finding_blocks,
+    fitting_blocks,
+    table_cell,
+)
 from geneb_ci.render.table import Table
 from reference_harness.formats.text import plural
 
@@ -52,6 +58,7 @@ _COMMAND_TEXTS = {
         "Disputed by {}: {}. The pull request does not pass until a maintainer comments {}."
     ),
 }
+"""Sentence about each command of a maintainer, with places for login, reason and command."""
 
 
 def marker_line(verdict: PullVerdict) -> str:
@@ -120,28 +127,32 @@ def rank_section(verdict: PullVerdict) -> str:
 
 
 def _category_table(comparison: RowComparison) -> str:
+    """Return the table of category scores of the row and of the rows that it is compared with."""
     headings = [
         _column_heading(number, name, comparison.best)
         for number, name in enumerate(comparison.models)
     ]
-    head = [f"{cell(comparison.metric)}, {cell(comparison.regime)}", *headings]
+    head = [f"{table_cell(comparison.metric)}, {table_cell(comparison.regime)}", *headings]
     rows = [
-        [cell(row.category), *(f"{s:.3f}" for s in row.scores)] for row in comparison.categories
+        [table_cell(row.category), *(f"{s:.3f}" for s in row.scores)]
+        for row in comparison.categories
     ]
     return _markdown_table(head, rows)
 
 
 def _column_heading(number: int, model: str, best: str) -> str:
+    """Return the heading of a row's scores; the first is the row of the pull request."""
     if number == 0:
         return "this row, the best" if model == best else "this row"
     near_word = "near" if number <= SIMILAR_ROWS_COMPARED else ""
     words = ", ".join(word for word in (near_word, "best" if model == best else "") if word)
-    return f"{words}: {cell(model)}"
+    return f"{words}: {table_cell(model)}"
 
 
 def _regime_table(standings: Sequence[RowStanding]) -> str:
+    """Return the table of the row's rank and significant differences in each regime."""
     columns = [
-        ["regime", *(cell(standing.regime) for standing in standings)],
+        ["regime", *(table_cell(standing.regime) for standing in standings)],
         ["mean over categories", *(f"{standing.score:.3f}" for standing in standings)],
         ["rank", *map(_rank_text, standings)],
         ["previous rank", *map(_previous_rank_text, standings)],
@@ -171,15 +182,18 @@ def _rank_text(standing: RowStanding) -> str:
 
 
 def _significant_count_text(standing: RowStanding, side: str) -> str:
+    """Return the number of rows that are significantly better or worse, as text."""
     return "unknown" if standing.decided is None else plural(getattr(standing.decided, side), "row")
 
 
 def _could_be_best_text(standing: RowStanding) -> str:
+    """Return the number of categories in which the row could be best, as text."""
     decided = standing.decided
     return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
 def _previous_rank_text(standing: RowStanding) -> str:
+    """Return the rank of the row that this row replaces, as text."""
     if standing.before is None:
         return "new row"
     return "unchanged" if standing.before == standing.rank else str(standing.before)
@@ -191,14 +205,16 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _neighbour_text(neighbour: Neighbour) -> str:
+    """Return the sentence about the published row with the most scores in common."""
     return (
-        f"Most similar row: {cell(neighbour.model)}, with {neighbour.near:,} of "
+        f"Most similar row: {table_cell(neighbour.model)}, with {neighbour.near:,} of "
         f"{neighbour.cells:,} scores equal within rerun noise; "
         f"with {neighbour.limit:,} or more equal scores, this row would count as a copy.\n"
     )
 
 
 def _audit_section(audit: AuditEstimate) -> str:
+    """Return the section on the cost and the detection probability of an audit."""
     sequences = f"about {audit.sequences:,} test sequences and " if audit.sequences else ""
     return (
         f"\n### Cost and power of an audit\n\nAn audit reruns {audit.drawn} of {audit.tasks} "
@@ -222,9 +238,9 @@ def verdict_comment(verdict: PullVerdict, repository: str) -> str:
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(verdict) + _opening(verdict, repository),
+        marker_line(verdict) + _opening_section(verdict, repository),
         rank_section(verdict),
-        _footer(verdict),
+        _closing_section(verdict),
     )
     characters_left = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _OMISSION_LINE_MAX
     urgent_blocks, unlisted = _fitting_blocks(verdict, urgent, characters_left)
@@ -240,9 +256,10 @@ def verdict_comment(verdict: PullVerdict, repository: str) -> str:
     return f"{head}{urgent_blocks}{middle}{note_blocks}{omission_text}{foot}"
 
 
-def _opening(verdict: PullVerdict, repository: str) -> str:
-    model = code(verdict.model) if verdict.model else "No submission"
-    sha = code(verdict.head_sha[:_SHOWN_SHA_DIGITS])
+def _opening_section(verdict: PullVerdict, repository: str) -> str:
+    """Return the first section: the outcome, the number of findings, and the next step."""
+    model = code_span(verdict.model) if verdict.model else "No submission"
+    sha = code_span(verdict.head_sha[:_SHOWN_SHA_DIGITS])
     step = next_step(verdict)
     if verdict.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
@@ -258,7 +275,7 @@ def _command_text(verdict: PullVerdict) -> str:
     commands = [command for command in (verdict.dispute, verdict.command) if command is not None]
     sentences = [
         _COMMAND_TEXTS[command.name].format(
-            code(command.login), code(command.reason), code("/recheck")
+            code_span(command.login), code_span(command.reason), code_span("/recheck")
         )
         for command in commands
     ]
@@ -275,13 +292,17 @@ def _rules_text(verdict: PullVerdict) -> str:
 def _fitting_blocks(
     verdict: PullVerdict, findings: Sequence[Finding], room: int
 ) -> tuple[str, int]:
-    return fitting_blocks(finding_blocks(by_rule(list(findings)), verdict.places), room)
+    """Return the blocks of findings that fit into `room` characters, and how many are left out."""
+    return fitting_blocks(finding_blocks(findings_by_rule(list(findings)), verdict.places), room)
 
 
-def _footer(verdict: PullVerdict) -> str:
-    digests = [f"- {code(file.path)}: sha256 {code(file.sha256)}" for file in verdict.files]
+def _closing_section(verdict: PullVerdict) -> str:
+    """Return the last section: the checked files, and links to the rules."""
+    digests = [
+        f"- {code_span(file.path)}: sha256 {code_span(file.sha256)}" for file in verdict.files
+    ]
     file_list = "This verdict applies to exactly these files:\n\n" + "\n".join(digests) + "\n\n"
     return (
         f"\n---\n\n{file_list if digests else ''}To explain a rule: {_rules_text(verdict)}. "
-        f"Base commit: {code(verdict.base_sha[:_SHOWN_SHA_DIGITS])}.\n"
+        f"Base commit: {code_span(verdict.base_sha[:_SHOWN_SHA_DIGITS])}.\n"
     )

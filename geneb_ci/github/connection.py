@@ -96,10 +96,11 @@ def lower_case_names(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 _UNAUTHORISED, _NOT_FOUND = 401, 404
-_SERVER_ERRORS = range(500, 600)
+_SERVER_ERROR_STATUSES = range(500, 600)
 _SCOPE_HEADERS = ("x-accepted-github-permissions", "x-accepted-oauth-scopes")
 """Headers in which GitHub names the permissions that a refused request needs."""
-_ALL_SCOPES = "contents: read, issues: write, pull-requests: write, statuses: write"
+_ALL_PERMISSIONS = "contents: read, issues: write, pull-requests: write, statuses: write"
+"""Permissions that all commands together need."""
 _MESSAGE_MAX = 200  # characters of GitHub's own words in a message of ours
 
 
@@ -145,9 +146,12 @@ def error_of_refusal(
             "check --repo and the number or commit that was passed; for a private repository, use "
             "a token with read access",
         )
-    if status in _SERVER_ERRORS:
+    if status in _SERVER_ERROR_STATUSES:
         return Unavailable(f"GitHub answered {status}", RETRY_FIX)
-    return UnexpectedReply(f"GitHub answered {status}: {refusal.message}", RETRY_FIX)
+    return UnexpectedReply(
+        f"GitHub refused the request ({status}): {refusal.message}",
+        "correct what GitHub names, then run the command again; nothing is written twice",
+    )
 
 
 def _error_of_forbidden(refusal: Refusal) -> GenebError:
@@ -166,7 +170,7 @@ def _error_of_forbidden(refusal: Refusal) -> GenebError:
     )
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
-        f"grant the token {visible(needs, _MESSAGE_MAX) or _ALL_SCOPES}",
+        f"grant the token {visible(needs, _MESSAGE_MAX) or _ALL_PERMISSIONS}",
     )
 
 
@@ -186,7 +190,8 @@ PER_PAGE = 100  # GitHub's largest page
 LOG_VARIABLE = "GENEB_GITHUB_LOG"
 """Environment variable with a file's path; each request and answer is appended to the file."""
 _LOGGED_HEADERS = ("date", "link", "retry-after", "x-github-request-id", "x-ratelimit-remaining")
-_SUCCESSES = range(200, 300)
+"""Headers of an answer that the log of requests contains."""
+_SUCCESS_STATUSES = range(200, 300)
 _RESET_DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
@@ -272,7 +277,7 @@ class Connection:
         )
 
     def graphql(self, query: str) -> Mapping[str, Any]:
-        """Return by alias what a query reads of the repository; empty if GitHub does not answer.
+        """Return GitHub's answers to a query about the repository, by alias; empty without any.
 
         Raises RateLimited.
         """
@@ -324,7 +329,7 @@ class Connection:
             if self._log:
                 address = Requester.add_parameters_to_url(url, dict(parameters))
                 _log_request(Path(self._log), verb, address, body, status, headers, reply_body)
-            if status in _SUCCESSES:
+            if status in _SUCCESS_STATUSES:
                 return headers, reply_body
             self._raise_refusal(Refusal(status, headers, reply_body))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
@@ -347,6 +352,7 @@ class Connection:
             self._skew = server_time - dt.datetime.now(dt.UTC)
 
     def _raise_refusal(self, refusal: Refusal) -> NoReturn:
+        """Raise the error for a refused request."""
         self._note_limits(refusal.headers)
         raise error_of_refusal(refusal, self.repository, self.now, self.waiting_limits)
 
@@ -375,6 +381,7 @@ def _log_request(
 
 
 def _parsed_json(reply_text: str) -> Any:
+    """Return the JSON of an answer; None if the answer has no valid JSON."""
     if not reply_text:
         return None
     try:

@@ -27,13 +27,13 @@ class NotFound(UsageProblem):
     """The resource does not exist, or the token may not read it."""
 
 
-class ForgeProblem(GenebError):
+class GitHubProblem(GenebError):
     """GitHub is unavailable, or its answer is invalid."""
 
     exit_code = Exit.NOT_CHECKED
 
 
-class RateLimited(ForgeProblem):
+class RateLimited(GitHubProblem):
     """GitHub requires a longer wait than allowed; `wait` is in seconds."""
 
     def __init__(self, until: dt.datetime, wait: float) -> None:
@@ -45,11 +45,11 @@ class RateLimited(ForgeProblem):
         self.wait = wait
 
 
-class Unavailable(ForgeProblem):
+class Unavailable(GitHubProblem):
     """GitHub did not answer, or answered with a server error (5xx)."""
 
 
-class UnexpectedReply(ForgeProblem):
+class UnexpectedReply(GitHubProblem):
     """GitHub's answer differs from its documentation."""
 
 
@@ -92,7 +92,7 @@ def internal_error(error: Exception) -> UnexpectedReply:
     message = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     )
-    return UnexpectedReply(visible(message), "report it to the maintainers of geneb-ci")
+    return UnexpectedReply(visible(message), "report this message to the maintainers of geneb-ci")
 
 
 class UnreadableSetting(GenebError):

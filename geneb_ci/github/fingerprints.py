@@ -96,6 +96,7 @@ def _skeletons_of_row(fingerprint: Fingerprint) -> frozenset[str]:
 
 
 def _skeletons_of_name(model: str) -> frozenset[str]:
+    """Return the skeletons of a name, which are equal for names that look alike."""
     return skeletons(model) if model.strip() else frozenset()
 
 

@@ -191,12 +191,12 @@ def run_job(
     namespace: str | None,
     say: Say,
     is_complete: Callable[[list[str]], object],
-    poll: float,
+    poll_seconds: float,
 ) -> EndedJob:
     """Run a Job without secret, volume or open port, and return it with its log.
 
     The log of a completed Job is read at most three times, until `is_complete` is true of its
-    lines. If this function ends before the Job, the Job is canceled. `poll` is the time in seconds
+    lines. If this function ends before the Job, the Job is canceled. `poll_seconds` is the time
     between two requests.
     """
     job = call_hub(
@@ -210,19 +210,24 @@ def run_job(
         namespace=namespace,
     )
     job_address = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll, say)
+    stage = _last_stage(client, job_address, job.url, machine.seconds + QUEUE_S, poll_seconds, say)
     lines: list[str] = []
     for attempt in range(LOG_READS_MAX):
         lines = call_hub(lambda: list(client.fetch_job_logs(**job_address)))
         if is_complete(lines) or stage != "COMPLETED":
             break
         if attempt + 1 < LOG_READS_MAX:
-            time.sleep(poll)
+            time.sleep(poll_seconds)
     return EndedJob(job.id, stage, lines)
 
 
 def _last_stage(
-    client: Any, job_address: dict[str, str], url: str, seconds: float, poll: float, say: Say
+    client: Any,
+    job_address: dict[str, str],
+    url: str,
+    seconds: float,
+    poll_seconds: float,
+    say: Say,
 ) -> str:
     """Return the stage in which a Job ended; cancel the Job if this function is interrupted."""
     from huggingface_hub.hf_api import TERMINAL_JOB_STAGES  # a second to import
@@ -237,7 +242,7 @@ def _last_stage(
                 stage = str(getattr(reply, "value", reply))
             if stage in TERMINAL_JOB_STAGES:
                 return stage
-            time.sleep(poll)
+            time.sleep(poll_seconds)
         return f"{stage or 'an unknown stage'}, canceled at its time limit,"
     finally:
         if stage not in TERMINAL_JOB_STAGES:
@@ -245,6 +250,7 @@ def _last_stage(
 
 
 def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
+    """Cancel a Job of the Hub; if that fails, print how to do so by hand."""
     try:
         call_hub(client.cancel_job, **job_address)
     except GenebError as error:
@@ -256,14 +262,19 @@ def _cancel(client: Any, job_address: dict[str, str], say: Say) -> None:
 
 
 def outcome_of_job(ended_job: EndedJob, order: AuditOrder, say: Say) -> str:
-    """Return the line of the outcome of an audit. Raises JobFailed with the end of the log."""
+    """Return the outcome of an audit, as one line of text, from the log of its Job.
+
+    Raises JobFailed if the log has no outcome, and prints the end of the log.
+    """
     line = outcome_in(ended_job.lines, order.nonce)
     if line is None:
         raise ended_job.failure("an outcome", say)
     return line
 
 
-def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: float) -> list[int]:
+def probed_levels(
+    client: Any, repository: str, main_sha: str, say: Say, poll_seconds: float
+) -> list[int]:
     """Return the levels of the sandbox that work in a Job on the cheapest machine of the Hub.
 
     Raises JobFailed if the Job ends before it tries them.
@@ -273,7 +284,7 @@ def probed_levels(client: Any, repository: str, main_sha: str, say: Say, poll: f
     request = JobRequest(
         "geneb-audit-probe", PROBE_SCRIPT, _checkout_variables(repository, main_sha)
     )
-    ended_job = run_job(client, request, machine, JOB_IMAGE, None, say, levels_in, poll)
+    ended_job = run_job(client, request, machine, JOB_IMAGE, None, say, levels_in, poll_seconds)
     if ended_job.stage != "COMPLETED":
         raise ended_job.failure("the test of the sandbox", say)
     return levels_in(ended_job.lines)
@@ -288,7 +299,7 @@ def cheapest_flavor(client: Any) -> str:
     """Return the name of the cheapest machine of the Hub; one request."""
     machines = [m for m in call_hub(client.list_jobs_hardware) if m.unit_label in UNITS_S]
     if not machines:
-        raise NothingChecked("the Hub lists no machine for Jobs", "run this again later")
+        raise NothingChecked("the Hub lists no machine for Jobs", "run the command again later")
     cheapest_machine = min(machines, key=lambda m: m.unit_cost_usd / UNITS_S[m.unit_label])
     return str(cheapest_machine.name)
 
@@ -323,8 +334,8 @@ def call_hub(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                 "set HF_TOKEN to a token with job.write for the namespace that runs the jobs, and "
                 "see that the namespace has credit",
             ) from error
-        raise NothingChecked(f"the Hub answered {status}", "run this again later") from error
+        raise NothingChecked(f"the Hub answered {status}", "run the command again later") from error
     except httpx.HTTPError as error:
         raise NothingChecked(
-            f"the Hub did not answer: {type(error).__name__}", "run this again later"
+            f"the Hub did not answer: {type(error).__name__}", "run the command again later"
         ) from error

@@ -107,13 +107,13 @@ _CHECKOUT_FIX = "run the command in a checkout of the head of the base branch; n
 
 @contextlib.contextmanager
 def layout_of_main(
-    reader: GitReader, root: Path, main: Main, note: Say | None = None
+    reader: GitReader, root: Path, main: Main, warn: Say | None = None
 ) -> Iterator[Layout]:
     """Yield the layout of the base branch: the checkout, or a copy with the present files of main.
 
     `root` is the top folder of the checkout, whose files are used where they equal those of main.
     If the code of the checkout differs from main, other rules run than those of main: raises
-    MainMoved, or passes a warning to `note` if that is given. Raises ForgeProblem if a file cannot
+    MainMoved, or passes a warning to `warn` if that is given. Raises GitHubProblem if a file cannot
     be read.
     """
     bytes_by_path = {
@@ -121,8 +121,8 @@ def layout_of_main(
     }
     differing_paths = [path for path, raw in bytes_by_path.items() if raw is None]
     differing_code = next((path for path in differing_paths if path.startswith(_CODE_PREFIX)), None)
-    if differing_code is not None and note is not None:
-        note(
+    if differing_code is not None and warn is not None:
+        warn(
             f"{differing_code} differs from main: to get the verdict of main's rules, merge main "
             "into this branch"
         )
@@ -194,6 +194,7 @@ def _has_other_files(root: Path, main: Main) -> bool:
 
 
 def _is_regular_and_small(blob: Blob) -> bool:
+    """Whether a file is regular, not a link, and within the size limit of submissions."""
     return blob.mode == REGULAR and blob.size <= SUBMISSION_BYTES_MAX
 
 

@@ -1,4 +1,4 @@
-"""Write a value as one line of ASCII for another job or a comment, and read it strictly."""
+"""Write a document as one line of ASCII for another job or a comment, and read it strictly."""
 
 import base64
 import binascii
@@ -32,18 +32,21 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 def json_line(document: BaseModel) -> str:
-    """Return a value as JSON on one line; "##[", which starts a runner's command, is escaped."""
+    """Return a document as JSON on one line.
+
+    "##[" is escaped, because a line with it would be a command to the runner of GitHub Actions.
+    """
     json_text = json.dumps(document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     return json_text.replace("##[", "\\u0023#[")
 
 
 def packed_text(document: BaseModel) -> str:
-    """Return a value as a compressed line, of any length."""
+    """Return a document as a compressed line, of any length."""
     return PACKED_PREFIX + base64.b64encode(zlib.compress(json_line(document).encode(), 9)).decode()
 
 
 def encode(document: BaseModel, fix: str) -> str:
-    """Return a value as a compressed line of at most `LINE_BYTES_MAX` bytes.
+    """Return a document as a compressed line of at most `LINE_BYTES_MAX` bytes.
 
     Raises Tampered, with `fix`, if the line would be longer.
     """
@@ -51,7 +54,7 @@ def encode(document: BaseModel, fix: str) -> str:
 
 
 def decode(line: str, model: type[_M], subject: str, fix: str) -> _M:
-    """Return the value of a line, compressed or not.
+    """Return the document in a line, which may be compressed.
 
     Raises Tampered unless the line is strict JSON of this model within the limits; its message
     begins with `subject`, and `fix` is its fix.

@@ -26,7 +26,7 @@ from reference_harness.formats.text import Say, silent
 def judge_pull(number: int, repo: str | None, say: Say = silent) -> PullDecision:
     """Check an open pull request as the next sweep would, with the commands in its comments.
 
-    Raises UsageProblem if no such pull request is open, and ForgeProblem if GitHub fails.
+    Raises UsageProblem if no such pull request is open, and GitHubProblem if GitHub fails.
     """
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
@@ -53,7 +53,7 @@ def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) ->
     Only the row, the card and the extractor of each are read; no code of a pull request is run.
     Raises UsageProblem if a pull request changes no row.
     """
-    with main_on_github(github, layout, note=lambda _text: None) as (main, main_layout):
+    with main_on_github(github, layout, warn=lambda _text: None) as (main, main_layout):
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
         bytes_by_path: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):

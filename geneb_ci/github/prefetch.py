@@ -66,24 +66,34 @@ _FILE_FRAGMENT = "fragment File on Blob { oid text }"
 
 
 class _PullCommits(ReplyModel):
+    """The last commits of a pull request."""
+
     commits: list[Commit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
 class _MainCommit(ReplyModel):
+    """A commit of main, with the number of its parents."""
+
     oid: Sha
     parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
 
 
 class _MainCommits(ReplyModel):
+    """The last commits of main, the newest first."""
+
     commits: list[_MainCommit] = Field(validation_alias=AliasPath("history", "nodes"))
 
 
-class _File(ReplyModel):
+class _FileText(ReplyModel):
+    """A file of the repository; its text is None if the file is binary."""
+
     oid: Sha
     text: str | None
 
 
 class _ClosedPulls(ReplyModel):
+    """The heads of closed pull requests, and our statuses on them."""
+
     nodes: list[Annotated[HeadStatus | None, lenient(None)]]
 
 
@@ -174,7 +184,7 @@ def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
     for batch in _batches_by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(batch)]
-        for file in _answers_by_alias(github, fields, _FILE_FRAGMENT, _File).values():
+        for file in _answers_by_alias(github, fields, _FILE_FRAGMENT, _FileText).values():
             raw = (file.text or "").encode("utf-8", "surrogatepass")
             if blob_id(raw) == file.oid:  # no text is read of a binary or truncated file
                 github.blobs[file.oid] = raw

@@ -184,6 +184,7 @@ def queue(pulls_with_facts: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) 
 
 
 def _queue_row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
+    """Return the row of the queue for a pull request."""
     age = now - pull.created_at if pull.created_at is not None else None
     verdict = facts.verdict if isinstance(facts.verdict, PullVerdict) else None
     current = verdict if verdict is not None and verdict.head_sha == pull.head.sha else None
@@ -249,6 +250,7 @@ def _look_at(action: str) -> NextAction:
 
 
 def _merge_action(action: str) -> NextAction:
+    """Return the action that a maintainer merges the pull request."""
     return NextAction(Turn.MAINTAINER, QueueStep.MERGE, action)
 
 

@@ -10,7 +10,7 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import level_word
 from geneb_ci.github.ages import duration
 from geneb_ci.github.queue import Queue, QueueRow, QueueStep, Turn, largest_age
-from geneb_ci.render.markdown import cell
+from geneb_ci.render.markdown import table_cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import StyledText, coloured, escape
 
@@ -18,7 +18,9 @@ COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "trust", "audit"),
     *("by", "next"),
 )
+"""Headings of the columns of the table."""
 _RIGHT_ALIGNED = frozenset({"PR", "age", "warnings", "audit"})
+"""Columns whose cells are aligned to the right."""
 # Columns left out in a narrow terminal, in this order.
 _OMITTABLE = ("audit", "trust", "warnings", "effect", "author")
 _COLUMNS_BELOW = ("by", "next")
@@ -27,6 +29,7 @@ _INDENT_BELOW = "    "
 NAMED_PULLS_MAX = 12
 """Maximum number of pull requests that a line names, for example the line of those to merge."""
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
+"""Style of a row in a terminal with colours, by who has to act."""
 
 
 def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
@@ -92,6 +95,7 @@ def _table(rows: tuple[QueueRow, ...], columns: tuple[str, ...]) -> Table:
 
 
 def _cells_of_columns(row: QueueRow, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells of a row in the given columns."""
     cells = zip(COLUMNS, _cells_of_row(row), strict=True)
     return tuple(escape(cell) for name, cell in cells if name in columns)
 
@@ -106,7 +110,7 @@ def markdown(queue: Queue, limit: int) -> str:
             number, *cells = _cells_of_row(row)
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_safe_url(row.url) else number
-            rows.append([link, *(cell(text) if text else "" for text in cells)])
+            rows.append([link, *(table_cell(text) if text else "" for text in cells)])
         lines += [*Table(COLUMNS, rows, right_aligned=_RIGHT_ALIGNED).markdown_lines(), ""]
     return "\n".join([*lines, *_summary_lines(queue, limit)]) + "\n"
 
@@ -131,6 +135,7 @@ def as_json(queue: Queue, limit: int) -> str:
 
 
 def _summary_lines(queue: Queue, limit: int) -> list[str]:
+    """Return the last lines: rows not shown, unreadable pull requests, and the summary."""
     unlisted = queue.rows[limit:]
     lines = []
     if unlisted:
@@ -141,6 +146,7 @@ def _summary_lines(queue: Queue, limit: int) -> list[str]:
 
 
 def _cells_of_row(row: QueueRow) -> tuple[str, ...]:
+    """Return the cells of a row in all columns."""
     overdue_mark = "!" if row.is_overdue else ""
     warnings = f"{row.warnings} ({row.weight:g})" if row.warnings else ""
     audit = f"{row.audit_tasks} tasks" if row.audit_tasks else ""

@@ -160,7 +160,7 @@ def commands_on(github: GitHub, pull: Pull) -> tuple[CommandState, CommandState]
 
 @contextlib.contextmanager
 def main_on_github(
-    github: GitHub, layout: Layout, note: Say | None = None
+    github: GitHub, layout: Layout, warn: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
     """Yield the state of main on GitHub, and a layout with its files.
 
@@ -168,7 +168,7 @@ def main_on_github(
     """
     repository_folders(layout)
     main = main_at(github, github.main(), configured_folders(layout))
-    with layout_of_main(github, layout.root, main, note) as main_layout:
+    with layout_of_main(github, layout.root, main, warn) as main_layout:
         yield main, main_layout
 
 
@@ -332,7 +332,7 @@ def _withdraw_unreadable(
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
-    """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
+    """Return the verdict on one group of a merge queue. Raises GitHubProblem."""
     with main_on_github(github, layout) as (main, main_layout):
         pull_checker = PullChecker(github, BaseBranch(main_layout), main)
         return result_for_main(github, main, groups=[judge_group(github, pull_checker, head)])

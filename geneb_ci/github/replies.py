@@ -29,7 +29,9 @@ Sha = Hex40
 """Id of an object of git: 40 hexadecimal digits."""
 Id = Annotated[int, Field(ge=0)]
 """Number by which GitHub identifies an account, a comment or an App."""
-REPORT_FIX = "run the command again; if it fails again, report it to the maintainers"
+REPORT_FIX = (
+    "run the command again; if it fails again, report this message to the maintainers of geneb-ci"
+)
 
 
 def lenient(default: Any) -> WrapValidator:
@@ -113,6 +115,7 @@ UNREADABLE_LABEL = ""
 
 
 def _label_name(label: Any) -> Any:
+    """Return the name of a label, which GitHub describes as an object or as a text."""
     return label.get("name") if isinstance(label, dict) else label  # GitHub also has texts
 
 

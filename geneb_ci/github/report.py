@@ -59,18 +59,19 @@ _STALE_DESCRIPTION = (
     f"{NO_VERDICT_PREFIX}the earlier one is outdated; a new one follows if this pull request is "
     "open to main"
 )
+"""Description of a status that withdraws an outdated verdict."""
 _RETRY_FIX = "wait for the next sweep, which compares with the new main; nothing was written"
-_LABEL_FIX = 'create it once: gh label create "{}"'
+_MISSING_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
-def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
+def report_health(github: GitHub, *, is_healthy: bool, run_address: str) -> str:
     """Open or update the issue about a Space that differs; close it if `is_healthy`.
 
-    Return "opened", "updated" or "closed"; "" if there was nothing to do. `run` is the address of
+    Return "opened", "updated" or "closed"; "" if there was nothing to do. `run_address` is that of
     the run of the workflow, or "". At most one read request per 100 issues, and one write.
     """
     issue = github.marked_issue(HEALTH_MARK)
-    health_text = _health_text(github, run_sentence(run))
+    health_text = _health_text(github, run_sentence(run_address))
     if is_healthy:
         if issue is None:
             return ""
@@ -83,9 +84,9 @@ def report_health(github: GitHub, *, is_healthy: bool, run: str) -> str:
     return UPDATED
 
 
-def run_sentence(run: str) -> str:
+def run_sentence(run_address: str) -> str:
     """Return a space and the address of a workflow's run as a sentence; "" without an address."""
-    return f" Run: {run}" if run.startswith("https://") else ""
+    return f" Run: {run_address}" if run_address.startswith("https://") else ""
 
 
 def _health_text(github: GitHub, run_sentence: str) -> str:
@@ -152,16 +153,18 @@ def write_verdicts(
         for number, sha, description in outdated_heads:
             yield _write_result(str(number), _set_status, github, sha, PENDING, description)
             unwritten.pop(0)
-        is_fresh = _is_main_unchanged(github, verdict, configured_paths)
+        is_main_unchanged = _is_main_unchanged(github, verdict, configured_paths)
         for group in verdict.groups:
-            yield _write_result(group.head_sha, _write_group, github, group, is_fresh=is_fresh)
+            yield _write_result(
+                group.head_sha, _write_group, github, group, is_main_unchanged=is_main_unchanged
+            )
             unwritten.pop(0)
         for index, pull in enumerate(verdict.pulls):
             if index % PULLS_PER_QUERY == 0:
                 batch = verdict.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
             written = _write_result(
-                str(pull.number), write_verdict, github, pull, is_fresh=is_fresh
+                str(pull.number), write_verdict, github, pull, is_main_unchanged=is_main_unchanged
             )
             yield written
             unwritten.pop(0)
@@ -190,8 +193,9 @@ def _is_main_unchanged(
     return main_at(github, commit, configured_paths).digest == verdict.main_digest
 
 
-def _require_main_unchanged(*, is_fresh: bool) -> None:
-    if not is_fresh:
+def _require_main_unchanged(*, is_main_unchanged: bool) -> None:
+    """Raise MainMoved if main has changed since the verdicts were computed."""
+    if not is_main_unchanged:
         raise MainMoved("main has changed since the verdict was computed", _RETRY_FIX)
 
 
@@ -215,14 +219,15 @@ def _set_status(github: GitHub, sha: str, state: str, description: str) -> tuple
 
 
 def _write_group(
-    github: GitHub, group: GroupVerdict, *, is_fresh: bool
+    github: GitHub, group: GroupVerdict, *, is_main_unchanged: bool
 ) -> tuple[str, WrittenParts]:
-    _require_main_unchanged(is_fresh=is_fresh)
+    """Write the status of a group of the merge queue; return its state and what was written."""
+    _require_main_unchanged(is_main_unchanged=is_main_unchanged)
     return _set_status(github, group.head_sha, group.state, group.description)
 
 
 def write_verdict(
-    github: GitHub, verdict: PullVerdict, *, is_fresh: bool = True
+    github: GitHub, verdict: PullVerdict, *, is_main_unchanged: bool = True
 ) -> tuple[str, WrittenParts]:
     """Write the label, comment and status that differ; return the outcome and what was written.
 
@@ -231,7 +236,7 @@ def write_verdict(
     the label does not exist.
     """
     # 1. The present state.
-    _require_main_unchanged(is_fresh=is_fresh)
+    _require_main_unchanged(is_main_unchanged=is_main_unchanged)
     comment_text = verdict_comment(verdict, repository_address(github.connection.repository))
     conversation = _present_conversation(github, verdict.number)
     if conversation.head_sha != verdict.head_sha or not conversation.is_open:
@@ -317,7 +322,7 @@ def _set_label(github: GitHub, number: int, present_labels: Collection[str], lab
         if "label" not in problem.message:
             raise
         raise NoSuchLabel(
-            f"the repository has no label {label!a}", _LABEL_FIX.format(label)
+            f"the repository has no label {label!a}", _MISSING_LABEL_FIX.format(label)
         ) from problem
     return True
 

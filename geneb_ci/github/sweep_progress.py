@@ -88,6 +88,7 @@ class SweepProgress:
 
     @property
     def _counts_text(self) -> str:
+        """The number of pull requests in each state, as text."""
         count = len(self.states)
         if not count:
             return "no pull request is open to main"

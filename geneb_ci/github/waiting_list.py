@@ -23,7 +23,7 @@ from geneb_ci.github.verdict.model import (
     LongText,
     PullNumber,
 )
-from geneb_ci.render.markdown import code
+from geneb_ci.render.markdown import code_span
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Moment, StrictModel
@@ -36,6 +36,7 @@ _WAITS_LINE = re.compile(re.escape(WAITS_MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) 
 FIRST_WAIT = dt.timedelta(minutes=30)
 """Time before the second attempt; it doubles with each further one, up to `LONGEST_WAIT`."""
 LONGEST_WAIT = dt.timedelta(days=1)
+"""Longest time between two attempts."""
 WAITS_MAX = OPEN_PULLS_MAX
 """Maximum number of listed pull requests; an unlisted one would be tried in every sweep."""
 PACKED_CHARACTERS_MAX = 48_000
@@ -47,6 +48,7 @@ _ISSUE_TEXT = (
     "written. The others do not wait for them. To try one at once: "
     "`gh workflow run verdict.yml -f pr=NUMBER`."
 )
+"""First sentences of the issue, before the table."""
 
 
 class Wait(StrictModel):
@@ -77,11 +79,11 @@ class WaitingList(NamedTuple):
 def read_waits(github: GitHub) -> WaitingList:
     """Return the list in our issue, empty without one; one request per 100 open issues.
 
-    Raises ForgeProblem or UsageProblem if issues cannot be read.
+    Raises GitHubProblem or UsageProblem if issues cannot be read.
     """
     issue = github.marked_issue(WAITS_MARKER)
     match = _WAITS_LINE.match(issue.body) if issue is not None else None
-    waits = _waits_in(match[1]) if match is not None else {}
+    waits = _waits_in_line(match[1]) if match is not None else {}
     return WaitingList(issue.number if issue is not None else None, waits)
 
 
@@ -95,7 +97,8 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
     return waiting_list.waits if isinstance(waiting_list, WaitingList) else {}
 
 
-def _waits_in(line: str) -> dict[int, Wait]:
+def _waits_in_line(line: str) -> dict[int, Wait]:
+    """Return the waiting pull requests in the hidden line, by number; none if it is invalid."""
     try:
         waits = decode(line, _WaitList, "the list of waiting pull requests", "")
     except Tampered:
@@ -173,7 +176,7 @@ def issue_text(waits: dict[int, Wait]) -> str:
     if not waits:
         return "\n".join([*lines, "No pull request waits.", ""])
     rows = [
-        (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
+        (f"#{wait.number}", code_span(wait.reason), str(wait.tries), wait.until)
         for wait in itertools.islice(waits.values(), LISTED_PULLS_MAX)
     ]
     columns = ("PR", "reason", "attempts", "next attempt")

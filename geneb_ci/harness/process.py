@@ -30,7 +30,7 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.sandbox import processes
-from geneb_ci.sandbox.limits import MIB, advice
+from geneb_ci.sandbox.limits import MIB, limit_fix
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import read_json
 from reference_harness.formats.processes import module_command
@@ -71,53 +71,55 @@ def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None
 
 LIMIT_FACTOR = 2
 """Ratio of a limit to the largest honest use that was measured, since other machines are slower."""
-FLOPS = 1e9
+CORE_FLOPS = 1e9
 """Operations per second of one core: a matrix times a vector in float64 reaches 1 to 3e9."""
 STEP_SECONDS = 3e-4
 """Overhead of one step of a solver, whatever the size: 0.1 to 0.2 ms were measured."""
-FLOPS_A_VALUE = 4
-"""Operations of one step per value of the matrix and per class: loss and gradient each multiply and
-add once."""
-STEPS_RECORD = 1000
+FLOPS_PER_VALUE = 4
+"""Number of operations of one solver step for each number of the embeddings and each class: loss
+and gradient each multiply and add once."""
+RECORD_STEPS_MAX = 1000
 """Maximum steps of the solver of record; unscaled features of many models reach it."""
-STEPS_OPTIMUM = 100
-"""Time to solve the probe of a receipt to its optimum, in steps of the stock solver: 2 to 33 were
-measured with 256 to 4,096 columns (`make bench-harness`)."""
-STEPS_STOPPING_POINTS = 96 * 96 // 2
-"""Steps of the fits that search for stopping points: 96 fits, of 1 to 96 steps."""
+OPTIMUM_STEPS = 100
+"""Time to solve the probe of a receipt to its optimum, as a number of steps of the solver of
+record: 2 to 33 were measured with 256 to 4,096 columns (`make bench-harness`)."""
+STOPPING_POINT_STEPS = 96 * 96 // 2
+"""Number of solver steps of all fits that search for stopping points: 96 fits, of 1 to 96 steps."""
 FEW_SHOT_FITS = 10
 """Number of few-shot fits: two regimes with five seeds each."""
-FEW_SHOT_STEPS = 600
+FEW_SHOT_STEPS_MAX = 600
 """Maximum steps of one few-shot fit and its probe at the optimum together."""
 FEW_SHOT_SEQUENCES = 10
-"""Training sequences per class of a few-shot fit."""
+"""Number of training sequences of each class in a few-shot fit."""
 FEW_SHOT_COPY_FACTOR = 4
 """Number of noisy copies of each few-shot fit, as a multiple of that of the full fit."""
-NOISE_FLOPS = 40
-"""Operations per value to draw and add noise."""
+NOISE_FLOPS_PER_VALUE = 40
+"""Number of operations that draw noise and add it to one number of an embedding."""
 START_SECONDS = 15
 """Time to start the harness and each worker: 2 to 4 s were measured."""
 START_MIB = 512
 """Memory of the harness and of each worker before any matrix: 180 to 250 MiB were measured."""
-MATRICES_A_WORKER = 8
+MATRICES_PER_WORKER = 8
 """Number of float64 matrices in a worker: embeddings, noise, their sum, splits, solver matrices."""
 WALL_FACTOR = 10
 """Seconds on the clock per CPU second, because other programs may use most of the processor."""
 THREADS_MAX = 64
 """Maximum threads of the harness and of each worker: array libraries start some per core."""
-CLASSES_UNKNOWN = 40
+ASSUMED_CLASSES = 40
 """Number of classes assumed for a task whose classes are not listed: no task of GENEB has more."""
 
 
-class ScoringOptions(NamedTuple):
+class ScoringLimitOverrides(NamedTuple):
     """Limits of one task that replace the computed ones; None keeps a computed limit."""
 
     seconds: int | None = None
+    """CPU time of all processes together, in seconds."""
     memory_mib: int | None = None
+    """Memory of all processes together, in MiB."""
 
 
-COMPUTED_LIMITS = ScoringOptions()
-"""Options that replace no limit."""
+NO_LIMIT_OVERRIDES = ScoringLimitOverrides()
+"""No limit is replaced: all of them are computed from the size of the task."""
 
 
 class ScoringLimits(NamedTuple):
@@ -133,22 +135,26 @@ class ScoringLimits(NamedTuple):
     """Largest number of processes and threads."""
 
 
-class Shape(NamedTuple):
+class ScoringSize(NamedTuple):
     """The numbers that determine the cost of scoring a task."""
 
     rows: int
     """Number of embeddings."""
     width: int
-    """Number of features of an embedding."""
+    """Number of columns of an embedding."""
     classes: int
+    """Number of classes of the task."""
 
 
 def scoring_limits(
-    shape: Shape, copies: int, workers: int, options: ScoringOptions = COMPUTED_LIMITS
+    shape: ScoringSize,
+    copies: int,
+    workers: int,
+    options: ScoringLimitOverrides = NO_LIMIT_OVERRIDES,
 ) -> ScoringLimits:
     """Return the limits of scoring one task, with `copies` noisy copies and `workers` processes."""
     seconds = options.seconds or round(LIMIT_FACTOR * honest_seconds(shape, copies, workers))
-    matrix_mib = MATRICES_A_WORKER * shape.rows * shape.width * 8 // MIB
+    matrix_mib = MATRICES_PER_WORKER * shape.rows * shape.width * 8 // MIB
     memory = (workers + 1) * START_MIB + LIMIT_FACTOR * workers * matrix_mib
     return ScoringLimits(
         seconds=seconds,
@@ -158,45 +164,48 @@ def scoring_limits(
     )
 
 
-def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
+def honest_seconds(shape: ScoringSize, copies: int, workers: int) -> float:
     """Return the maximum CPU seconds in which honest embeddings of this shape are scored."""
     coefficients = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
-    steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPPING_POINTS
-    full_seconds = steps * (FLOPS_A_VALUE * shape.rows * coefficients / FLOPS + STEP_SECONDS)
+    steps = (1 + 2 * copies) * RECORD_STEPS_MAX + OPTIMUM_STEPS + STOPPING_POINT_STEPS
+    full_seconds = steps * (FLOPS_PER_VALUE * shape.rows * coefficients / CORE_FLOPS + STEP_SECONDS)
     fit_count = FEW_SHOT_FITS * (1 + FEW_SHOT_COPY_FACTOR * copies)
     sequences = FEW_SHOT_SEQUENCES * shape.classes
-    fit_seconds = FEW_SHOT_STEPS * (FLOPS_A_VALUE * sequences * coefficients / FLOPS + STEP_SECONDS)
-    noise_seconds = fit_count * NOISE_FLOPS * shape.rows * shape.width / FLOPS
+    fit_seconds = FEW_SHOT_STEPS_MAX * (
+        FLOPS_PER_VALUE * sequences * coefficients / CORE_FLOPS + STEP_SECONDS
+    )
+    noise_seconds = fit_count * NOISE_FLOPS_PER_VALUE * shape.rows * shape.width / CORE_FLOPS
     return (1 + workers) * START_SECONDS + full_seconds + fit_count * fit_seconds + noise_seconds
 
 
-STAGE = "scoring"
+SCORING_STAGE = "scoring"
+"""Name of the stage of an audit in which embeddings are scored, for errors."""
 SECONDS_LIMIT, WALL_LIMIT = "scoring_seconds", "scoring_wall_seconds"
 MEMORY_LIMIT, PROCESSES_LIMIT = "scoring_memory_mib", "scoring_processes"
 """Names of the limits in errors and records."""
-TICK = 0.1
+CHECK_INTERVAL_SECONDS = 0.1
 """Seconds between two checks of the limits."""
 KILL_SECONDS = 5.0
-"""Time that a process has to end by itself, and then to die of a signal."""
-ADDRESS_SLACK = 8192 * MIB
+"""Seconds that a process has to end by itself, and then as many to end after SIGKILL."""
+ADDRESS_SLACK_BYTES = 8192 * MIB
 """Address space beyond the limit of memory: libraries reserve it for each core and use little."""
-FILE_BYTES = 1 << 30
+FILE_BYTES_MAX = 1 << 30
 """Largest file that the harness may write: a rescoring, or the sequences of the largest task."""
 READ_BYTES = 1 << 16
 """Bytes of an answer that are read at once."""
-ANSWER_BYTES = 1 << 20
-"""Longest answer: a message names at most some sequences."""
+ANSWER_BYTES_MAX = 1 << 20
+"""Largest answer of the harness to a command, in bytes: a message names at most some sequences."""
 LOG_BYTES_SHOWN = 2000
-"""Number of bytes, from the end of the log, that a message shows."""
+"""Number of bytes, from the end of the printed text, that a message shows."""
 EMBEDDING_ERRORS = frozenset({"EmbeddingError", "ProbeError"})
 """Errors of the harness that the embeddings cause."""
 OUT_OF_MEMORY, WORKER_DIED = "OutOfMemoryError", "WorkerDiedError"
 NEAR_LIMIT_SHARE = 0.9
-"""Share of the time limit from which a worker that died counts as stopped by the limit."""
+"""Share of the time limit after which a worker that ended is said to have reached the limit."""
 
 
 class ResourceUse(NamedTuple):
-    """The resources that a call used."""
+    """The time and memory that a command of the harness used."""
 
     seconds: float
     """CPU seconds of all processes together."""
@@ -243,7 +252,7 @@ class HarnessProcess:
         Raises LimitExceeded if it exceeds a limit, ResultRefused if the embeddings cannot be scored
         (both name the task), and NothingChecked, with the harness's message, for any other error.
         """
-        process = self._started()
+        process = self._running_process()
         call = _Call(process, task, limits)
         try:
             answer = call.answer(arguments)
@@ -258,7 +267,8 @@ class HarnessProcess:
             raise call.error(arguments, answer["error"], answer["message"])
         return call.used
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _running_process(self) -> "subprocess.Popen[bytes]":
+        """Return the process of the harness, started if it does not run."""
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
@@ -283,7 +293,7 @@ class HarnessProcess:
 
 
 class _Call:
-    """One call: waits for the answer, and enforces the limits meanwhile."""
+    """One command given to the harness: waits for the answer, and enforces the limits meanwhile."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", task: str, limits: ScoringLimits | None
@@ -320,16 +330,17 @@ class _Call:
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while not raw.endswith(b"\n"):
-                if selector.select(TICK):
+                if selector.select(CHECK_INTERVAL_SECONDS):
                     chunk = os.read(stdout.fileno(), READ_BYTES)
                     raw += chunk
-                    if not chunk or len(raw) > ANSWER_BYTES:
+                    if not chunk or len(raw) > ANSWER_BYTES_MAX:
                         return None
                 self._check_limits()
         reply: dict[str, str | None] = read_json(bytes(raw), is_own=True)
         return reply
 
     def _check_limits(self) -> None:
+        """Raise LimitExceeded if the processes exceed a limit of time, memory or threads."""
         if self._limits is None:
             return
         tree = _process_tree(self._process)
@@ -371,7 +382,7 @@ class _Call:
         ):
             return self._limit_error(SECONDS_LIMIT, f"it took {self._limits.seconds} s of CPU time")
         if error_class in EMBEDDING_ERRORS:
-            return _with_stage(
+            return _as_scoring_error(
                 ResultRefused(
                     f"task {self._task}: the embeddings cannot be scored: {message_text}",
                     "ask the contributor for an extractor whose embeddings a probe can fit",
@@ -382,15 +393,17 @@ class _Call:
 
     def _limit_error(self, limit: str, excess: str) -> ExtractorRefused:
         message = f"task {self._task}: scoring its embeddings was stopped: {excess}"
-        return _with_stage(LimitExceeded(limit, message, advice(limit)), self._task)
+        return _as_scoring_error(LimitExceeded(limit, message, limit_fix(limit)), self._task)
 
 
-def _with_stage(error: ExtractorRefused, task: str) -> ExtractorRefused:
-    error.stage, error.task = STAGE, task
+def _as_scoring_error(error: ExtractorRefused, task: str) -> ExtractorRefused:
+    """Return the error with the stage and the task in which it occurred."""
+    error.stage, error.task = SCORING_STAGE, task
     return error
 
 
 def _process_tree(process: "subprocess.Popen[bytes]") -> list[processes.Process]:
+    """Return the process of the harness and all its descendants."""
     status = processes.read_process(process.pid)
     return [*([status] if status is not None else []), *processes.descendants(process.pid)]
 
@@ -400,8 +413,8 @@ def _set_kernel_limits(pid: int, limits: ScoringLimits) -> None:
     used_seconds = round(processes.cpu_seconds(pid))
     resource_limits = {
         resource.RLIMIT_CPU: used_seconds + limits.seconds + 1,
-        resource.RLIMIT_AS: limits.memory_mib * MIB + ADDRESS_SLACK,
-        resource.RLIMIT_FSIZE: FILE_BYTES,
+        resource.RLIMIT_AS: limits.memory_mib * MIB + ADDRESS_SLACK_BYTES,
+        resource.RLIMIT_FSIZE: FILE_BYTES_MAX,
         # 1, not 0: see `sandbox.limits.kernel_limits`.
         resource.RLIMIT_CORE: 1,
     }

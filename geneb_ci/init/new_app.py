@@ -61,10 +61,12 @@ and Commit statuses of the repositories that you install it on.</p>
 <button>Go to GitHub</button>
 </form>
 """
+"""Page whose button sends the manifest of the App to GitHub."""
 _APP_MADE_PAGE = """<!doctype html>
 <meta charset="utf-8"><title>geneb-ci</title>
 <p>GitHub made the App. Go back to the terminal.</p>
 """
+"""Page that is shown after GitHub has made the App."""
 
 
 class NewApp(ReplyModel):
@@ -100,7 +102,7 @@ def make_app(repository: str, say: Say, *, dry_run: bool) -> NewApp | None:
     Once it is installed, main accepts verdicts only from the App.
 
     Return None after a dry run. Raises UsageProblem if the key cannot be stored, the ruleset cannot
-    be set, or nobody clicks in time; ForgeProblem if GitHub fails.
+    be set, or nobody clicks in time; GitHubProblem if GitHub fails.
     """
     with connect(repository) as github:
         client = SettingsClient(github.connection)
@@ -144,7 +146,7 @@ def require_environments(client: SettingsClient) -> None:
 
 
 def store_key(client: SettingsClient, app: NewApp) -> None:
-    """Store the App's id and key where audits and verdicts read them. Raises ForgeProblem."""
+    """Store the App's id and key where audits and verdicts read them. Raises GitHubProblem."""
     from github.PublicKey import encrypt
 
     for environment, secret_name in KEY_SECRET_BY_ENVIRONMENT.items():
@@ -236,8 +238,8 @@ def _public_key_of_environment(client: SettingsClient, path: str) -> dict[str, s
 def app_of_code(client: SettingsClient, code: str) -> NewApp:
     """Return the App that GitHub made, in exchange for the code that it sent to the browser.
 
-    Raises ForgeProblem if GitHub fails, and UsageProblem for an invalid code or the code of another
-    owner's App, since another account of this machine could send such a code.
+    Raises GitHubProblem if GitHub fails, and UsageProblem for an invalid code or the code of
+    another owner's App, since another account of this machine could send such a code.
     """
     try:
         answer = client.connection.send_at("POST", f"/app-manifests/{code}/conversions")

@@ -305,11 +305,11 @@ def _write_row(folder: Path) -> None:
     row, card = path_inside(folder, PRACTICE_ROW_PATH), path_inside(folder, PRACTICE_CARD_PATH)
     card.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
-        _measure(row, Path(scratch) / "record.json")
+        _measure_row(row, Path(scratch) / "record.json")
     card.write_bytes(filled_template("card.md.in", {}))
 
 
-def _measure(row: Path, record: Path) -> None:
+def _measure_row(row: Path, record: Path) -> None:
     """Have the harness write a row and its run record.
 
     The harness runs in the folder of the record, since it refuses to run in that of another board.

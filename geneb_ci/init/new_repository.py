@@ -62,7 +62,9 @@ COPIED_FILES = (".github/PULL_REQUEST_TEMPLATE.md", ".github/dependabot.yml", "R
 _TOOLKIT_FILE = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """Path of a file of the toolkit that a job runs or installs."""
 _REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+"""Form of OWNER/NAME of a repository on GitHub."""
 _CODE_OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
+"""Form of a code owner: @NAME or @ORG/TEAM."""
 _UNALTERED_SPACE_NAME = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
 """Names of Spaces whose address as a site consists of the same letters."""
 FIRST_COMMIT_MESSAGE = "Set up the board"
@@ -340,6 +342,7 @@ def file_plan(root: Path, files: Mapping[str, bytes]) -> list[PlannedFile]:
 
 
 def _file_status(root: Path, path: str, content: bytes) -> FileStatus:
+    """Return how a planned file compares with the folder's file."""
     file = path_inside(root, path)
     if not file.exists():
         return FileStatus.WRITE

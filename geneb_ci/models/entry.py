@@ -17,26 +17,33 @@ from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictM
 from reference_harness.formats.submission_terms import Dtype
 
 PublicationKind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
-"""Where weights are published; `none` for a method without weights."""
+"""Kind of place where weights are published; `none` for a method without weights."""
 DEFAULT_HOSTS = {
     "zenodo": "https://zenodo.org",
     "gdrive": "https://drive.usercontent.google.com",
     "dataverse": "https://dataverse.harvard.edu",
 }
-"""Default server of each kind of publication; Zenodo and Dataverse also run on other servers."""
-_NOT_IN_ADDRESS = re.compile(r"[?#\s@]")
+"""Default server of each kind of place; Zenodo and Dataverse run on other servers, too."""
+_FORBIDDEN_IN_ADDRESS = re.compile(r"[?#\s@]")
+"""Characters that the address of weights must not have."""
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
+"""A text of an entry."""
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
-FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
-FileName = Annotated[str, Field(pattern=FILE_NAME.pattern, max_length=200)]
+"""Address of a server, without a path."""
+FILE_NAME_PATTERN = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
+"""Pattern of a path whose characters need no escapes in an address."""
+FileName = Annotated[str, Field(pattern=FILE_NAME_PATTERN.pattern, max_length=200)]
+"""Path of a file in a repository, an archive or a folder."""
 FileId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
+"""Id of a file on Google Drive, or its number on Dataverse."""
 
 
 class PublishedRun(StrictModel):
-    """Settings with which the published row was computed, mistaken ones included."""
+    """Settings with which the published row was computed, even if they are wrong for the model."""
 
     pooling: Text
     hidden_layer: Text
+    """Layer whose hidden states were pooled."""
     dtype: Text | None = None
     max_length: Positive | None = None
     """Number of tokens after which the run cut its input, including special tokens."""
@@ -50,11 +57,11 @@ class WeightsSource(StrictModel):
     """Repository of the Hub, record of Zenodo, folder of Drive, DOI of Dataverse, or the address of
     a folder with the files."""
     host: Host | None = None
-    """Server, if it is not the default one of this kind."""
+    """Address of the server, if it is not the usual server of this kind."""
     revision: Hex40 | None = None
     """Commit of a repository of the Hub."""
     branch: Name | None = None
-    """Branch of the repository, if it is not the main one."""
+    """Branch of the repository, if it is not the main branch."""
     archive: FileName | None = None
     """Tar archive at the location that contains the files."""
     folder: FileName | None = None
@@ -66,12 +73,13 @@ class WeightsSource(StrictModel):
 
     @model_validator(mode="after")
     def _is_usable(self) -> Self:
+        """Return this source. Raises ValueError if files cannot be fetched from it."""
         for fault in self._faults():
             raise ValueError(fault)
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield the errors that make this source unusable."""
+        """Yield why files cannot be fetched from this source."""
         if self.kind == "none":
             if self.files or self.location:
                 yield "kind 'none' is a method without weights, but files or a location are named"
@@ -99,7 +107,9 @@ class WeightsSource(StrictModel):
             ),
             (
                 kind == "url"
-                and (_NOT_IN_ADDRESS.search(location) is not None or not _is_server(location)),
+                and (
+                    _FORBIDDEN_IN_ADDRESS.search(location) is not None or not _is_server(location)
+                ),
                 f"location {location!r} is not an https address of a named server, without a query",
             ),
             (
@@ -143,9 +153,9 @@ class Environment(StrictModel):
     """Python version that the packages need; null for any."""
 
 
-GENERAL = "builtin:huggingface"
+GENERAL_EXTRACTOR = "builtin:huggingface"
 """The general extractor of the harness."""
-_TRUST = "trust_remote_code"
+_TRUST_OPTION = "trust_remote_code"
 """Option of the general extractor: whether code of the checkpoint is run."""
 
 
@@ -169,6 +179,7 @@ class RunOptions(StrictModel):
 
     @model_validator(mode="after")
     def _has_extractor_or_reason(self) -> Self:
+        """Return these options. Raises ValueError if the extractor is missing or wrong."""
         if (self.extractor is None) == (self.missing is None):
             keys_text = "both keys" if self.missing else "neither key"
             raise ValueError(
@@ -189,10 +200,13 @@ class Loading(StrictModel):
 
     class_: Annotated[Text, Field(alias="class")]
     output: Text
+    """Member of the model's output with the hidden states."""
     tokenizer: Text
+    """Kind of tokenizer, such as bpe or kmer."""
     remote_code: bool | None = None
     """Whether code of the repository is run; it sets the option of the general extractor."""
     gpu_only: bool = False
+    """Whether the published code runs only on a GPU."""
     packages: list[Text] = Field(default_factory=list)
     """Packages beyond torch and transformers."""
     quirks: list[Name] = Field(default_factory=list)
@@ -214,12 +228,15 @@ class Sources(StrictModel):
     """Texts that name the sources of an entry's facts."""
 
     facts: Text | None = None
+    """The source of the facts outside of tables."""
     weights: Text | None = None
+    """The source of the facts in `[weights]`."""
     licence: Text | None = None
     """The source of the licence; for an unknown licence, the sources that were searched."""
     params: Text | None = None
     """The reason why the published number of weights differs from the number in the files."""
     loading: list[Text] = Field(default_factory=list)
+    """The sources of the facts in `[loading]`; OWNER/NAME:PATH is a file on GitHub."""
 
 
 UNKNOWN_LICENCE = "unknown"
@@ -242,6 +259,7 @@ class ModelEntry(StrictModel):
     name: Name | None = None
     """Name in the paper."""
     params: Annotated[int, Field(ge=0)] | None = None
+    """Number of parameters, as published."""
     params_in_paper: Positive | None = None
     """The paper's number of parameters, if it differs from `params`."""
     params_trained: Positive | None = None
@@ -249,10 +267,13 @@ class ModelEntry(StrictModel):
     params_unknown: Text | None = None
     """Remark on an unexplained difference of `params` from the number of weights in the files."""
     architecture: Name | None = None
+    """The paper's word for the architecture."""
     tokenization: Name | None = None
+    """The paper's word for the tokens."""
     tokenization_in_paper: Name | None = None
     """The paper's word, if the tokenizer makes other tokens."""
     pretraining: Name | None = None
+    """The paper's word for the pretraining."""
     embedding_dim: Positive | None = None
     """Width of the embeddings."""
     licence: Name | None = None
@@ -262,6 +283,7 @@ class ModelEntry(StrictModel):
     max_letters: Positive | None = None
     """Maximum number of letters A, C, G, T of an input."""
     published: PublishedRun | None = None
+    """Settings with which the published row was computed."""
     weights: WeightsSource | None = None
     code: Code | None = None
     papers: list[Paper] = Field(default_factory=list)
@@ -269,19 +291,21 @@ class ModelEntry(StrictModel):
     """The reason why this description may not be that of the run that made the row. A rerun that
     differs is then not recorded, and the candidates are tried first."""
     candidates: list[Candidate] = Field(default_factory=list)
+    """Other descriptions that may be that of the run."""
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None
 
     @model_validator(mode="after")
     def _has_consistent_keys(self) -> Self:
+        """Return this entry. Raises ValueError for keys that contradict each other."""
         run, loading = self.run, self.loading
-        option = run.options.get(_TRUST) if run is not None else None
+        option = run.options.get(_TRUST_OPTION) if run is not None else None
         remote_code = loading.remote_code if loading is not None else None
         if option is not None and remote_code is not None and option != str(remote_code).lower():
             raise ValueError(
-                f"[loading] remote_code is {str(remote_code).lower()}, but [run.options] {_TRUST} "
-                f"is {option}"
+                f"[loading] remote_code is {str(remote_code).lower()}, but [run.options] "
+                f"{_TRUST_OPTION} is {option}"
             )
         if bool(self.run_unknown) != bool(self.candidates):
             key = "candidates" if self.candidates else "run_unknown"
@@ -296,28 +320,28 @@ class ModelEntry(StrictModel):
         would be refused.
         """
         run, loading = self.run or RunOptions(missing="no run"), self.loading
-        if run.extractor != GENERAL or loading is None or loading.remote_code is None:
+        if run.extractor != GENERAL_EXTRACTOR or loading is None or loading.remote_code is None:
             return run.options
-        return run.options | {_TRUST: str(loading.remote_code).lower()}
+        return run.options | {_TRUST_OPTION: str(loading.remote_code).lower()}
 
     @property
-    def lacks(self) -> list[str]:
+    def missing_for_rerun(self) -> list[str]:
         """Reasons why a rerun is impossible, such as "no weights"; empty if it is possible."""
-        lacks = []
+        reasons = []
         if self.weights is None:
-            lacks.append("no weights")
+            reasons.append("no weights")
         elif self.weights.kind != "none" and not self.weights.files:
-            lacks.append("no file is pinned")
+            reasons.append("no file is pinned")
         if self.run is None:
-            lacks.append("no extractor")
+            reasons.append("no extractor")
         elif self.run.missing is not None:
-            lacks.append(self.run.missing)
-        return lacks
+            reasons.append(self.run.missing)
+        return reasons
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Values of the known facts that rules and the board use, by name."""
-        fact_by_name = {name: getattr(self, name) for name in _FACTS}
+        fact_by_name = {name: getattr(self, name) for name in _ATTRIBUTES}
         if self.published is not None:
             fact_by_name["pooling"] = self.published.pooling
         if self.loading is not None:
@@ -325,7 +349,7 @@ class ModelEntry(StrictModel):
         return {name: value for name, value in fact_by_name.items() if value is not None}
 
 
-_FACTS = (
+_ATTRIBUTES = (
     *("name", "params", "params_in_paper", "params_trained", "architecture", "tokenization"),
     "pretraining",
     *("embedding_dim", "licence", "max_tokens", "max_letters"),
@@ -334,14 +358,14 @@ _FACTS = (
 
 
 class ReadEntry(NamedTuple):
-    """An entry with the digest of its file."""
+    """An entry of the model registry, with the SHA-256 of its file."""
 
     entry: ModelEntry
     sha256: str
 
 
 def parse_entry(raw: bytes, file: str) -> ReadEntry:
-    """Return the entry in the bytes of a file; `file` is the file's name in errors.
+    """Return the entry in the bytes of a file; errors name the file `file`.
 
     Raises BadConfiguration if the bytes are not TOML or not an entry.
     """

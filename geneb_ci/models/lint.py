@@ -11,7 +11,7 @@ from typing import Any
 from geneb_ci.models.entry import UNKNOWN_LICENCE, Loading, ModelEntry
 from reference_harness.formats.text import quoted
 
-_TOKENIZERS = {
+_TOKENIZERS_BY_WORD = {
     "SN": ("char", "one-hot", "own"),
     "char": ("char", "one-hot", "own"),
     "BPE": ("bpe",),
@@ -21,7 +21,7 @@ _TOKENIZERS = {
     "mixed": ("own",),
 }
 """Names of the tokenizers that make such tokens, by the paper's word for the tokens."""
-_POOLINGS = (
+_POOLING_OPTIONS = (
     ("cls-token", "cls"),
     ("penultimate", "penultimate"),
     ("attention-mask-mean", "mean"),
@@ -29,12 +29,12 @@ _POOLINGS = (
     ("mean", "mean"),
     ("spatial-mean", "mean"),
 )
-"""Pairs of the beginning of a published pooling and the corresponding option of the extractor."""
-_DIFFERENCE_MAX = 0.15
+"""Option of the extractor for a published pooling: beginning of the published text, and option."""
+_COUNT_DIFFERENCE_MAX = 0.15
 """Maximum relative difference between the published number of weights and that of their files:
 pretraining heads and rounding account for up to a seventh."""
-_GB = 1e9
-_BYTES_A_WEIGHT = 4
+_BYTES_PER_GB = 1e9
+_BYTES_PER_WEIGHT = 4
 _LETTER_TOKENIZERS = ("char", "one-hot")
 """Names of the tokenizers that make one token of each letter."""
 
@@ -73,20 +73,23 @@ def contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def _has(loading: Loading, quirk: str) -> str:
+    """Return "has" or "lacks", for a message about the quirks of a model."""
     return "has" if quirk in loading.quirks else "lacks"
 
 
 def _option_text(options: Mapping[str, str], option: str) -> str:
+    """Return an option and its value, for a message."""
     return f"{option} = {quoted(options[option])}" if option in options else f"no option {option}"
 
 
 def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
+    """Yield the contradictions between the tokens, the tokenizer and the quirks."""
     loading = entry.loading
     if loading is None:
         return
     tokenizer, word = loading.tokenizer, entry.tokenization
-    if word in _TOKENIZERS and tokenizer not in _TOKENIZERS[word]:
-        expected_tokenizers = " or ".join(_TOKENIZERS[word])
+    if word in _TOKENIZERS_BY_WORD and tokenizer not in _TOKENIZERS_BY_WORD[word]:
+        expected_tokenizers = " or ".join(_TOKENIZERS_BY_WORD[word])
         yield (
             f"tokenization is {word!r}, which needs tokenizer {expected_tokenizers}, not "
             f"{tokenizer!r}"
@@ -96,6 +99,7 @@ def _token_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
+    """Yield the contradictions between the maximum lengths of an input."""
     published, run, max_tokens = entry.published, entry.run, entry.max_tokens
     cut_at = published.max_length if published is not None else None
     if cut_at is not None and max_tokens is not None and cut_at > max_tokens:
@@ -117,12 +121,17 @@ def _length_contradictions(entry: ModelEntry) -> Iterator[str]:
 
 
 def _published_contradictions(entry: ModelEntry) -> Iterator[str]:
+    """Yield the contradictions between the published pooling, the options and the quirks."""
     published, loading = entry.published, entry.loading
     if published is None:
         return
     pooling = entry.options.get("pooling") if entry.run is not None else None
     published_pooling = next(
-        (pooling_name for start, pooling_name in _POOLINGS if published.pooling.startswith(start)),
+        (
+            pooling_name
+            for start, pooling_name in _POOLING_OPTIONS
+            if published.pooling.startswith(start)
+        ),
         None,
     )
     if pooling is not None and published_pooling is not None and pooling != published_pooling:
@@ -172,7 +181,7 @@ def contradictions_with_facts(entry: ModelEntry, facts: Mapping[str, Any]) -> It
 def _compared_values(
     entry: ModelEntry, facts: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield name, entry's value and table's value of each fact that both write in one form."""
+    """Yield each fact that can be compared: its name, its value in the entry and in the table."""
     loading, published = entry.loading, entry.published
     length = facts.get("max_length") or {}
     yield "embedding_dim", entry.embedding_dim, (facts.get("width") or {}).get("embedding_dim")
@@ -192,6 +201,7 @@ def _compared_values(
 
 
 def _source_contradictions(entry: ModelEntry, table_source: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the contradictions about where the weights are."""
     weights = entry.weights
     if weights is None or not table_source:
         return
@@ -220,17 +230,21 @@ def _size_contradictions(entry: ModelEntry, size_gb: float | None) -> Iterator[s
         return
     half_unit = 10 ** -len(f"{size_gb}".partition(".")[2]) / 2
     count_min, count_max = (
-        gb * _GB / _BYTES_A_WEIGHT for gb in (size_gb - half_unit, size_gb + half_unit)
+        gb * _BYTES_PER_GB / _BYTES_PER_WEIGHT for gb in (size_gb - half_unit, size_gb + half_unit)
     )
-    if not count_min * (1 - _DIFFERENCE_MAX) <= entry.params <= count_max * (1 + _DIFFERENCE_MAX):
+    if (
+        not count_min * (1 - _COUNT_DIFFERENCE_MAX)
+        <= entry.params
+        <= count_max * (1 + _COUNT_DIFFERENCE_MAX)
+    ):
         yield (
             f"params: {entry.params:,} are published, but files of {size_gb} GB have "
-            f"{size_gb * _GB / _BYTES_A_WEIGHT:,.0f} weights; explain why in [sources] params, or "
-            "declare it unexplained in params_unknown"
+            f"{size_gb * _BYTES_PER_GB / _BYTES_PER_WEIGHT:,.0f} weights; explain why in [sources] "
+            "params, or declare it unexplained in params_unknown"
         )
 
 
-def unknowns(entry: ModelEntry) -> dict[str, str]:
+def unknown_fact_explanations(entry: ModelEntry) -> dict[str, str]:
     """Return the facts that the entry declares unknown: by name of the fact, the explanation."""
     explanation_by_fact = {}
     if entry.run_unknown:

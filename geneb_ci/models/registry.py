@@ -15,13 +15,13 @@ from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PA
 if TYPE_CHECKING:
     from geneb_ci.models.entry import ReadEntry
 
-FOLDER = "models"
+ENTRIES_FOLDER = "models"
 """Folder of the entries in the policy folder."""
-_WEIGHTS_KEYS = {"kind", "location", "revision", "files"}
+_COPIED_WEIGHTS_KEYS = {"kind", "location", "revision", "files"}
 """Keys of `[weights]` that a submission copies from its model's entry."""
 ENTRY_BYTES_MAX = 200_000
 """Maximum bytes of an entry: the largest has 4 kB, and a model of 1,000 files would need 100 kB."""
-TERMS = {
+MEANING_BY_WORD = {
     "architecture": {
         "T-enc": "transformer encoder",
         "T-dec": "transformer decoder",
@@ -43,15 +43,15 @@ TERMS = {
         "mixed": "nucleotides and amino acids",
     },
 }
-"""Meaning of the paper's words for the values of a fact, by the name of the fact and the word."""
+"""What the words of the paper mean: by name of a fact, then by word."""
 
 
-def in_words(fact: str, word: str | None) -> str | None:
-    """Return the meaning of a word of the paper with the word in brackets, from TERMS.
+def word_with_meaning(fact: str, word: str | None) -> str | None:
+    """Return what a word of the paper means, with the word in brackets.
 
-    A word that TERMS lacks is returned unchanged, and so is None.
+    A word without an entry in MEANING_BY_WORD is returned unchanged, and so is None.
     """
-    meaning = TERMS[fact].get(word or "")
+    meaning = MEANING_BY_WORD[fact].get(word or "")
     return word if meaning is None else f"{meaning} ({word})"
 
 
@@ -64,7 +64,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         policy = layout.policy or shipped("policy", "official.json").parent
-        self.folder = policy / FOLDER
+        self.folder = policy / ENTRIES_FOLDER
         self._prefix = f"{self.folder}{os.sep}"
         self._entries: dict[str, ReadEntry | None] = {}
         self._facts: dict[str, Mapping[str, Any] | None] = {}
@@ -76,7 +76,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         """
         if model_id not in self._entries:
             raw = self.raw(model_id)
-            self._entries[model_id] = None if raw is None else self._parsed(model_id, raw)
+            self._entries[model_id] = None if raw is None else self._parsed_entry(model_id, raw)
         return self._entries[model_id]
 
     def entry_member(self, model_id: str, submission_sha256: str) -> dict[str, Any]:
@@ -97,7 +97,8 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             "dtype": run and run.dtype,
             "dim": entry.embedding_dim,
             "environment": run and run.environment and run.environment.sha256,
-            "weights": weights and weights.model_dump(include=_WEIGHTS_KEYS, exclude_none=True),
+            "weights": weights
+            and weights.model_dump(include=_COPIED_WEIGHTS_KEYS, exclude_none=True),
             "published": published and published.model_dump(exclude_none=True),
         }
         return {key: value for key, value in members.items() if value is not None}
@@ -116,7 +117,8 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         with setting_in_errors(self._layout, "policy"):
             return policy_bytes(self.path(model_id), ENTRY_BYTES_MAX)
 
-    def _parsed(self, model_id: str, raw: bytes) -> "ReadEntry":
+    def _parsed_entry(self, model_id: str, raw: bytes) -> "ReadEntry":
+        """Return the entry in the bytes of a file. Raises BadConfiguration."""
         from geneb_ci.models.entry import parse_entry  # most entries are shipped ones
 
         with setting_in_errors(self._layout, "policy"):
@@ -131,7 +133,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
         if raw is None:
             return None
         facts = known_files().models.get(hashlib.sha256(raw).hexdigest())
-        return self._parsed(model_id, raw).entry.attributes if facts is None else facts
+        return self._parsed_entry(model_id, raw).entry.attributes if facts is None else facts
 
     def path(self, model_id: str) -> Path:
         """Return the path of an entry, whether it exists or not."""

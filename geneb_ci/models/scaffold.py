@@ -17,44 +17,54 @@ from reference_harness.formats.text import quoted
 Pooling = Literal["mean", "cls", "last", "max"]
 """Ways to pool the states of tokens into one vector; harness and generated modules have them."""
 WIDTH_KEYS = ("hidden_size", "d_model", "n_embd", "hidden_dim", "embed_dim", "dim")
+"""Keys in published configurations for the width of the embeddings."""
 LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seqlen", "max_seq_len", "seq_length")
+"""Keys in published configurations for the maximum number of tokens."""
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-"""Keys in published configurations for the width, the maximum length and the number of layers."""
-LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 for a tokenizer without a limit
-WORD_MAX = 100  # maximum letters of a name that is copied from a repository
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
-TEXT_CONFIG = "text_config"
-"""Member with the configuration of the text model, if a model has several parts."""
+"""Keys in published configurations for the number of layers."""
+TOKENS_MAX = 10_000_000
+"""Maximum number of tokens that is a real limit: transformers writes 10**30 for no limit."""
+NAME_LETTERS_MAX = 100
+"""Maximum letters of a name that is copied from a repository."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
+"""A name that can be copied into files without quoting."""
+TEXT_CONFIG_KEY = "text_config"
+"""Key of the configuration of the text model, if a model has several parts."""
 CONFIG, TOKENIZER_CONFIG, TOKENIZER = "config.json", "tokenizer_config.json", "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER_CONFIG, TOKENIZER, "vocab.txt", "vocab.json", "spiece.model")
+"""Files from which transformers loads a tokenizer."""
 WEIGHT_FILES = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-"""Files of weights, each with the index of its parts, in the order in which transformers looks."""
+"""Files of weights, each with the index of its parts, in the order in which transformers looks
+for them."""
 
 
 @dataclass(frozen=True)
 class HubModel:
-    """The facts about a model that its repository on the Hub states."""
+    """What the repository of a model on the Hub says about the model."""
 
     location: str
+    """Repository: OWNER/NAME."""
     revision: str
-    """Commit, 40 hex digits."""
+    """Commit of the repository, 40 hex digits."""
     files: Mapping[str, str]
     """SHA-256 of the weights that are loaded, and of the other files that a run needs, by name."""
     config: Mapping[str, Any]
+    """Content of config.json."""
     tokenizer: Mapping[str, Any]
-    """tokenizer_config.json; empty without one."""
+    """Content of tokenizer_config.json; empty without this file."""
     licence: str | None
     params: int | None
+    """Number of parameters; None if it is unknown."""
 
     def number(self, names: tuple[str, ...]) -> int | None:
         """Return the first positive integer with one of these names in the configuration.
 
-        Its member TEXT_CONFIG is searched, too. Return None if there is no such number.
+        Its member TEXT_CONFIG_KEY is searched, too. Return None if there is no such number.
         """
-        inner = self.config.get(TEXT_CONFIG)
+        inner = self.config.get(TEXT_CONFIG_KEY)
         configurations = (self.config, inner if isinstance(inner, dict) else {})
         numbers = (part.get(name) for part in configurations for name in names)
         return next((value for value in numbers if type(value) is int and value > 0), None)
@@ -66,13 +76,13 @@ class HubModel:
 
     @property
     def max_length(self) -> int | None:
-        """Number of tokens that model and tokenizer accept, including special ones.
+        """Number of tokens that model and tokenizer accept, including special tokens.
 
         None means that any number is accepted.
         """
         limits = (self.number(LENGTH_KEYS), self.tokenizer.get("model_max_length"))
         return min(
-            (limit for limit in limits if type(limit) is int and 0 < limit <= LENGTH_MAX),
+            (limit for limit in limits if type(limit) is int and 0 < limit <= TOKENS_MAX),
             default=None,
         )
 
@@ -89,7 +99,7 @@ class HubModel:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether the model has a decoder besides its encoder, which alone embeds a sequence."""
+        """Whether the model has a decoder, which is not needed to embed a sequence."""
         return self.config.get("is_encoder_decoder") is True
 
     @property
@@ -97,17 +107,21 @@ class HubModel:
         """Class or else type of the model that the configuration names, by default AutoModel."""
         architectures = self.config.get("architectures")
         class_name = architectures[0] if isinstance(architectures, list) and architectures else None
-        return word(class_name) or word(self.config.get("model_type")) or "AutoModel"
+        return (
+            name_or_none(class_name) or name_or_none(self.config.get("model_type")) or "AutoModel"
+        )
 
     @property
     def tokenizer_class(self) -> str:
         """Class of the tokenizer that its configuration names, by default AutoTokenizer."""
-        return word(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
+        return name_or_none(self.tokenizer.get("tokenizer_class")) or "AutoTokenizer"
 
 
-def word(value: object) -> str | None:
-    """Return a value of a repository if it is a valid name; None for any other value."""
-    is_name = isinstance(value, str) and len(value) <= WORD_MAX and _WORD.fullmatch(value)
+def name_or_none(value: object) -> str | None:
+    """Return a value of a repository if it is a plain name; None for any other value."""
+    is_name = (
+        isinstance(value, str) and len(value) <= NAME_LETTERS_MAX and _PLAIN_NAME.fullmatch(value)
+    )
     return str(value) if is_name else None
 
 
@@ -131,17 +145,20 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
 @dataclass(frozen=True)
 class AuthorFacts:
-    """Facts that the repository of the model does not state, and names chosen by the user."""
+    """What the author of a submission says about the model, and names that the author chooses."""
 
     model_id: str
     display: str
+    """Name of the model on the board."""
     pooling: Pooling
     max_length: int | None
+    """Number of tokens to which an input is cut; None if it is not cut."""
     dtype: Dtype
     params: int
     licence: str | None
     training_data: str
     zero_shot: bool
+    """Whether the model saw no sequence of any task in training."""
     overlap: str
     """Known overlap of the training data with the benchmark's, in words."""
     submitted_by: str
@@ -149,18 +166,18 @@ class AuthorFacts:
 
     @property
     def module(self) -> str:
-        """Name of the module and of its test."""
+        """Name of the module with the extractor, and of its test."""
         identifier = re.sub(r"[^A-Za-z0-9]+", "_", self.model_id).strip("_").lower()
         return identifier if identifier[:1].isalpha() else f"model_{identifier}"
 
     @property
     def title(self) -> str:
-        """Display name, escaped for the docstring of a module."""
+        """Display name without characters that would end the docstring of a module."""
         return self.display.replace("\\", "/").replace('"', "'")
 
     @property
     def class_name(self) -> str:
-        """Name of the class in the module."""
+        """Name of the extractor's class in the module."""
         words = re.findall("[A-Za-z0-9]+", self.model_id)
         return "Model" + "".join(part[:1].upper() + part[1:] for part in words)
 
@@ -174,7 +191,7 @@ class AuthorFacts:
 
 
 def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:
-    """Return the entry of the model registry; the caller parses it before it is written."""
+    """Return the text of the entry in the model registry, which the caller has to parse."""
     facts: dict[str, Any] = {
         "schema_version": "1.0",
         "name": author_facts.display,
@@ -208,14 +225,16 @@ def entry_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> st
         "sources": {"facts": f"{CONFIG} of {model.location} at {model.revision}"},
     }
     lines = ["# How to load and run this model; docs/maintainer/models.md explains each key."]
-    lines += _assignments(facts)
+    lines += _toml_lines(facts)
     for table_name, table in tables.items():
         if table:
-            lines += ["", f"[{table_name}]", *_assignments(table)]
+            lines += ["", f"[{table_name}]", *_toml_lines(table)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _assignments(table: Mapping[str, Any]) -> list[str]:
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    """Return the lines `key = value` of a table in TOML."""
+
     # A basic string of TOML, and so a key, has the same escapes as JSON.
     def key(table_key: str) -> str:
         return table_key if re.fullmatch(r"[A-Za-z0-9_-]+", table_key) else json.dumps(table_key)
@@ -245,7 +264,7 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 - **Architecture:** {", ".join(shape_texts)}
 - **Weights:** <https://huggingface.co/{model.location}> at `{model.revision}`
 - **Input:** {model.tokenizer_class}, upper case, {length}
-- **Pooling:** {_POOLING_TEXTS[author_facts.pooling]}
+- **Pooling:** {_POOLING_IN_WORDS[author_facts.pooling]}
 - **Layer:** the last hidden state, in {author_facts.dtype}
 - **Licence:** {author_facts.licence or "unknown"}
 
@@ -261,22 +280,24 @@ def card_text(model: HubModel, author_facts: AuthorFacts) -> str:
 """
 
 
-_POOLING_TEXTS: dict[Pooling, str] = {
+_POOLING_IN_WORDS: dict[Pooling, str] = {
     "mean": "mean over all tokens but padding, special tokens included",
     "cls": "the first token",
     "last": "the last token before padding",
     "max": "maximum over all tokens but padding, special tokens included",
 }
+"""Words of the model card for each pooling."""
 _POOLING_CODE: dict[Pooling, str] = {
     "mean": "(hidden * mask).sum(1) / mask.sum(1)",
     "cls": "hidden[:, 0]",
     "last": "hidden[torch.arange(len(hidden)), mask.sum(1).squeeze(-1) - 1]",
     "max": 'hidden.masked_fill(mask == 0, float("-inf")).amax(1)',
 }
+"""Code of the extractor for each pooling."""
 
 
 def module_text(model: HubModel, author_facts: AuthorFacts) -> str:
-    """Return the module of an extractor that computes the same as the built-in one."""
+    """Return the text of a module whose extractor computes the same as the built-in extractor."""
     weights = {name: digest for name, digest in model.files.items() if _is_weight(name)}
     weight_lines = "".join(
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
@@ -343,11 +364,12 @@ class {author_facts.class_name}(BaseEmbeddingExtractor):
 
 
 def _is_weight(file: str) -> bool:
+    """Whether a file has weights, judged by its name."""
     return file.endswith((".safetensors", ".bin"))
 
 
 def property_test_text(model: HubModel, author_facts: AuthorFacts, extractor: str) -> str:
-    """Return a pytest module that tests the extractor; it downloads the weights by default."""
+    """Return the text of a module that tests the extractor with pytest."""
     arguments = [extractor.removeprefix("builtin:")]
     if extractor.startswith("builtin:"):
         for option, value in author_facts.extractor_options(model).items():
@@ -375,7 +397,7 @@ def test_every_property_holds():
 
 
 def json_object(raw: bytes, file: str) -> Mapping[str, Any]:
-    """Return the object in a JSON file of a repository.
+    """Return the members of the object in a JSON file of a repository.
 
     Raises NothingChecked if it is not a JSON object, or nested too deeply.
     """

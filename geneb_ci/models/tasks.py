@@ -15,15 +15,16 @@ from reference_harness.formats.base import StrictModel, all_errors
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.files import path_exists
 
-FILE = "tasks.toml"
+NOTES_FILE = "tasks.toml"
+"""File of the policy with facts about the tasks."""
 NOTES_BYTES_MAX = 200_000
-"""Maximum size of the file: it has 14 kB; an entry for each of a thousand tasks needs 200 kB."""
-FACTS = ("kingdom", "species", "assay", "length", "source")
+"""Maximum size of tasks.toml: it has 14 kB; an entry for each of a thousand tasks needs 200 kB."""
+PUBLISHED_FACTS = ("kingdom", "species", "assay", "length", "source")
 """Facts about a task that are published unchanged."""
 
 
 class TaskNote(StrictModel):
-    """Facts about one or several tasks; unknown facts are left out."""
+    """Facts about the tasks whose ids match a pattern; unknown facts are left out."""
 
     match: Annotated[str, Field(min_length=1, max_length=200)]
     """Id of a task; a `*` in it stands for any text."""
@@ -47,7 +48,7 @@ class TaskNote(StrictModel):
     """Key of a paper in the table `papers`."""
 
     def of(self, task: str) -> Self | None:
-        """Return the note with `{}` replaced for a task; None if it is about other tasks."""
+        """Return this note with its `{}` filled in for a task; None if it is about other tasks."""
         beginning, star, ending = self.match.partition("*")
         pattern = f"{re.escape(beginning)}({'.*' if star else ''}){re.escape(ending)}"
         match = re.fullmatch(pattern, task)
@@ -84,6 +85,7 @@ class TaskNotes(StrictModel):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
+        """Return these notes. Raises ValueError for a note with a wrong pattern or paper."""
         faults = [
             f"{note.match}: the table papers has no {note.paper!r}"
             for note in self.tasks
@@ -99,7 +101,7 @@ class TaskNotes(StrictModel):
         return self
 
     def publication(self, benchmark: str) -> BenchmarkPublication:
-        """Return the publication of the benchmark of this name; an unknown one has only a name."""
+        """Return the publication of a benchmark; that of an unknown benchmark has only a name."""
         publication = self.benchmark
         return (
             publication
@@ -108,7 +110,7 @@ class TaskNotes(StrictModel):
         )
 
     def of(self, task: str) -> TaskNote | None:
-        """Return the first note about a task, with its `{}` replaced; None without one."""
+        """Return the first note about a task, with its `{}` filled in; None if there is none."""
         return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
     def facts(self, tasks: Sequence[Task]) -> dict[str, dict[str, Any]]:
@@ -117,7 +119,7 @@ class TaskNotes(StrictModel):
         facts_by_task: dict[str, dict[str, Any]] = {}
         for task in tasks:
             note, counts = notes[task.id], task.test_class_counts
-            facts = {key: getattr(note, key, None) for key in FACTS}
+            facts = {key: getattr(note, key, None) for key in PUBLISHED_FACTS}
             facts["classes"] = len(counts) if counts else note and note.classes
             facts["near_duplicates"] = [
                 noted_task
@@ -130,6 +132,7 @@ class TaskNotes(StrictModel):
 
 
 NO_NOTES = TaskNotes(schema_version="1.0")
+"""The notes of a board without tasks.toml."""
 
 
 def task_notes(layout: Layout) -> TaskNotes:
@@ -138,7 +141,7 @@ def task_notes(layout: Layout) -> TaskNotes:
     Raises BadConfiguration, which names the file and the key, if the file is invalid.
     """
     policy = layout.policy or shipped("policy", "official.json").parent
-    path = policy / FILE
+    path = policy / NOTES_FILE
     if not path_exists(path):
         return NO_NOTES
     try:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from geneb_ci.board.board import CheckedFolder, RejectedSubmission, read_rows
+from geneb_ci.board.board import CheckedFolder, RejectedSubmission, read_checked_rows
 from geneb_ci.board.diff import BoardDiff, BoardSide, board_diff
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_required, leaderboards
@@ -65,7 +65,7 @@ def compare_boards(layout: Layout, base: str) -> BoardComparison:
         )
         write_commit_files(repository, commit, folder, (*BOARD_INPUTS, *input_paths))
         try:
-            before, old_benchmark = read_rows(folder, ()), benchmark_of(find_layout(folder))
+            before, old_benchmark = read_checked_rows(folder, ()), benchmark_of(find_layout(folder))
         except NothingChecked as error:
             raise UsageProblem(
                 f"{base!r} ({commit[:12]}) has no submissions", "pass a commit that has submissions"
@@ -85,14 +85,16 @@ def compare_boards_of_folders(
 
     Raises UsageProblem if the extra `build` is not installed.
     """
-    return _comparison_with(base, commit, read_rows(before.root, ()), benchmark_of(before), after)
+    return _comparison_with(
+        base, commit, read_checked_rows(before.root, ()), benchmark_of(before), after
+    )
 
 
 def _comparison_with(
     base: str, commit: str, before: CheckedFolder, old_benchmark: Benchmark, layout: Layout
 ) -> BoardComparison:
     """Return the comparison of the board of a commit, `before`, with that of a layout."""
-    after, benchmark = read_rows(layout.root, RULES), benchmark_of(layout)
+    after, benchmark = read_checked_rows(layout.root, RULES), benchmark_of(layout)
     diff = board_diff(_board_side(before, old_benchmark), _board_side(after, benchmark))
     unsized = tuple(unknown_sizes(benchmark))
     return BoardComparison(base, commit, diff, after.refused, before.refused, unsized)
@@ -101,12 +103,12 @@ def _comparison_with(
 def _board_side(checked_folder: CheckedFolder, benchmark: Benchmark) -> BoardSide:
     """Return the files of the board of a folder, and the uncertainty of its scores."""
     with extra_required():
-        from geneb_ci.board.uncertainty import all_scores  # of the extra `build`
+        from geneb_ci.board.uncertainty import scores_by_regime  # of the extra `build`
     rows = checked_folder.rows
     categories, tasks = leaderboards(rows, benchmark)
     if unknown_sizes(benchmark):
         return BoardSide(categories, tasks, None)
-    boards = all_scores(rows, benchmark)
+    boards = scores_by_regime(rows, benchmark)
     columns = {regime: board.scores["macro"] for regime, board in boards.items()}
     return BoardSide(categories, tasks, columns)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from geneb_ci.board.diff import FACTS, ChangedFact
+from geneb_ci.board.diff import COMPARED_FACTS, ChangedFact
 from geneb_ci.publish.faults import PublishFault, RepoMissing
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
@@ -142,14 +142,14 @@ def _changed_facts(
 ) -> Iterator[ChangedFact]:
     """Yield the changed facts, which are equal in all regimes of a model."""
     facts_before, facts_after = (next(iter(rows.values()), {}) for rows in (row_before, row_after))
-    for fact in FACTS:
+    for fact in COMPARED_FACTS:
         if facts_before.get(fact) != facts_after.get(fact):
             yield ChangedFact(fact, facts_before.get(fact), facts_after.get(fact))
 
 
 def _row_scores(row: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a row without its facts about the model."""
-    return None if row is None else {k: v for k, v in row.items() if k not in FACTS}
+    return None if row is None else {k: v for k, v in row.items() if k not in COMPARED_FACTS}
 
 
 def _published_place(board: RowsByModel, model: str, regime: str) -> PublishedPlace | None:

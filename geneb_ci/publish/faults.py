@@ -35,11 +35,11 @@ class NotFastForward(PublishFault):
 
 
 class BadManifest(PublishFault):
-    """geneb-ci did not write the manifest.json on the Space."""
+    """The manifest.json on the Space is damaged, or geneb-ci did not write it."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(
-            f"{where}: manifest.json was not written by geneb-ci: {reason}",
+            f"{where}: manifest.json is damaged, or geneb-ci did not write it: {reason}",
             "inspect the Space's history; restore the file, or delete it to publish again",
         )
 

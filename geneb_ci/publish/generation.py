@@ -10,10 +10,10 @@ from pathlib import Path
 from geneb_ci.audit.record.old_log import LOG_FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.board.board import Watch, board_of, checked_rows
+from geneb_ci.board.board import WatchResults, board_of, checked_rows
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
-from geneb_ci.board.rows import encode
-from geneb_ci.board.site.inputs import Built, site_of
+from geneb_ci.board.rows import board_file_bytes
+from geneb_ci.board.site.inputs import SourceCommit, site_of
 from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
@@ -93,7 +93,7 @@ def source_commit_of(repository: GitRepository, commit: str) -> str:
 def generate(
     repository: GitRepository,
     commit: str,
-    watch_checks: Watch = lambda results, _: results,
+    watch_checks: WatchResults = lambda results, _: results,
     watch_ledger: WatchSteps = lambda line, _: line,
 ) -> Generation:
     """Build every published file of a commit from its tree.
@@ -119,7 +119,7 @@ def generate(
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
-            built = Built(
+            built = SourceCommit(
                 commit_id, repository.time_of(commit_id), tuple(ledger_document["events"])
             )
             site = site_of(rows, board.parsed_files, benchmark_of(layout), layout, built)
@@ -132,7 +132,7 @@ def generate(
                 **site_files(site),
                 **_statement_files(layout),
             }
-            files[LEDGER_FILE] = encode(LEDGER_FILE, ledger_document)
+            files[LEDGER_FILE] = board_file_bytes(LEDGER_FILE, ledger_document)
             manifest = manifest_of(files, commit_id)
             published_files = manifest.model_dump(mode="json")["files"]
             edition_pages = editions(site, manifest.generation, published_files)

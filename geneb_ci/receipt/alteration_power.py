@@ -22,52 +22,54 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geneb_ci.receipt.rounding import Wide
+from geneb_ci.receipt.rounding import Float64Array
 
-RAISES = (0.005, 0.01, 0.02)
-"""Raises of the macro MCC in the power table."""
-ALTERED_SHARES = (0.001, 0.003, 0.01)
-"""Shares of altered training embeddings in the power table."""
-MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
-"""By share of training embeddings, the mean and largest gain of MCC, over 13 cells, of the greedy
-attack in docs/research/receipt-audits.md."""
+POWER_TABLE_RAISES = (0.005, 0.01, 0.02)
+"""Raises of the macro MCC in the table of the power of a draw."""
+POWER_TABLE_SHARES = (0.001, 0.003, 0.01)
+"""Shares of altered training embeddings in the table of the power of a draw."""
+MEASURED_GAINS = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
+"""By share of altered training embeddings, the mean and the largest gain of MCC over 13 cells, by
+the greedy attack in docs/research/receipt-audits.md."""
 GRID_SIZE = 16
-"""Number of values above 0 of a, and of b, that are tried; they are denser near 0."""
+"""Number of positive values that are tried for the numbers a and b of altered embeddings of each
+class; they are denser near 0."""
 SEARCH_STEPS = 32
-"""Number of steps of the search for the multiplier, which reduce its range to 2e-6."""
-BINARY = 2
+"""Number of steps of the search for the multiplier m, each of which reduces the range of m by a
+third, to 2e-6 in all."""
+BINARY_CLASSES = 2
 """Number of classes of a task with a 2 x 2 confusion matrix."""
 
 
 class Alterations(NamedTuple):
-    """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
+    """Possible alterations of one cell: (k,) arrays, one entry for each tried pair of a and b."""
 
-    hit_probability: Wide
+    hit_probability: Float64Array
     """Probability r that one draw hits an altered embedding."""
-    mcc_gain: Wide
-    """MCC of the claimed matrix minus MCC of the honest matrix."""
+    mcc_gain: Float64Array
+    """MCC of the claimed confusion matrix, minus that of the matrix without the alteration."""
     weight: float
     """Weight of the cell in the macro MCC, and its share of the draws."""
 
 
-def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
-    """Return the MCC of 2 x 2 matrices; 0 if a class has no sequences or no predictions."""
+def mcc(tn: Float64Array, fp: Float64Array, fn: Float64Array, tp: Float64Array) -> Float64Array:
+    """Return the MCC of 2 x 2 confusion matrices; 0 if a class has no sequences or predictions."""
     margin_product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores: Wide = np.where(
+        scores: Float64Array = np.where(
             margin_product > 0, (tp * tn - fp * fn) / np.sqrt(margin_product), 0.0
         )
     return scores
 
 
-def altered_counts(maximum: int) -> Wide:
+def tried_altered_counts(maximum: int) -> Float64Array:
     """Return the numbers of altered embeddings, from 0 to `maximum`, that are tried."""
     if maximum <= GRID_SIZE:
         return np.arange(maximum + 1, dtype=np.float64)
     return np.unique(np.r_[0, np.round(np.geomspace(1, maximum, GRID_SIZE))])
 
 
-def hit_probability_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
+def hit_probability_of(a: Float64Array, b: Float64Array, tn: float, tp: float) -> Float64Array:
     """Return the probability that one draw in a task hits an altered embedding.
 
     `a` true negatives and `b` true positives are altered: arrays that broadcast.
@@ -76,21 +78,23 @@ def hit_probability_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.
     share_of_class = 0.25 if tn and tp else 0.5
-    probability: Wide = 0.5 * (a + b) / (tn + tp) + share_of_class * (
+    probability: Float64Array = 0.5 * (a + b) / (tn + tp) + share_of_class * (
         a / max(1.0, tn) + b / max(1.0, tp)
     )
     return probability
 
 
-def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
-    """Return the alterations of a cell with a claimed 2 x 2 matrix.
+def possible_alterations(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
+    """Return the possible alterations of a cell with a claimed 2 x 2 confusion matrix.
 
     `weight` is the weight of the cell in the macro MCC, and its share of the draws.
     """
     (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
     a, b = (
         values.reshape(-1)
-        for values in np.meshgrid(altered_counts(int(tn)), altered_counts(int(tp)), indexing="ij")
+        for values in np.meshgrid(
+            tried_altered_counts(int(tn)), tried_altered_counts(int(tp)), indexing="ij"
+        )
     )
     ones = np.ones_like(a)
     gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)
@@ -98,9 +102,10 @@ def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alteration
 
 
 def hit_lower_bound(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return a lower bound of the mean r of alterations that raise the macro MCC by `mean_raise`.
+    """Return the lowest probability that one draw hits alterations that raise the MCC so far.
 
-    r is the probability that one draw hits; infinity if no alteration raises the MCC that much.
+    They raise the macro MCC by `mean_raise`; infinity if no alteration does. It is a lower bound of
+    the mean r over the cells.
     """
     if math.fsum(cell.weight * float(cell.mcc_gain.max()) for cell in cells) < mean_raise:
         return math.inf

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
-    CLASSES_UNKNOWN,
-    COMPUTED_LIMITS,
+    ASSUMED_CLASSES,
+    NO_LIMIT_OVERRIDES,
     HarnessProcess,
+    ScoringLimitOverrides,
     ScoringLimits,
-    ScoringOptions,
-    Shape,
+    ScoringSize,
     TaskSource,
     scoring_limits,
 )
@@ -31,32 +31,35 @@ from reference_harness.formats.submission import (
 )
 from reference_harness.formats.text import Say, plural, silent
 
-OPTIMUM_SECONDS = 0.12e-6
+OPTIMUM_SECONDS_PER_COORDINATE = 0.12e-6
 """Seconds per coordinate of the training embeddings to fit the canonical probe, on one core, with
 1,900 to 32,000 embeddings of 256 to 4,096 columns (`make bench-harness`): 7 to 100 ns with two
 classes, 120 to 360 ns with three to six. This is the slower end for two classes, plus a fifth."""
-RECORD_SECONDS = 0.5e-6
+RECORD_SECONDS_PER_COORDINATE = 0.5e-6
 """Seconds per coordinate of the training embeddings to fit the probe of record: 140 to 1,000 steps
 of 0.7 ns with two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and
 24,000 x 768 coordinates."""
 HASH_SECONDS_PER_EMBEDDING, HASH_SECONDS_PER_BYTE = 2e-6, 2e-9
 """Seconds per embedding and per byte to verify a file, measured at widths of 256 to 4,096."""
 TASK_SECONDS = 1.5
-"""Seconds per task of any size, to read its sequences and fit ten few-shot probes."""
+"""Seconds for each task, whatever its size, to read sequences and fit ten few-shot probes."""
 START_SECONDS = 5
 """Seconds to start the harness."""
-NETWORK_BYTES = 12.5e6
+NETWORK_BYTES_PER_SECOND = 12.5e6
 """Assumed bytes per second of the network: 100 Mbit/s."""
 
 
 class ReceiptCost(NamedTuple):
-    """The estimated cost of computing the cells."""
+    """The estimated cost of computing the cells of a receipt."""
 
     tasks: int
+    """Number of tasks."""
     embeddings: int
+    """Number of embeddings."""
     width: int
+    """Number of columns of an embedding."""
     total_bytes: int
-    """Size of the files."""
+    """Size of all files of the receipt, in bytes."""
     missing_bytes: int
     """Number of bytes to download."""
     seconds: float
@@ -75,7 +78,11 @@ class ReceiptCost(NamedTuple):
 
 def network_text(byte_count: int, purpose: str) -> str:
     """Return a number of bytes and their transfer time as text, such as "2 MB to fetch: 1 s"."""
-    time_text = f": {duration_text(byte_count / NETWORK_BYTES)} at 100 Mbit/s" if byte_count else ""
+    time_text = (
+        f": {duration_text(byte_count / NETWORK_BYTES_PER_SECOND)} at 100 Mbit/s"
+        if byte_count
+        else ""
+    )
     return f"{size_text(byte_count)} to {purpose}{time_text}"
 
 
@@ -97,7 +104,9 @@ def cost_of(
         sum(entry.bytes for entry in receipt_tasks),
     )
     training_numbers = sum(entry.train for entry in receipt_tasks) * receipt.dim
-    probe_seconds = (RECORD_SECONDS + with_canonical * OPTIMUM_SECONDS) * training_numbers
+    probe_seconds = (
+        RECORD_SECONDS_PER_COORDINATE + with_canonical * OPTIMUM_SECONDS_PER_COORDINATE
+    ) * training_numbers
     reading_seconds = HASH_SECONDS_PER_EMBEDDING * embeddings + HASH_SECONDS_PER_BYTE * total_bytes
     seconds = START_SECONDS + TASK_SECONDS * len(receipt_tasks) + probe_seconds + reading_seconds
     return ReceiptCost(
@@ -110,7 +119,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class RemainingTime:
-    """Estimate of the remaining time, from the costs of finished and remaining work."""
+    """Estimate of the remaining time, from the elapsed time and the finished share of the work."""
 
     def __init__(
         self,
@@ -130,7 +139,7 @@ class RemainingTime:
         return f", about {duration_text(seconds_left)} left"
 
     def is_due(self) -> bool:
-        """Whether a line of progress is due; if so, the wait for the next one starts again."""
+        """Whether a line of progress is due; if so, the time until the next line starts again."""
         now = self._clock()
         is_due = now - self._reported >= self._seconds_between_lines
         self._reported = now if is_due else self._reported
@@ -144,14 +153,14 @@ def duration_text(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004
 
 
-BYTES_MAX = 1 << 28
-"""Largest file of cells that is read, in bytes: mostly confusion matrices of many classes."""
+CELLS_FILE_BYTES_MAX = 1 << 28
+"""Largest file of recomputed cells that is read, in bytes: confusion matrices take most of it."""
 WORKERS = 1
 """Number of tasks that are scored at a time, which limits the memory."""
 
 
 class CellDifference(NamedTuple):
-    """A part of a cell whose claim differs from the computed value."""
+    """A part of a cell, such as a score, whose claim differs from the recomputed value."""
 
     regime: str
     task: str
@@ -184,7 +193,7 @@ def recomputed_cells(
     tasks: Sequence[str],
     *,
     benchmark: Benchmark | None = None,
-    options: ScoringOptions = COMPUTED_LIMITS,
+    options: ScoringLimitOverrides = NO_LIMIT_OVERRIDES,
     say: Say = silent,
     strata_folder: Path | None = None,
     labels_folder: Path | None = None,
@@ -220,7 +229,7 @@ def recomputed_cells(
                 *(["--other-draws", other_draws] if other_draws is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
-            harness.call(arguments, task, limits_of(receipt, task, benchmark, options))
+            harness.call(arguments, task, task_scoring_limits(receipt, task, benchmark, options))
             task_cells.append(harness_answer(output, ReceiptCells))
             _require_verified(task_cells[-1])
             on_file(task, path)
@@ -233,18 +242,24 @@ def recomputed_cells(
         return _merged_cells(task_cells, harness_answer(output, EqualEmbeddings))
 
 
-def limits_of(
-    receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
+def task_scoring_limits(
+    receipt: EmbeddingReceipt,
+    task: str,
+    benchmark: Benchmark | None,
+    options: ScoringLimitOverrides,
 ) -> ScoringLimits:
     """Return the limits of time and memory for scoring one task of a receipt."""
     sizes = receipt.tasks[task]
     task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
     counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
-    shape = Shape(sizes.train + sizes.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
+    shape = ScoringSize(
+        sizes.train + sizes.test, receipt.dim, len(counts) if counts else ASSUMED_CLASSES
+    )
     return scoring_limits(shape, 0, WORKERS, options)
 
 
 def _require_verified(cells: ReceiptCells) -> None:
+    """Raise NothingChecked unless the task data are those of the pinned dataset revision."""
     if not cells.dataset.verified:
         raise NothingChecked(
             "the task data have no manifest of the benchmark's dataset revision",
@@ -252,7 +267,7 @@ def _require_verified(cells: ReceiptCells) -> None:
         )
 
 
-def harness_answer(path: Path, model: type[Model], limit: int = BYTES_MAX) -> Model:
+def harness_answer(path: Path, model: type[Model], limit: int = CELLS_FILE_BYTES_MAX) -> Model:
     """Return a file that the harness wrote, parsed as `model`, of at most `limit` bytes.
 
     Raises NothingChecked, which names the file and the wrong key.
@@ -281,14 +296,14 @@ def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> Rec
     )
 
 
-def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
-    """Return each claim that differs from the value computed from the receipt, and unclaimed cells.
+def differences_from_claims(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
+    """Return the claims that differ from the recomputed cells, and the cells without a claim.
 
     Scores of record are compared if `record_is_comparable` is true, canonical ones if claimed.
     """
     compares_record = record_is_comparable(submission, cells)
     cell_differences = []
-    for task, regime in cells_in(cells):
+    for task, regime in computed_cells(cells):
         scored = cells.tasks[task]
         evidence = submission.evidence.get(regime, {}).get(task)
         canonical_claim = evidence.canonical if evidence is not None else None
@@ -296,24 +311,26 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
         recorded = (scored.record or {}).get(regime)
         parts: list[PartDifference] | None = None
         if canonical_claim is not None and regime in scored.regimes:
-            parts = _canonical_parts(canonical_claim, scored.regimes[regime])
+            parts = _differing_canonical_parts(canonical_claim, scored.regimes[regime])
         if compares_record and recorded is not None and record_claim is not None:
-            parts = [*(parts or ()), *_record_parts(*record_claim, recorded)]
+            parts = [*(parts or ()), *_differing_parts_of_record(*record_claim, recorded)]
         if parts is None:
-            parts = [_unclaimed_part(recorded if recorded is not None else scored.regimes[regime])]
+            parts = [
+                _part_without_claim(recorded if recorded is not None else scored.regimes[regime])
+            ]
         cell_differences += [CellDifference(regime, task, *part) for part in parts]
     return cell_differences
 
 
-def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
+def computed_cells(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
     """Yield task and regime of each computed cell."""
     for task, scored in cells.tasks.items():
         for regime in dict.fromkeys([*(scored.record or ()), *scored.regimes]):
             yield task, regime
 
 
-def has_canonical(submission: SubmissionV12) -> bool:
-    """Whether any cell claims a canonical score, as those of earlier runs do."""
+def claims_canonical_scores(submission: SubmissionV12) -> bool:
+    """Whether a submission claims canonical scores, as earlier runs do."""
     return any(
         cell.canonical is not None
         for tasks in submission.evidence.values()
@@ -334,7 +351,7 @@ def record_is_comparable(submission: SubmissionV12, cells: ReceiptCells) -> bool
 def claim_of_record(
     submission: SubmissionV12, regime: str, task: str
 ) -> tuple[Scores, CellEvidenceV12] | None:
-    """Return the claimed scores of record of a cell and their evidence; None unless it has both."""
+    """Return a cell's claimed scores of record and their evidence; None if either is missing."""
     scores = submission.results.get(regime, {}).get(task)
     evidence = submission.evidence.get(regime, {}).get(task)
     return (scores, evidence) if scores is not None and evidence is not None else None
@@ -342,37 +359,41 @@ def claim_of_record(
 
 PartDifference = tuple[str, str | None, str]
 """Name of a part of a cell, its claimed value (None if not claimed) and its computed value."""
-DIGITS_SHOWN = 16
+DIGEST_DIGITS_SHOWN = 16
 """Number of hex digits of a digest in a difference."""
 
 
-def _unclaimed_part(cell: Canonical | Regime) -> PartDifference:
+def _part_without_claim(cell: Canonical | Regime) -> PartDifference:
+    """Return the difference of a whole cell that the submission does not claim."""
     return "the cell", None, f"MCC {cell.scores.MCC:.4f}"
 
 
-def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDifference]:
+def _differing_canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[PartDifference]:
+    """Return the parts of a cell's canonical scores that differ from the claims."""
     return [
-        *_score_parts(claim, cell.scores),
-        *_matrix_parts(claim.confusion, cell.confusion),
-        *_digest_parts(claim.predictions_sha256, cell.predictions_sha256),
+        *_differing_scores(claim, cell.scores),
+        *_differing_matrices(claim.confusion, cell.confusion),
+        *_differing_digests(claim.predictions_sha256, cell.predictions_sha256),
     ]
 
 
-def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[PartDifference]:
-    """Return where a cell's scores of record differ from the claims; each name begins "shown"."""
-    part_differences = _score_parts(scores, cell.scores)
+def _differing_parts_of_record(
+    scores: Scores, evidence: CellEvidenceV12, cell: Regime
+) -> list[PartDifference]:
+    """Return the parts of a cell's scores of record that differ; each name begins with "shown"."""
+    part_differences = _differing_scores(scores, cell.scores)
     for metric in METRICS:
         claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
         if list(claimed) != list(computed):
             part_differences.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
     if list(evidence.classes) != list(cell.classes):
         part_differences.append(("the classes", str(evidence.classes), str(cell.classes)))
-    part_differences += _matrix_parts(evidence.confusion, cell.confusion)
-    part_differences += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
+    part_differences += _differing_matrices(evidence.confusion, cell.confusion)
+    part_differences += _differing_digests(evidence.predictions_sha256, cell.predictions_sha256)
     return [(f"shown {name}", claimed, computed) for name, claimed, computed in part_differences]
 
 
-def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
+def _differing_scores(claimed: Scores, computed: Scores) -> list[PartDifference]:
     pairs = ((name, getattr(claimed, name), getattr(computed, name)) for name in METRICS)
     return [
         (name, repr(score), repr(computed_score))
@@ -381,7 +402,9 @@ def _score_parts(claimed: Scores, computed: Scores) -> list[PartDifference]:
     ]
 
 
-def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[PartDifference]:
+def _differing_matrices(
+    claimed: Sequence[object], computed: Sequence[object]
+) -> list[PartDifference]:
     part_differences: list[PartDifference] = []
     if len(claimed) != len(computed):
         part_differences.append(("the number of matrices", str(len(claimed)), str(len(computed))))
@@ -393,11 +416,11 @@ def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list
     ]
 
 
-def _digest_parts(claimed: str, computed: str) -> list[PartDifference]:
+def _differing_digests(claimed: str, computed: str) -> list[PartDifference]:
     if claimed == computed:
         return []
     claimed_digits, computed_digits = (
-        f"{claimed[:DIGITS_SHOWN]}...",
-        f"{computed[:DIGITS_SHOWN]}...",
+        f"{claimed[:DIGEST_DIGITS_SHOWN]}...",
+        f"{computed[:DIGEST_DIGITS_SHOWN]}...",
     )
     return [("predictions_sha256", claimed_digits, computed_digits)]

@@ -30,31 +30,38 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, is_within
-from geneb_ci.receipt.rounding import Half, Wide, receipt_values, rounded_for_record, scaled
+from geneb_ci.receipt.rounding import (
+    Float16Array,
+    Float64Array,
+    divided_by_scale,
+    receipt_values,
+    rounded_for_record,
+)
 
 QUARTILES_OF_NORMAL = 1.349
-"""Distance of the quartiles of normal values, in standard deviations."""
+"""Distance between the quartiles of a normal distribution, in standard deviations."""
 NORMAL = 2.0**-14
 """Smallest magnitude at which float16 has its full precision."""
 EMBEDDINGS_MIN = 2
-"""Smallest number of embeddings that have a spread."""
+"""Smallest number of embeddings from which the spread of a column is computed."""
 FORESEEN = 2.0
-"""Largest ratio of q of all drawn embeddings to q of the unforeseen ones. Computed from 45, q has
-an error of 17 %."""
+"""Largest ratio of a column's quartile distance over all drawn embeddings to that over the
+embeddings whose draw nobody could foresee. Computed from 45 embeddings, the distance has an error
+of 17 %."""
 OWN_NOISE = 8.0
 """Largest deviation of a receipt that counts as noise of the extractor, as a multiple of the
-largest distance of some dozens of repeats. Simulated: at most 4, with one column far noisier than
-the others."""
+largest distance between some dozens of repeated embeddings. Simulated: at most 4, with one column
+far noisier than the others."""
 SPREAD_MIN = 1e-3
-"""Smallest standard deviation of a column, as a share of its root mean square: with less, float16
-keeps fewer than two digits of the variation."""
+"""Smallest standard deviation of a column, as a share of its root mean square, that is compared: of
+less variation, float16 keeps fewer than two digits."""
 
 
 class EmbeddingComparison(NamedTuple):
-    """Result of the comparison of n embeddings."""
+    """Result of the comparison of n committed embeddings with their rerun."""
 
-    deviation: Wide
-    """(n,) distance beyond half a unit of float16, in tolerances: the largest of a coordinate."""
+    deviation: Float64Array
+    """(n,) largest distance of a coordinate beyond half a unit of float16, in tolerances."""
     mismatch: npt.NDArray[np.int64]
     """(n,) number of coordinates that differ from the rounded rerun."""
 
@@ -64,7 +71,9 @@ class EmbeddingComparison(NamedTuple):
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
 
-def spreads(embeddings: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -> Wide:
+def spreads(
+    embeddings: Float64Array, unforeseen: npt.NDArray[np.bool_] | None = None
+) -> Float64Array:
     """Return the (d,) spreads of the columns of (n, d) embeddings; 0 if fewer than two are finite.
 
     `unforeseen` is true for the embeddings that nobody could foresee, which limit the spreads; None
@@ -81,14 +90,16 @@ def spreads(embeddings: Wide, unforeseen: npt.NDArray[np.bool_] | None = None) -
         )
     # Summed over embeddings of one memory order, so that the bytes depend on the values alone.
     deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
-    spread: Wide = np.maximum(quartile_spreads, np.minimum(deviation, np.median(quartile_spreads)))
+    spread: Float64Array = np.maximum(
+        quartile_spreads, np.minimum(deviation, np.median(quartile_spreads))
+    )
     return spread
 
 
-def _quartile_spreads(embeddings: Wide) -> Wide:
+def _quartile_spreads(embeddings: Float64Array) -> Float64Array:
     """Return the (d,) distances between quartiles, divided by that of a standard normal."""
     lower, upper = np.quantile(embeddings, (0.25, 0.75), axis=0)
-    distances: Wide = (upper - lower) / QUARTILES_OF_NORMAL
+    distances: Float64Array = (upper - lower) / QUARTILES_OF_NORMAL
     return distances
 
 
@@ -96,26 +107,29 @@ def tolerances(
     rerun: npt.NDArray[np.floating],
     scale_log2: int,
     unforeseen: npt.NDArray[np.bool_] | None = None,
-) -> Wide:
+) -> Float64Array:
     """Return the (n, d) tolerances of the coordinates of the drawn embeddings of a task.
 
     They are divided by the receipt's scale. `unforeseen` is as in `spreads`.
     """
-    scaled_rerun = scaled(rerun, scale_log2)
-    column_tolerances: Wide = np.maximum(
+    scaled_rerun = divided_by_scale(rerun, scale_log2)
+    column_tolerances: Float64Array = np.maximum(
         TAU_OF_COLUMN * spreads(scaled_rerun, unforeseen), FLOOR * np.abs(scaled_rerun)
     )
     return column_tolerances
 
 
 def judge(
-    committed: Half, rerun: npt.NDArray[np.floating], limits: Wide, scale_log2: int
+    committed: Float16Array, rerun: npt.NDArray[np.floating], limits: Float64Array, scale_log2: int
 ) -> EmbeddingComparison:
     """Return how (n, d) finite embeddings of a receipt compare with a rerun, in tolerances.
 
     A rerun that overflows has an infinite deviation.
     """
-    scaled_rerun, committed_values = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, committed_values = (
+        divided_by_scale(rerun, scale_log2),
+        committed.astype(np.float64),
+    )
     half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
     deviation = _in_tolerances(
         np.maximum(np.abs(committed_values - scaled_rerun) - half_unit, 0), limits
@@ -129,19 +143,21 @@ class RepeatComparison(NamedTuple):
     """The comparison of a committed embedding with a second rerun of this embedding alone."""
 
     deviation: float
+    """Largest distance of a coordinate beyond half a unit of float16, in tolerances."""
     mismatch: int
+    """Number of coordinates that differ from the rounded second rerun."""
     distance: float
     """Distance from the first rerun, in tolerances."""
 
 
 def judge_again(
-    committed: Half,
+    committed: Float16Array,
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
-    limits: Wide,
+    limits: Float64Array,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Return how a committed (d,) embedding compares with a second rerun of it, `repeat`.
+    """Return how a committed (d,) embedding compares with `repeat`, a second rerun.
 
     `first` is the embedding of the first rerun, from which the distance of `repeat` is computed.
     """
@@ -156,12 +172,14 @@ def judge_again(
 def distance(
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
-    limits: Wide,
+    limits: Float64Array,
     scale_log2: int,
 ) -> float:
     """Return the distance of two (d,) embeddings of one sequence, in tolerances."""
     with np.errstate(invalid="ignore"):
-        distances = np.abs(scaled(repeat, scale_log2) - scaled(first, scale_log2))
+        distances = np.abs(
+            divided_by_scale(repeat, scale_log2) - divided_by_scale(first, scale_log2)
+        )
     return float(rounded_for_record(_in_tolerances(distances[None, :], limits[None, :]))[0])
 
 
@@ -174,7 +192,7 @@ def is_own_noise(deviation: float, repeat_distance: float) -> bool:
     return repeat_distance > 1 and deviation <= OWN_NOISE * repeat_distance
 
 
-def _in_tolerances(distances: Wide, limits: Wide) -> Wide:
+def _in_tolerances(distances: Float64Array, limits: Float64Array) -> Float64Array:
     """Return the largest of d distances of n embeddings, in tolerances; infinite for NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(distances == 0, 0.0, distances / limits)
@@ -182,7 +200,7 @@ def _in_tolerances(distances: Wide, limits: Wide) -> Wide:
     return np.where(np.isnan(largest), np.inf, largest)
 
 
-def unfit_reason(committed: Half) -> str:
+def unfit_reason(committed: Float16Array) -> str:
     """Return why (n, d) embeddings of a task in a receipt cannot be compared, or ""."""
     embeddings = committed.astype(np.float64)
     magnitudes = np.abs(embeddings[embeddings != 0])

@@ -16,7 +16,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, benchmark_of
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.receipt.predicted import SAME_DATA_FIX, PairedRegime, paired_regimes
-from geneb_ci.receipt.predictions import FILE, OF_RECORD, Predictions, read_predictions
+from geneb_ci.receipt.predictions import OF_RECORD, PREDICTIONS_FILE, Predictions, read_predictions
 from geneb_ci.receipt.verify import layout_finder
 from geneb_ci.statistics.paired import macro_weights
 from geneb_ci.statistics.resampled import (
@@ -39,12 +39,13 @@ from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 SEQUENCES, TASKS = "test sequences", "tasks"
 """Names of the units that a resample draws."""
 MACRO = "macro"
+"""Name of the mean over categories among the compared scores."""
 RESAMPLES = 2_000
 """Number of resamples: the ends of an interval then have a tenth of the standard error."""
 TASKS_MIN = 5
 """Smallest number of tasks with an interval: five tasks have 126 different resamples."""
 _CHECK_FIX = "run `geneb-ci check {file}`, and fix what it finds"
-Scores = Mapping[str, Mapping[str, float]]
+MccByRegimeAndTask = Mapping[str, Mapping[str, float]]
 """MCC by regime and task."""
 
 
@@ -53,11 +54,11 @@ class ScoredModel(NamedTuple):
 
     model_id: str
     benchmark: Benchmark
-    scores: Scores
+    scores: MccByRegimeAndTask
     predictions_file: PredictionsFile | None
     """Size and digest of the model's file of predictions, as stated; None without one."""
     predictions: Predictions | None = None
-    """The content of that file; None if it is missing."""
+    """The content of the file of predictions; None if the file is missing."""
 
 
 def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
@@ -74,21 +75,25 @@ def scored_model(argument: str, definition: Path | None = None) -> ScoredModel:
     if not path_exists(file):
         file = file_of_row(file_name) or file
     folder = Path(named_folder) if named_folder else file.with_suffix("")
-    document = _value_of(file)
+    document = _json_value(file)
     is_run_record = isinstance(document, dict) and "tasks" in document and "results" not in document
     model = (_scored_record if is_run_record else _scored_submission)(file, document, definition)
-    if model.predictions_file is not None and (named_folder or (folder / FILE).is_file()):
-        predictions = read_predictions(folder / FILE, model.benchmark, model.predictions_file)
+    if model.predictions_file is not None and (
+        named_folder or (folder / PREDICTIONS_FILE).is_file()
+    ):
+        predictions = read_predictions(
+            folder / PREDICTIONS_FILE, model.benchmark, model.predictions_file
+        )
         return model._replace(predictions=predictions)
     if named_folder:
         raise UsageProblem(
-            f"{file} does not refer to a {FILE}, so {folder} cannot be used",
+            f"{file} does not refer to a {PREDICTIONS_FILE}, so {folder} cannot be used",
             f"pass {file} alone, or write {file} again with `geneb-harness run --receipt {folder}`",
         )
     return model
 
 
-def _value_of(file: Path) -> Any:
+def _json_value(file: Path) -> Any:
     """Return the JSON value of a file.
 
     Raises NothingChecked if it is no JSON, and neither a submission nor a run record.
@@ -119,7 +124,7 @@ def _scored_record(file: Path, document: Any, definition: Path | None) -> Scored
         }
         for regime in run_record.regimes
     }
-    benchmark = _benchmark(file, run_record.benchmark.sha256, definition)
+    benchmark = _benchmark_of(file, run_record.benchmark.sha256, definition)
     return ScoredModel(run_record.model_id, benchmark, scores, run_record.predictions)
 
 
@@ -137,12 +142,12 @@ def _scored_submission(file: Path, document: Any, definition: Path | None) -> Sc
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     predictions_file = receipt.predictions if receipt is not None else None
     run = getattr(submission, "run", None)
-    benchmark = _benchmark(file, run.benchmark.sha256 if run is not None else "", definition)
+    benchmark = _benchmark_of(file, run.benchmark.sha256 if run is not None else "", definition)
     return ScoredModel(submission.model_id, benchmark, scores, predictions_file)
 
 
-def _benchmark(file: Path, sha256: str, definition: Path | None) -> Benchmark:
-    """Return the definition with this digest; for "", the one that applies to the file's folder.
+def _benchmark_of(file: Path, sha256: str, definition: Path | None) -> Benchmark:
+    """Return the benchmark with this digest; for "", the benchmark of the file's folder.
 
     Raises NothingChecked if no definition has this digest.
     """
@@ -162,8 +167,11 @@ class ComparedScore(NamedTuple):
     name: str
     """`macro`, a category or a task."""
     tasks: int
+    """Number of tasks in the mean."""
     a: float
+    """MCC of the first model."""
     b: float
+    """MCC of the second model."""
     interval: Interval | None
     """Interval of a - b; None if tasks are resampled and there are fewer than `TASKS_MIN`."""
 
@@ -174,13 +182,14 @@ class ComparedScore(NamedTuple):
 
 
 class ComparedRegime(NamedTuple):
-    """Two models in one regime."""
+    """The comparison of two models in one regime."""
 
-    over: str
-    """The unit of the resamples: test sequences or tasks."""
+    resampled_unit: str
+    """What the resamples for the intervals draw again: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]
+    """The score of each task."""
     paired: PairedRegime | None
     """Standard errors by the delta method, and McNemar's tests; None if tasks were resampled."""
 
@@ -214,11 +223,11 @@ def compared_regimes(
             paired_regime = paired.get(regime)
             tasks = {task for members in categories.values() for task in members}
             if paired_regime is None or not tasks <= paired_regime.cells.keys():
-                comparisons[regime] = _over_tasks(
+                comparisons[regime] = _compared_over_tasks(
                     a.scores[regime], b.scores[regime], categories, resamples
                 )
             else:
-                comparisons[regime] = _over_sequences(
+                comparisons[regime] = _compared_over_sequences(
                     a, b, regime, categories, paired_regime, resamples
                 )
     if not comparisons:
@@ -227,9 +236,10 @@ def compared_regimes(
 
 
 _Categories = Mapping[str, tuple[str, ...]]
+"""The compared tasks of each category."""
 
 
-def _over_sequences(
+def _compared_over_sequences(
     a: ScoredModel,
     b: ScoredModel,
     regime: str,
@@ -237,6 +247,7 @@ def _over_sequences(
     paired: PairedRegime,
     resamples: int,
 ) -> ComparedRegime:
+    """Return the comparison of a regime, with intervals from test sequences drawn again."""
     generator, differences = np.random.default_rng(DRAW_SEED), {}
     for task in paired.cells:
         first, second = (model.predictions.tasks[task] for model in (a, b) if model.predictions)
@@ -248,12 +259,15 @@ def _over_sequences(
     def interval(score_tasks: _Categories) -> Interval:
         return interval_of(weighted_differences(differences, macro_weights(score_tasks)))
 
-    return _compared(SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired)
+    return _compared_regime(
+        SEQUENCES, a.scores[regime], b.scores[regime], categories, interval, paired
+    )
 
 
-def _over_tasks(
+def _compared_over_tasks(
     a: Mapping[str, float], b: Mapping[str, float], categories: _Categories, resamples: int
 ) -> ComparedRegime:
+    """Return the comparison of a regime, with intervals from tasks drawn again."""
     generator = np.random.default_rng(DRAW_SEED)
     differences = {task: a[task] - b[task] for tasks in categories.values() for task in tasks}
 
@@ -263,17 +277,19 @@ def _over_tasks(
         members = list(score_tasks.values())
         return interval_of(resampled_mean_differences(differences, members, resamples, generator))
 
-    return _compared(TASKS, a, b, categories, interval)
+    return _compared_regime(TASKS, a, b, categories, interval)
 
 
-def _compared(
-    over: str,
+def _compared_regime(
+    resampled_unit: str,
     a: Mapping[str, float],
     b: Mapping[str, float],
     categories: _Categories,
     interval: Callable[[_Categories], Interval | None],
     paired: PairedRegime | None = None,
 ) -> ComparedRegime:
+    """Return the comparison of a regime, with `interval` of the macro, each category and task."""
+
     def score(name: str, score_tasks: _Categories) -> ComparedScore:
         weights = macro_weights(score_tasks)
         first, second = (
@@ -290,7 +306,7 @@ def _compared(
         for category_tasks in categories.values()
         for task in category_tasks
     ]
-    return ComparedRegime(over, (macro_score, *by_category), tuple(tasks), paired)
+    return ComparedRegime(resampled_unit, (macro_score, *by_category), tuple(tasks), paired)
 
 
 def scores_with_regime(
@@ -299,4 +315,4 @@ def scores_with_regime(
     """Yield regime, resampled unit and score of each comparison; in a regime, tasks come last."""
     for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
-            yield regime, regime_comparison.over, score
+            yield regime, regime_comparison.resampled_unit, score

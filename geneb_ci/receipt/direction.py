@@ -25,14 +25,15 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.rounding import Wide
+from geneb_ci.receipt.rounding import Float64Array
 
 RELABELLINGS = 20_000
-"""Number of relabellings: at level 0.001, 20 of them reach the sum by chance."""
-BATCH = 500
-"""Number of relabellings at a time: with 7,500 embeddings they take 30 MB."""
+"""Number of random relabellings: at a false-alarm rate of 0.001, 20 of them reach the rank sum."""
+RELABELLINGS_AT_ONCE = 500
+"""Number of relabellings in memory at a time: with 7,500 embeddings they take 30 MB."""
 
 Labels = npt.NDArray[np.int64]
+"""Labels of embeddings, as an array."""
 
 
 TIE = 1e-6
@@ -41,16 +42,16 @@ harness: probes of word counts have exact ties."""
 
 
 class Probe(NamedTuple):
-    """A fitted probe."""
+    """A fitted probe, which predicts the label of an embedding."""
 
-    weights: Wide
+    weights: Float64Array
     """(d, c) weights of c classes."""
-    intercepts: Wide
+    intercepts: Float64Array
     """(c,) intercepts."""
     classes: Labels
     """(c,) labels of the classes, ascending."""
 
-    def predict(self, features: Wide) -> Labels:
+    def predict(self, features: Float64Array) -> Labels:
         """Return the (n,) labels of (n, d) finite features, ties going to the lower label."""
         class_scores = features @ self.weights + self.intercepts
         centred = class_scores - class_scores.mean(axis=1, keepdims=True)
@@ -66,13 +67,15 @@ class ProbeSet(NamedTuple):
     predicted: Labels
     """(s, m) labels of the m test embeddings, by each probe."""
     probes: list[Probe]
+    """The s probes, one or one per seed."""
 
 
 class Stratum(NamedTuple):
-    """Embeddings of one task and one pair of labels."""
+    """The deviations of embeddings of one task and one pair of labels."""
 
     name: str
-    deviations: Wide
+    """Task and pair of labels."""
+    deviations: Float64Array
     """(n,) deviations e along the weights."""
     has_upper_label: npt.NDArray[np.bool_]
     """(n,) whether the embedding has the label towards which e is positive."""
@@ -96,9 +99,9 @@ class DirectionTest(NamedTuple):
 
 
 def label_strata(
-    task: str, difference: Wide, committed: Wide, labels: Labels, probe: Probe
+    task: str, difference: Float64Array, committed: Float64Array, labels: Labels, probe: Probe
 ) -> list[Stratum]:
-    """Return the strata of a task: one for each pair of labels.
+    """Return the strata of a task for the directional test: one for each pair of labels.
 
     `committed` has n embeddings multiplied by the receipt's scale, `difference` their differences
     from the rerun, `labels` their labels. Those with a label that the probe lacks are left out.
@@ -127,27 +130,28 @@ def label_strata(
 
 
 class _RankedStratum(NamedTuple):
-    """A stratum with both labels: centred midranks, divided by its size + 1."""
+    """The ranks of the deviations of a stratum that has embeddings of both labels."""
 
-    scores: Wide
+    scores: Float64Array
+    """(n,) ranks minus their mean, divided by the size of the stratum + 1."""
     has_upper_label: npt.NDArray[np.bool_]
     variance: float
     """Variance, over all relabellings, of the sum of the scores of the upper label."""
 
 
 def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
-    """Return the result over all strata; `seed` is that of the audit, in hex digits."""
-    ranked = [stratum for stratum in map(_ranked, strata) if stratum is not None]
+    """Return the result of the directional test; `seed` is that of the audit, in hex digits."""
+    ranked = [stratum for stratum in map(_ranked_stratum, strata) if stratum is not None]
     variance = math.fsum(stratum.variance for stratum in ranked)
     total = math.fsum(float(stratum.scores[stratum.has_upper_label].sum()) for stratum in ranked)
     statistic = total / math.sqrt(variance) if variance > 0 else 0.0
     p = 0.5 * math.erfc(statistic / math.sqrt(2))
     if p < LEVEL:
-        p = max(p, _share_of_relabellings(ranked, total, seed))
+        p = max(p, _share_of_relabellings_reaching(ranked, total, seed))
     return DirectionTest(sum(len(stratum.scores) for stratum in ranked), statistic, p)
 
 
-def _ranked(stratum: Stratum) -> _RankedStratum | None:
+def _ranked_stratum(stratum: Stratum) -> _RankedStratum | None:
     """Return a stratum with ranks; None unless its embeddings have both labels."""
     count, upper = len(stratum.deviations), int(stratum.has_upper_label.sum())
     if not 0 < upper < count:
@@ -158,26 +162,28 @@ def _ranked(stratum: Stratum) -> _RankedStratum | None:
     return _RankedStratum(scores, stratum.has_upper_label, variance)
 
 
-def midranks(values: Wide) -> Wide:
+def midranks(values: Float64Array) -> Float64Array:
     """Return ranks from 1; equal values get their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last_ranks = np.cumsum(counts)
-    ranks: Wide = (last_ranks - (counts - 1) / 2)[inverse.reshape(-1)]
+    ranks: Float64Array = (last_ranks - (counts - 1) / 2)[inverse.reshape(-1)]
     return ranks
 
 
-def _share_of_relabellings(strata: list[_RankedStratum], total: float, seed: str) -> float:
-    """Return the share of relabellings whose sum is at least `total`; the true labels are one."""
+def _share_of_relabellings_reaching(strata: list[_RankedStratum], total: float, seed: str) -> float:
+    """Return the share of relabellings, the true labels included, whose sum is at least `total`."""
     seed_words = np.frombuffer(
         hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4"
     )
     # The only generator whose stream NumPy guarantees.
     generator = np.random.RandomState(seed_words)
     reached_count = 1
-    for _ in range(RELABELLINGS // BATCH):
-        sums = np.zeros(BATCH)
+    for _ in range(RELABELLINGS // RELABELLINGS_AT_ONCE):
+        sums = np.zeros(RELABELLINGS_AT_ONCE)
         for stratum in strata:
-            order = generator.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
+            order = generator.random_sample((RELABELLINGS_AT_ONCE, len(stratum.scores))).argsort(
+                axis=1
+            )
             sums += stratum.scores[order[:, : int(stratum.has_upper_label.sum())]].sum(axis=1)
         reached_count += int((sums >= total * (1 - 1e-12)).sum())
     return reached_count / (RELABELLINGS + 1)

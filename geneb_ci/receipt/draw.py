@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-STANDARD_TEST = 1500
-"""Number of test embeddings of each regime: about 1,450 detect a macro MCC raised by more than 0.01
-with 95 % probability in the worst of 41 published rows."""
-STANDARD_TRAINING = 30
-"""Number of training embeddings per task: if a share of 0.1 % is altered, averaged over 100 tasks,
-at least one altered embedding is drawn with 95 % probability."""
-SMALL_TASK = 3000
-"""Tasks with fewer training embeddings are embedded completely in a full draw: there a few altered
-embeddings gain most."""
+STANDARD_TEST_DRAWS = 1500
+"""Number of test embeddings that are drawn for each regime by default: about 1,450 detect a macro
+MCC raised by more than 0.01 with 95 % probability in the worst of 41 published rows."""
+STANDARD_TRAINING_DRAWS = 30
+"""Number of training embeddings that are drawn in each task by default: if a share of 0.1 % is
+altered, averaged over 100 tasks, at least one altered embedding is drawn with 95 % probability."""
+SMALL_TASK_EMBEDDINGS = 3000
+"""Number of training embeddings below which a full draw includes all of a task: in a small task,
+few altered embeddings gain most."""
 TEST_PART, TRAINING = "test ", "training"
 """Prefix of the names of parts of test embeddings, before the regime; name of the part of training
 embeddings."""
@@ -47,8 +47,11 @@ TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
 """Largest sample: more test embeddings than the benchmark has, and the training embeddings of each
 task that `--size` draws with them. The limit exists since a verification repeats every draw."""
 DrawCount = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
+"""A number of draws, at most that of all test embeddings."""
 _SEPARATOR = b"\x00"
+"""Byte between the parts of the text that a draw hashes."""
 _DIGEST_RANGE = 1 << 256
+"""Number of possible values of a SHA-256."""
 
 
 class EmbeddingCounts(StrictModel):
@@ -61,7 +64,7 @@ class EmbeddingCounts(StrictModel):
     support: DrawCount
     """Number of few-shot training embeddings drawn for each few-shot regime, over all tasks.
 
-    It does not apply to the smallest regime: all of its embeddings are drawn.
+    Of the smallest regime, all embeddings are drawn.
     """
     whole: bool
     """Whether all embeddings of few-shot training sequences, and all training embeddings of the
@@ -69,7 +72,10 @@ class EmbeddingCounts(StrictModel):
 
 
 STANDARD_COUNTS = EmbeddingCounts(
-    test=STANDARD_TEST, training=STANDARD_TRAINING, support=STANDARD_TEST, whole=False
+    test=STANDARD_TEST_DRAWS,
+    training=STANDARD_TRAINING_DRAWS,
+    support=STANDARD_TEST_DRAWS,
+    whole=False,
 )
 
 
@@ -79,11 +85,13 @@ class TaskShare(NamedTuple):
     position: int
     """Position among the tasks of the receipt, which decides the probe of the first draw."""
     test: int
+    """Number of test embeddings of each regime."""
     training: int
+    """Number of training embeddings."""
     support: int
-    """Number of support embeddings of each few-shot regime but the smallest."""
+    """Number of training embeddings of each few-shot regime, except the smallest regime."""
     whole: bool
-    """As in `EmbeddingCounts`."""
+    """Whether all training embeddings are drawn, as in `EmbeddingCounts`."""
 
 
 def draw_shares(
@@ -117,7 +125,7 @@ def draw_shares(
 
 
 def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
-    """Return the number, from 0 to `size` - 1, that is drawn in draw `draw` of a stratum."""
+    """Return the number from 0 to `size` - 1 that draw number `draw` of a stratum gives."""
     head = seed + _SEPARATOR + stratum.encode() + _SEPARATOR + struct.pack(">Q", draw) + _SEPARATOR
     limit = _DIGEST_RANGE - _DIGEST_RANGE % size
     attempt = 0
@@ -131,7 +139,7 @@ def drawn_number(seed: bytes, stratum: str, draw: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class TaskStrata:
-    """The strata that the embeddings of one task are drawn from."""
+    """The sets of embeddings (strata) of one task that are drawn from."""
 
     task: str
     train: int
@@ -141,12 +149,12 @@ class TaskStrata:
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
     """By regime, the (s, m) predictions of s canonical probes."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
-    """By few-shot regime, its training embeddings, ascending; the regime with the fewest first."""
+    """By few-shot regime, the indices of its training embeddings; the smallest regime first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
     """By regime, the (s, m) predictions of record; empty if not computed, as before version 2.1."""
 
     def right_rows(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return indices of test embeddings that the canonical probe or that of record has right.
+        """Return indices of test embeddings that the canonical probe or that of record gets right.
 
         They ascend. An embedding that only one of the two probes predicts right may be altered.
         """
@@ -161,15 +169,15 @@ class TestDraw(NamedTuple):
     """One draw of a test embedding of a task and regime."""
 
     draw: int
-    """Number of the draw."""
+    """Number of this draw among those of the regime, from 0."""
     probe: int
-    """Index of the probe from whose right embeddings it is drawn."""
+    """Index of the probe whose rightly predicted embeddings are drawn from."""
     is_class_first: bool
-    """Whether a class is drawn first, then an embedding of it."""
+    """Whether a class is drawn first, then an embedding of this class."""
 
 
 def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[TestDraw]:
-    """Return how each test embedding of a regime is drawn, in the order of the draws.
+    """Return the draws of test embeddings of a regime in their order, before chance decides.
 
     A probe without right predictions has no draws, since no embedding was altered to be right.
     """
@@ -181,7 +189,7 @@ def draws_of_regime(strata: TaskStrata, regime: str, share: TaskShare) -> list[T
 
 
 def unforeseen_rows(rows: Mapping[str, Sequence[int]]) -> set[int]:
-    """Return the drawn indices of one task that nobody could foresee; `rows` has all, by part.
+    """Return the drawn indices of one task that nobody could foresee, from all of them by part.
 
     Support embeddings, the strongest ones and those of earlier draws are known before the draw.
     """
@@ -222,11 +230,11 @@ class TaskDraw:
             f"{TEST_PART}{regime}": [strata.train + row for row in self._test_rows(regime, share)]
             for regime in strata.predicted
         }
-        is_complete = share.whole and strata.train < SMALL_TASK
+        is_complete = share.whole and strata.train < SMALL_TASK_EMBEDDINGS
         rows_by_part[TRAINING] = (
             list(range(strata.train))
             if is_complete
-            else [self._number("training", j, strata.train) for j in range(share.training)]
+            else [self._drawn_number("training", j, strata.train) for j in range(share.training)]
         )
         drawn_rows: set[int] = set()
         for position, (regime, rows) in enumerate(strata.support.items()):
@@ -236,13 +244,14 @@ class TaskDraw:
                 undrawn
                 if position == 0 or share.whole or len(undrawn) <= share.support
                 else [
-                    undrawn[self._number(f"support {regime}", j, len(undrawn))]
+                    undrawn[self._drawn_number(f"support {regime}", j, len(undrawn))]
                     for j in range(share.support)
                 ]
             )
         return DrawnEmbeddings(dict(self.sizes), rows_by_part)
 
     def _test_rows(self, regime: str, share: TaskShare) -> list[int]:
+        """Return the drawn indices of test embeddings of a regime, in the order of the draws."""
         strata, drawn_rows = self._strata, []
         probe_count = len(strata.predicted[regime])
         right_rows = [strata.right_rows(regime, probe).tolist() for probe in range(probe_count)]
@@ -254,9 +263,9 @@ class TaskDraw:
             if draw.is_class_first:
                 rows_by_class = right_rows_by_class[draw.probe]
                 labels = list(rows_by_class)
-                label = labels[self._number(f"{draw_name}, class", draw.draw, len(labels))]
+                label = labels[self._drawn_number(f"{draw_name}, class", draw.draw, len(labels))]
                 rows, draw_name = rows_by_class[label], f"{draw_name}, class {label}"
-            drawn_rows.append(rows[self._number(draw_name, draw.draw, len(rows))])
+            drawn_rows.append(rows[self._drawn_number(draw_name, draw.draw, len(rows))])
         return drawn_rows
 
     def _right_rows_by_class(self, regime: str, probe: int) -> dict[int, list[int]]:
@@ -269,13 +278,14 @@ class TaskDraw:
             by_class.setdefault(label, []).append(row)
         return {label: by_class[label] for label in sorted(by_class)}
 
-    def _number(self, stratum: str, draw: int, size: int) -> int:
+    def _drawn_number(self, stratum: str, draw: int, size: int) -> int:
+        """Return the number that a draw gives, and note the size of the stratum."""
         self.sizes[stratum] = size
         return drawn_number(self._seed, f"{self._strata.task} {stratum}", draw, size)
 
 
 def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnEmbeddings:
-    """Return the embeddings of a task drawn by the first seed, and those of earlier draws.
+    """Return the embeddings of a task that the first seed draws, and those of earlier draws.
 
     `seeds` are hex digits; the draws by all but the first are the part "earlier".
     """

@@ -27,17 +27,17 @@ from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
 """Number of bytes that are read at once."""
-TOP = 2.0**TOP_LOG2
-"""A scale other than 1 brings the largest magnitude of a file between `TOP` and twice `TOP`."""
+SCALED_MAGNITUDE = 2.0**TOP_LOG2
+"""Scaled embeddings have a largest magnitude between this number and twice this number."""
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: the exponent bits, all set in NaN and infinity, and the bits of -0.0."""
 FILES, VALUES, TREE = "files", "values", "tree"
 """Steps of reading a task's file: size and digest; no -0.0, NaN or infinity; Merkle root."""
-_REWRITE = "ask for a receipt that `geneb-harness run --receipt` wrote"
-_FIXES = {
+_REWRITE_FIX = "ask for a receipt that `geneb-harness run --receipt` wrote"
+_FIX_BY_STEP = {
     FILES: "name the folder of this receipt's files, or download them: geneb-ci receipt pull",
-    VALUES: _REWRITE,
-    TREE: _REWRITE,
+    VALUES: _REWRITE_FIX,
+    TREE: _REWRITE_FIX,
 }
 TAU_OF_COLUMN, FLOOR = 2e-5, 2.0**-20
 """The tolerance of a coordinate: `TAU_OF_COLUMN` times the spread of its column, or `FLOOR` times
@@ -56,14 +56,14 @@ POOLED = 0.005
 honest mean. Otherwise features near rounding borders could follow the label in every embedding."""
 RESCUED = 0.01
 """Share of the drawn embeddings, but at least one, that may be rescued: fail, and pass when
-computed again in float64. Code of the contributor decides that result; honest embeddings rarely
-fail."""
+computed again in float64. The contributor's code decides the second result; honest embeddings
+rarely fail."""
 NEAR = 16.0
 """Largest distance of a repeated embedding from the first rerun, in tolerances. Measured: 1.1."""
 STRONGEST = 15
 """Number of training embeddings of a task that are always embedded again for their influence on the
-test loss, and as many for their distance from the others. Two altered ones of 1,900 raised an MCC
-by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
+test loss, and as many for their distance from the others. Two altered embeddings of 1,900 raised an
+MCC by 0.14, but by 0.02 if they ranked below these: docs/research/receipt-audits.md."""
 EFFECT = 5.0
 """Largest absolute value of the statistic of influence, of training or of test embeddings, with
 which an audit agrees. By chance at most 7 audits in a million exceed it, whatever the sizes of
@@ -76,20 +76,21 @@ ROOM_OF_TASK = 0.05
 """Largest room of a single task, in nats: the mean over 100 tasks could hide one forged task, whose
 weight in the macro may be a thirteenth. Measured: below 1e-3."""
 TAU = 1e-5
-"""Tolerance in records of version 1.0, as a share of the root mean square of the embedding. One
-column of large values widened it for all others."""
+"""Tolerance in records of version 1.0, as a share of the root mean square of the embedding. A
+single column of large values widened the tolerance of all columns."""
 FLIPPED, FLIPPED_MIN = 0.002, 2
 """Share of the draws of a regime, and number allowed in any case, whose test embedding may be
 predicted right as committed and wrong as rerun. With more, the bound of the raise is too large and
 the receipt weak. Measured: 0 of 32,400 draws with noise of up to 5e-6 of an embedding's size."""
 MISSED = 0.05
-"""Probability that a draw misses the alterations although there are more than its bound states."""
+"""Probability that a draw hits no altered embedding although alterations raise the MCC by more than
+the stated bound."""
 LEVEL = 0.001
 """False-alarm rate of the directional test, over training and test embeddings together."""
 
 
 def mismatch_limit(width: int) -> int:
-    """Return how many coordinates of an embedding may differ from the rounded rerun."""
+    """Return how many coordinates of one embedding may differ from the rounded rerun."""
     return min(width, max(MISMATCH_MIN, int(MISMATCH * width)))
 
 
@@ -104,7 +105,7 @@ def flipped_limit(draws: int) -> int:
 
 
 def rescued_limit(drawn: int) -> int:
-    """Return how many of the drawn embeddings may be rescued."""
+    """Return how many drawn embeddings may be rescued: fail, and pass when computed again."""
     return max(1, int(RESCUED * drawn))
 
 
@@ -118,12 +119,12 @@ def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -
 
 
 class EmbeddingsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
-    """A file of a receipt is invalid; `step` is the step of the verification."""
+    """A file of a receipt is invalid; `step` names the step of reading that found the error."""
 
     exit_code = Exit.ERRORS
 
     def __init__(self, step: str, message: str, fix: str = "") -> None:
-        super().__init__(message, fix or _FIXES.get(step, ""))
+        super().__init__(message, fix or _FIX_BY_STEP.get(step, ""))
         self.step = step
 
 
@@ -142,7 +143,7 @@ def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests
     embedding, and OSError.
     """
     rows, row_bytes = expected.train + expected.test, FLOAT16_BYTES * dim
-    with _opened(path) as stream:
+    with _open_regular_file(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != rows * row_bytes:
             raise EmbeddingsRefused(
@@ -182,7 +183,7 @@ def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests
     return digests
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular_file(path: Path) -> BinaryIO:
     """Open a regular file, without blocking if it is a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -192,7 +193,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def largest_magnitude(block: bytes, dim: int, first: int, file: str) -> float:
-    """Return the largest magnitude in a block of embeddings, of which the first has index `first`.
+    """Return the largest magnitude in a block of embeddings; `first` is the index of the first.
 
     Raises EmbeddingsRefused for -0.0, NaN or infinity.
     """
@@ -222,7 +223,9 @@ def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
     is_in_range = not largest or UNSCALED_MIN <= largest_feature <= FLOAT16_MAX
     if scale_log2 == 0 and is_in_range:
         return
-    is_scaled_to_top = TOP <= largest <= 2 * TOP  # rounding may have made it the upper end
+    is_scaled_to_top = (
+        SCALED_MAGNITUDE <= largest <= 2 * SCALED_MAGNITUDE
+    )  # rounding may have made it the upper end
     if (
         scale_log2
         and is_scaled_to_top
@@ -234,5 +237,5 @@ def _refuse_scale(scale_log2: int, largest: float, file: str) -> None:
         f"{file} has the scale 2^{scale_log2} and the largest stored value {largest:g}, so its "
         f"largest feature is {largest_feature:g}; expected the scale 2^0 for a largest feature "
         f"of 0 or from {UNSCALED_MIN:g} to {FLOAT16_MAX:g}, otherwise a scale with which the "
-        f"largest stored value is {TOP:g} to {2 * TOP:g}",
+        f"largest stored value is {SCALED_MAGNITUDE:g} to {2 * SCALED_MAGNITUDE:g}",
     )

@@ -14,24 +14,36 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.rounding import Half, Wide, receipt_values, rounded_for_record, scaled
+from geneb_ci.receipt.rounding import (
+    Float16Array,
+    Float64Array,
+    divided_by_scale,
+    receipt_values,
+    rounded_for_record,
+)
 
 
 class EmbeddingComparison(NamedTuple):
-    """The result of comparing n embeddings."""
+    """The result of comparing n committed embeddings with their rerun, by the earlier rule."""
 
-    deviation: Wide
-    """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
+    deviation: Float64Array
+    """(n,) largest distance of a coordinate beyond half a unit of float16, divided by the root mean
+    square of the rerun embedding."""
     mismatch: npt.NDArray[np.int64]
     """(n,) number of coordinates that differ from the rounded rerun."""
 
 
-def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> EmbeddingComparison:
+def judge(
+    committed: Float16Array, rerun: npt.NDArray[np.floating], scale_log2: int
+) -> EmbeddingComparison:
     """Return how (n, d) finite embeddings compare with a rerun in records of version 1.0.
 
     A rerun that overflows has an infinite deviation.
     """
-    scaled_rerun, committed_values = scaled(rerun, scale_log2), committed.astype(np.float64)
+    scaled_rerun, committed_values = (
+        divided_by_scale(rerun, scale_log2),
+        committed.astype(np.float64),
+    )
     half_unit = np.spacing(np.abs(committed)).astype(np.float64) / 2
     distance_beyond = np.maximum(np.abs(committed_values - scaled_rerun) - half_unit, 0).max(axis=1)
     root_mean_square = np.sqrt(np.mean(scaled_rerun * scaled_rerun, axis=1))

@@ -33,40 +33,40 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.alteration_power import BINARY
+from geneb_ci.receipt.alteration_power import BINARY_CLASSES
 from geneb_ci.receipt.direction import Labels, Probe, midranks
 from geneb_ci.receipt.embeddings import STRONGEST, pooled_mismatch_limit
-from geneb_ci.receipt.rounding import Half, Wide
+from geneb_ci.receipt.rounding import Float16Array, Float64Array
 
-BLOCK = 4096
-"""Number of embeddings that are converted at a time."""
+BLOCK_EMBEDDINGS = 4096
+"""Number of embeddings that are converted to float64 at a time."""
 STEPS, STEPS_MAX = 100, 2000
 """Number of products with the Hessian, and their maximum if the Hessian is too large to be solved.
 Most searches need a tenth of `STEPS`; but if an extractor mixes columns from parts of very
 different size, thousands are needed, and after 100 products other embeddings would be the
 strongest. In records before version 2.2 the search ended after `STEPS`."""
 ACCURATE = 1e-3
-"""Relative residual of the gradient at which the search for h ends."""
+"""Relative residual of H h = g at which the search for h ends."""
 SOLVED_MAX = 4200
 """Largest number of unknowns of a Hessian that is solved directly: it takes 140 MB, and half a
 minute of one core for 20,000 embeddings."""
 FLAT = 1e-9
-"""Curvature added to intercepts, which have no penalty, since with many classes their sum is
-free."""
+"""Number added to the diagonal of the Hessian for intercepts: they have no penalty, so that with
+many classes the Hessian is singular."""
 PENALTY = 1.0
-"""Factor of half the squared weights in the objective: C of the probe is 1."""
+"""Factor of half the squared weights in the objective of the probe, whose parameter C is 1."""
 FEATURE_MAX = 2.0**50
-"""Largest feature whose squares, summed over the embeddings of any task, do not overflow."""
+"""Largest number in an embedding for which no sum of squares over a task overflows."""
 
 
 class TaskInfluence(NamedTuple):
-    """The quantities that decide the influence of the embeddings of a task."""
+    """What the influence of each embedding of a task is computed from: h = H^-1 g, and a centre."""
 
-    weights: Wide
-    """(d, c) weights of h."""
-    intercepts: Wide
-    """(c,) intercepts of h."""
-    centre: Wide
+    weights: Float64Array
+    """(d, c) part of h for the weights of the probe."""
+    intercepts: Float64Array
+    """(c,) part of h for the intercepts of the probe."""
+    centre: Float64Array
     """(d,) mean of the training embeddings, which is subtracted from features."""
     test: int
     """Number of test embeddings of the task."""
@@ -77,13 +77,15 @@ SPREAD_EMBEDDINGS = 2048
 
 
 class StrongestEmbeddings(NamedTuple):
-    """Indices of the strongest training embeddings of a task: twice `STRONGEST` by each measure.
+    """Indices of the training embeddings of a task that could affect its scores most.
 
-    The strongest come first.
+    There are twice `STRONGEST` by each measure, the strongest first.
     """
 
     by_influence: list[int]
+    """Those whose removal would change the test loss most."""
     by_distance: list[int]
+    """Those that are farthest from the others."""
 
     @property
     def rows(self) -> list[int]:
@@ -91,16 +93,23 @@ class StrongestEmbeddings(NamedTuple):
         return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
 
     def allows(self, rows: Sequence[int]) -> bool:
-        """Whether `rows` may be the strongest on another machine, where similar ones swap ranks."""
+        """Whether `rows` may be the strongest as computed on another machine.
+
+        There, embeddings of similar strength may have other ranks.
+        """
         half = STRONGEST // 2
         required = {*self.by_influence[:half], *self.by_distance[:half]}
         return required <= set(rows) <= {*self.by_influence, *self.by_distance}
 
 
 def strongest_embeddings(
-    embeddings: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
+    embeddings: Float16Array,
+    scale_log2: int,
+    labels: Labels,
+    influence: TaskInfluence,
+    probe: Probe,
 ) -> StrongestEmbeddings:
-    """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
+    """Return which (n, d) training embeddings of a receipt could affect its scores most."""
     step = -(-len(embeddings) // SPREAD_EMBEDDINGS)
     sample = centred_features(embeddings[::step], scale_log2, influence.centre).astype(np.float64)
     median, deviation = np.median(sample, axis=0), sample.std(axis=0)
@@ -108,17 +117,19 @@ def strongest_embeddings(
     spread[spread == 0] = 1.0
     intercepts = probe.intercepts + influence.centre @ probe.weights
     influences, distances = np.empty(len(embeddings)), np.empty(len(embeddings))
-    for start in range(0, len(embeddings), BLOCK):
-        block = slice(start, start + BLOCK)
+    for start in range(0, len(embeddings), BLOCK_EMBEDDINGS):
+        block = slice(start, start + BLOCK_EMBEDDINGS)
         features = centred_features(embeddings[block], scale_log2, influence.centre).astype(
             np.float64
         )
-        _, residual = residuals(features @ probe.weights + intercepts, labels[block], probe.classes)
+        _, residual = probabilities_and_residuals(
+            features @ probe.weights + intercepts, labels[block], probe.classes
+        )
         along_h = features @ influence.weights + influence.intercepts
         influences[block] = np.abs((residual * along_h).sum(axis=1))
         distances[block] = np.square((features - median) / spread).sum(axis=1)
 
-    def strongest(measure: Wide) -> list[int]:
+    def strongest(measure: Float64Array) -> list[int]:
         rows: list[int] = np.argsort(-measure, kind="stable")[: 2 * STRONGEST].tolist()
         return rows
 
@@ -129,35 +140,42 @@ class EmbeddingInfluence(NamedTuple):
     """The influence of each drawn embedding of one part of a task on the test loss."""
 
     split: str
-    influences: Wide
+    """`training` or `test`."""
+    influences: Float64Array
     """(n,) influence I of each embedding, 0 if it does not deviate."""
 
 
-def centred_features(embeddings: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
+def centred_features(
+    embeddings: Float16Array, scale_log2: int, centre: Float64Array
+) -> npt.NDArray[np.float32]:
     """Return (n, d) embeddings of a receipt multiplied by 2**scale_log2, minus a (d,) centre."""
     features = np.empty(embeddings.shape, dtype=np.float32)
-    for start in range(0, len(embeddings), BLOCK):
-        block = np.ldexp(embeddings[start : start + BLOCK].astype(np.float64), scale_log2)
-        features[start : start + BLOCK] = block - centre
+    for start in range(0, len(embeddings), BLOCK_EMBEDDINGS):
+        block = np.ldexp(
+            embeddings[start : start + BLOCK_EMBEDDINGS].astype(np.float64), scale_log2
+        )
+        features[start : start + BLOCK_EMBEDDINGS] = block - centre
     return features
 
 
-def centre_of(embeddings: Half, scale_log2: int) -> Wide:
+def centre_of(embeddings: Float16Array, scale_log2: int) -> Float64Array:
     """Return the (d,) mean of the (n, d) embeddings of a receipt, times 2**`scale_log2`."""
     total = np.zeros(embeddings.shape[1])
-    for start in range(0, len(embeddings), BLOCK):
-        total += embeddings[start : start + BLOCK].astype(np.float64).sum(axis=0)
+    for start in range(0, len(embeddings), BLOCK_EMBEDDINGS):
+        total += embeddings[start : start + BLOCK_EMBEDDINGS].astype(np.float64).sum(axis=0)
     return np.ldexp(total / max(1, len(embeddings)), scale_log2)
 
 
-def softmax(decision: Wide) -> Wide:
+def softmax(decision: Float64Array) -> Float64Array:
     """Return the (n, c) probabilities of (n, c) decision values."""
     powers = np.exp(decision - decision.max(axis=1, keepdims=True))
-    probabilities: Wide = powers / powers.sum(axis=1, keepdims=True)
+    probabilities: Float64Array = powers / powers.sum(axis=1, keepdims=True)
     return probabilities
 
 
-def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wide]:
+def probabilities_and_residuals(
+    decision: Float64Array, labels: Labels, classes: Labels
+) -> tuple[Float64Array, Float64Array]:
     """Return the (n, c) probabilities, and the probabilities minus the one-hot labels.
 
     An embedding with a label that the probe lacks has residual 0.
@@ -171,7 +189,7 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
     return probabilities, residual
 
 
-def too_large_reason(embeddings: Half, scale_log2: int) -> str:
+def too_large_reason(embeddings: Float16Array, scale_log2: int) -> str:
     """Return why no influence of (n, d) embeddings of a receipt can be computed, or ""."""
     largest = math.ldexp(max(float(embeddings.max()), -float(embeddings.min())), scale_log2)
     if largest <= FEATURE_MAX:
@@ -180,7 +198,7 @@ def too_large_reason(embeddings: Half, scale_log2: int) -> str:
 
 
 def influence_of(
-    embeddings: Half,
+    embeddings: Float16Array,
     scale_log2: int,
     train: int,
     labels: Labels,
@@ -188,17 +206,19 @@ def influence_of(
     *,
     by_steps: bool = False,
 ) -> TaskInfluence:
-    """Return h = H^-1 g of a task, from (n, d) embeddings and (n,) labels.
+    """Return what the influence of each embedding of a task follows from: h = H^-1 g.
 
-    The first `train` of them are training embeddings. With `by_steps`, the search has at most
-    `STEPS` steps, as in records before version 2.2.
+    `embeddings` are (n, d), `labels` (n,). The first `train` of them are training embeddings. With
+    `by_steps`, the search has at most `STEPS` steps, as in records before version 2.2.
     """
     centre = centre_of(embeddings[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition.
-    is_free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
+    is_free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY_CLASSES)
     test = centred_features(embeddings[train:], scale_log2, centre)
-    _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
+    _, residual = probabilities_and_residuals(
+        test @ probe.weights + intercepts, labels[train:], probe.classes
+    )
     gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * is_free / max(1, len(test))
     del test
     features = centred_features(embeddings[:train], scale_log2, centre)
@@ -206,7 +226,7 @@ def influence_of(
     curvature = probabilities * (1 - probabilities)
     diagonal = np.vstack([np.square(features).T @ curvature + PENALTY, curvature.sum(axis=0)])
 
-    def hessian_product(step: Wide) -> Wide:
+    def hessian_product(step: Float64Array) -> Float64Array:
         decision_change = features @ step[:-1].astype(np.float32) + step[-1]
         residual_change = probabilities * (
             decision_change - (probabilities * decision_change).sum(axis=1, keepdims=True)
@@ -215,28 +235,33 @@ def influence_of(
         return np.vstack([weight_product, residual_change.sum(axis=0)]) * is_free
 
     positive_diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
-    search = _by_conjugate_gradients(hessian_product, gradient, positive_diagonal, STEPS)
+    search = _search_by_conjugate_gradients(hessian_product, gradient, positive_diagonal, STEPS)
     if search.is_accurate or by_steps:
         solution = search.solution
     elif (embeddings.shape[1] + 1) * int(is_free.sum()) <= SOLVED_MAX:
-        solution = _by_solving(features, probabilities, gradient, is_free.nonzero()[0])
+        solution = _solution_of_linear_equations(
+            features, probabilities, gradient, is_free.nonzero()[0]
+        )
     else:
-        solution = _by_conjugate_gradients(
+        solution = _search_by_conjugate_gradients(
             hessian_product, gradient, positive_diagonal, STEPS_MAX
         ).solution
     return TaskInfluence(solution[:-1], solution[-1], centre, len(embeddings) - train)
 
 
-def _by_solving(
-    features: npt.NDArray[np.float32], probabilities: Wide, gradient: Wide, free_classes: Labels
-) -> Wide:
+def _solution_of_linear_equations(
+    features: npt.NDArray[np.float32],
+    probabilities: Float64Array,
+    gradient: Float64Array,
+    free_classes: Labels,
+) -> Float64Array:
     """Return h = H^-1 g for a gradient g, by solving the linear equations of the free classes."""
     size, solution = len(gradient), np.zeros_like(gradient)
     loss_hessian = np.zeros((len(free_classes), size, len(free_classes), size))
-    for start in range(0, len(features), BLOCK):
-        block = features[start : start + BLOCK].astype(np.float64)
+    for start in range(0, len(features), BLOCK_EMBEDDINGS):
+        block = features[start : start + BLOCK_EMBEDDINGS].astype(np.float64)
         extended = np.hstack([block, np.ones((len(block), 1))])  # for the intercepts
-        block_probabilities = probabilities[start : start + BLOCK]
+        block_probabilities = probabilities[start : start + BLOCK_EMBEDDINGS]
         for index, row in enumerate(free_classes):
             for other_index, column in enumerate(free_classes[: index + 1]):
                 curvature = block_probabilities[:, row] * (
@@ -256,15 +281,18 @@ def _by_solving(
 
 
 class _SearchResult(NamedTuple):
-    """The result of a search for h = H^-1 g."""
+    """An approximation of h = H^-1 g."""
 
-    solution: Wide
+    solution: Float64Array
     is_accurate: bool
     """Whether the relative residual is at most `ACCURATE`."""
 
 
-def _by_conjugate_gradients(
-    product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide, steps: int
+def _search_by_conjugate_gradients(
+    product: Callable[[Float64Array], Float64Array],
+    gradient: Float64Array,
+    diagonal: Float64Array,
+    steps: int,
 ) -> _SearchResult:
     """Return an approximate h = H^-1 g by conjugate gradients, preconditioned by diag(H).
 
@@ -294,9 +322,9 @@ class DrawnPart(NamedTuple):
     """The n drawn embeddings of training or of test sequences of a task."""
 
     split: str
-    committed: Half
+    committed: Float16Array
     """(n, d) embeddings of the receipt."""
-    rounded: Half
+    rounded: Float16Array
     """(n, d) rounded rerun; an embedding that overflows counts as not deviating."""
     labels: Labels
 
@@ -304,19 +332,23 @@ class DrawnPart(NamedTuple):
 TRAINING, TEST = "training", "test"
 
 
-def gradients(drawn: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe) -> Wide:
-    """Return the (n, d) derivatives of I with respect to the embeddings of a part."""
+def influence_gradients(
+    drawn: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
+) -> Float64Array:
+    """Return the (n, d) derivatives of the influence I with respect to the embeddings of a part."""
     centred = np.ldexp(drawn.committed.astype(np.float64), scale_log2) - influence.centre
     decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
-    probabilities, residual = residuals(decision, drawn.labels, probe.classes)
+    probabilities, residual = probabilities_and_residuals(decision, drawn.labels, probe.classes)
     if drawn.split == TEST:
-        test_derivatives: Wide = residual @ probe.weights.T / max(1, influence.test)
+        test_derivatives: Float64Array = residual @ probe.weights.T / max(1, influence.test)
         return test_derivatives
     along_h = centred @ influence.weights + influence.intercepts
     curved = probabilities * (along_h - (probabilities * along_h).sum(axis=1, keepdims=True))
     has_unknown_label = ~residual.any(axis=1)
     curved[has_unknown_label] = 0
-    training_derivatives: Wide = -(residual @ influence.weights.T + curved @ probe.weights.T)
+    training_derivatives: Float64Array = -(
+        residual @ influence.weights.T + curved @ probe.weights.T
+    )
     return training_derivatives
 
 
@@ -329,14 +361,19 @@ def influence_on_loss(
     with np.errstate(invalid="ignore"):
         difference = committed - drawn.rounded[:, is_differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
-    slopes = gradients(drawn, scale_log2, influence, probe)[:, is_differing]
+    slopes = influence_gradients(drawn, scale_log2, influence, probe)[:, is_differing]
     return EmbeddingInfluence(drawn.split, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
 def largest_loss_reduction(
-    drawn: DrawnPart, rerun: Wide, limits: Wide, slopes: Wide, scale_log2: int, row_count: int
+    drawn: DrawnPart,
+    rerun: Float64Array,
+    limits: Float64Array,
+    slopes: Float64Array,
+    scale_log2: int,
+    row_count: int,
 ) -> float:
-    """Return by how much the loss can fall within the tolerances of a part.
+    """Return by how much the test loss can fall if embeddings move within their tolerances.
 
     The part has `row_count` embeddings. `rerun` has the (n, d) drawn ones and `limits` their
     tolerances, divided by the scale. Each coordinate can move to a neighbouring float16 value that
@@ -360,15 +397,16 @@ def largest_loss_reduction(
 
 
 class PartStatistic(NamedTuple):
-    """The statistic of a part over all tasks."""
+    """The statistic t of the influences of training, or of test, embeddings over all tasks."""
 
     rows: int
     """Number of embeddings that deviate."""
     statistic: float
+    """Signed-rank statistic t; below 0 if deviations lower the test loss."""
 
 
 def part_statistic(influences: Iterable[EmbeddingInfluence]) -> PartStatistic:
-    """Return the statistic t of one part over all tasks; 0 if no embedding deviates."""
+    """Return the statistic t of training, or of test, embeddings; 0 if no embedding deviates."""
     totals, squares, rows = [], [], 0
     for task_influence in influences:
         nonzero = task_influence.influences[task_influence.influences != 0]

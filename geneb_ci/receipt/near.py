@@ -24,12 +24,12 @@ COMPARED_COUNT = 1000
 """Number of embeddings of a receipt that are compared: of all tasks, equally many of each."""
 EMBEDDINGS_MIN = 50
 """Smallest number of common embeddings for a comparison."""
-CLOSE = 1e-2
+CLOSE_DISTANCE = 1e-2
 """Relative distance up to which two embeddings are close: float32 in other batches differs by 2e-7,
 bfloat16 by 6e-3, and the embeddings of another model by more than a tenth."""
 NEAR_SHARE = 0.5
 """Share of close embeddings above which two receipts are near."""
-NEAR_PREDICTIONS = 0.97
+NEAR_PREDICTION_SHARE = 0.97
 """Share of equal predictions from which two receipts are near. Measured on GENEB-mini
 with 4-mers: noise of 1e-2, 3e-2 and 0.1 of an embedding leaves 0.995, 0.990 and 0.972 equal; 5-mers
 and 6-mers share 0.87."""
@@ -38,6 +38,7 @@ ALIGNMENTS = 2
 closest, so that altered embeddings have no effect on it; more alignments found no more."""
 
 Embeddings = npt.NDArray[np.float64]
+"""An (n, d) array of embeddings."""
 EmbeddingIndex = tuple[str, int]
 """A task id, and the index of an embedding in the task's file."""
 
@@ -46,8 +47,9 @@ class ReceiptSample(NamedTuple):
     """The compared embeddings of one receipt."""
 
     positions: tuple[EmbeddingIndex, ...]
+    """Task and index of each embedding."""
     rows: Embeddings
-    """(n, d) embeddings at their scale."""
+    """(n, d) embeddings, multiplied by the scale of their task's file."""
     predictions: Predictions | None = None
 
 
@@ -57,22 +59,26 @@ class Nearness(NamedTuple):
     rows: int
     """Number of compared embeddings."""
     close: dict[str, float]
-    """By kind of alignment, the share of embeddings within `CLOSE` of each other after it."""
+    """By kind of alignment, the share of embeddings that are within `CLOSE_DISTANCE` of each other
+    after this alignment."""
     same_predictions: float | None
     """Share of equal predictions; None if a receipt has no predictions."""
 
     @property
     def is_near(self) -> bool:
-        """Whether the two are probably of one model."""
-        return bool(self.why)
+        """Whether the two receipts are probably of one model."""
+        return bool(self.reason)
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """The reason why the receipts are near; "" if they are not."""
         for alignment, share in self.close.items():
             if share > NEAR_SHARE:
-                return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {alignment}"
-        if self.same_predictions is not None and self.same_predictions >= NEAR_PREDICTIONS:
+                return (
+                    f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE_DISTANCE:g}, "
+                    f"{alignment}"
+                )
+        if self.same_predictions is not None and self.same_predictions >= NEAR_PREDICTION_SHARE:
             return f"{self.same_predictions:.2%} of the predictions are equal"
         return ""
 
@@ -133,6 +139,7 @@ def sample_at(
 
 
 def _mapped_embeddings(path: Path, dim: int) -> npt.NDArray[np.float16]:
+    """Return the (n, d) embeddings in a file of a receipt, read from disk when they are used."""
     return np.memmap(path, dtype="<f2", mode="r").reshape(-1, dim)
 
 
@@ -151,20 +158,21 @@ def nearness_of(a: ReceiptSample, b: ReceiptSample) -> Nearness:
         )
     rows_of_a, rows_of_b = np.array(pairs).T
     x, y = a.rows[rows_of_a], b.rows[rows_of_b]
-    close = {"as they are": _close_share(x, y) if x.shape == y.shape else 0.0}
+    close = {"as they are": _share_of_close_embeddings(x, y) if x.shape == y.shape else 0.0}
     transformations = {
-        "after moving, scaling and rotating": _unchanged,
+        "after moving, scaling and rotating": _unchanged_embeddings,
         "after rescaling each column": _scaled_columns,
         "after rescaling each embedding": _scaled_embeddings,
     }
     close |= {
-        name: _aligned_share(transform(x), transform(y))
+        name: _share_of_close_after_alignment(transform(x), transform(y))
         for name, transform in transformations.items()
     }
     return Nearness(len(pairs), close, _share_of_equal_predictions(a.predictions, b.predictions))
 
 
-def _unchanged(rows: Embeddings) -> Embeddings:
+def _unchanged_embeddings(rows: Embeddings) -> Embeddings:
+    """Return the same embeddings: the alignment without rescaling."""
     return rows
 
 
@@ -183,8 +191,9 @@ def _scaled_embeddings(rows: Embeddings) -> Embeddings:
     return scaled
 
 
-def _close_share(x: Embeddings, y: Embeddings) -> float:
-    return float((_distances(x, y) < CLOSE).mean())
+def _share_of_close_embeddings(x: Embeddings, y: Embeddings) -> float:
+    """Return the share of pairs of embeddings that are within `CLOSE_DISTANCE`."""
+    return float((_distances(x, y) < CLOSE_DISTANCE).mean())
 
 
 def _distances(x: Embeddings, y: Embeddings) -> npt.NDArray[np.float64]:
@@ -197,7 +206,7 @@ def _distances(x: Embeddings, y: Embeddings) -> npt.NDArray[np.float64]:
     return relative_distances
 
 
-def _aligned_share(x: Embeddings, y: Embeddings) -> float:
+def _share_of_close_after_alignment(x: Embeddings, y: Embeddings) -> float:
     """Return the share of close embeddings after moving, scaling and rotating one set onto another.
 
     A rotation is any orthogonal map, also a permutation or a change of sign of columns. It keeps
@@ -206,19 +215,19 @@ def _aligned_share(x: Embeddings, y: Embeddings) -> float:
     closest = np.arange(len(x))
     share = 0.0
     for _ in range(ALIGNMENTS):
-        first, second = _centred(x, closest), _centred(y, closest)
+        first, second = _centred_and_scaled(x, closest), _centred_and_scaled(y, closest)
         if first is None or second is None:
             return share  # all embeddings are equal
-        first, second = _same_width(first, second)
+        first, second = _in_equal_widths(first, second)
         left, _, right = np.linalg.svd(second[closest].T @ first[closest])
         distances = _distances(first, second @ left @ right)
-        share = max(share, float((distances < CLOSE).mean()))
+        share = max(share, float((distances < CLOSE_DISTANCE).mean()))
         closest = np.argsort(distances, kind="stable")[: (len(x) + 1) // 2]
     return share
 
 
-def _centred(rows: Embeddings, subset: npt.NDArray[np.int64]) -> Embeddings | None:
-    """Return embeddings minus the mean of a subset, over its median length; None if that is 0."""
+def _centred_and_scaled(rows: Embeddings, subset: npt.NDArray[np.int64]) -> Embeddings | None:
+    """Return embeddings minus a subset's mean, divided by its median length; None if that is 0."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
@@ -227,7 +236,7 @@ def _centred(rows: Embeddings, subset: npt.NDArray[np.int64]) -> Embeddings | No
     return scaled
 
 
-def _same_width(x: Embeddings, y: Embeddings) -> tuple[Embeddings, Embeddings]:
+def _in_equal_widths(x: Embeddings, y: Embeddings) -> tuple[Embeddings, Embeddings]:
     """Return both sets in coordinates of their span, padded with zeros to equal width."""
     narrow_rows = [
         _span_coordinates(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)
@@ -238,6 +247,7 @@ def _same_width(x: Embeddings, y: Embeddings) -> tuple[Embeddings, Embeddings]:
 
 
 def _span_coordinates(rows: Embeddings) -> Embeddings:
+    """Return embeddings in coordinates of their span, which keep all distances."""
     return np.asarray(np.linalg.qr(rows.T, mode="r")).T
 
 

@@ -50,7 +50,7 @@ def predictions_digest(labels: tuple[int, ...], codes_by_fit: Codes) -> str:
     return hashlib.sha256(classes[codes_by_fit].tobytes()).hexdigest()
 
 
-def contradictions(
+def claim_contradictions(
     submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> list[str]:
     """Return a sentence for each cell of a submission that contradicts predictions.
@@ -64,10 +64,10 @@ def contradictions(
         f"{quoted(task)} has predictions, but no evidence"
         for task in predictions.tasks.keys() - tasks_with_evidence
     ]
-    return [*lines, *_differences(submission, predictions, benchmark)]
+    return [*lines, *_cell_contradictions(submission, predictions, benchmark)]
 
 
-def _differences(
+def _cell_contradictions(
     submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> Iterator[str]:
     seeds = len(benchmark.protocol.seeds)
@@ -154,7 +154,7 @@ def differing_predictions(
     `truths` has the labels of each task's test sequences from the task data, `cells` the cells
     computed from the embeddings of the receipt. Contradictions to the claims are included.
     """
-    lines = list(_differences(submission, predictions, benchmark))
+    lines = list(_cell_contradictions(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)

@@ -15,16 +15,18 @@ from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission import PredictionsFile
 from reference_harness.formats.text import quoted
 
-FILE = "predictions.bin"
+PREDICTIONS_FILE = "predictions.bin"
+"""Name of the file of predictions in the folder of a receipt."""
 MAGIC, VERSION = b"GENEBPRD", 1
 HEADER, TASK_HEAD = struct.Struct(">8sHBBHH32s"), struct.Struct(">HHI")
 OF_RECORD, CANONICAL = "of record", "canonical"
-SETS = {OF_RECORD: 1, CANONICAL: 2}
-"""Name of each set of predictions -> its bit in the header, in the order of the file."""
+HEADER_BIT_BY_SET = {OF_RECORD: 1, CANONICAL: 2}
+"""By name of a set of predictions, its bit in the header; sets have this order in the file."""
 LABEL_BYTES = 4
-BYTES_MAX = 1 << 23
-"""Largest size: GENEB's 612,792 test sequences take 2 MB with both sets, and decoding needs up to
-30 times the memory."""
+"""Size of the label of a class in the file."""
+PREDICTIONS_BYTES_MAX = 1 << 23
+"""Largest size of the file: GENEB's 612,792 test sequences take 2 MB with both sets, and decoding
+needs up to 30 times the memory."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,30 +60,31 @@ class Predictions(NamedTuple):
     """The content of a file of predictions."""
 
     sha256: str
+    """Digest of the file."""
     tasks: dict[str, TaskPredictions]
 
 
 def read_predictions(
     path: Path, benchmark: Benchmark, expected: PredictionsFile | None = None
 ) -> Predictions:
-    """Return the content of a file after checking the size and digest of `expected`.
+    """Return the predictions in a file, after checking the size and digest of `expected`.
 
     Raises PredictionsRefused, which names the wrong part.
     """
-    raw = bytes_of(path, expected)
+    raw = prediction_bytes(path, expected)
     try:
         return decode_predictions(raw, benchmark)
     except PredictionsRefused as error:
         raise PredictionsRefused(error.member, f"{path}: {error.message}") from error
 
 
-def bytes_of(path: Path, expected: PredictionsFile | None) -> bytes:
-    """Return the bytes of a file after checking the size and digest of `expected`.
+def prediction_bytes(path: Path, expected: PredictionsFile | None) -> bytes:
+    """Return the bytes of a file of predictions, after checking the size and digest of `expected`.
 
     Raises PredictionsRefused.
     """
     try:
-        raw = read_regular(path, BYTES_MAX)
+        raw = read_regular(path, PREDICTIONS_BYTES_MAX)
     except NotReadable as error:
         raise PredictionsRefused("file", f"{path}: {error.reason}") from error
     digest = hashlib.sha256(raw).hexdigest()
@@ -95,9 +98,9 @@ def bytes_of(path: Path, expected: PredictionsFile | None) -> bytes:
 
 
 def decode_predictions(raw: bytes, benchmark: Benchmark) -> Predictions:
-    """Return the content of a file. Raises PredictionsRefused, which names the wrong member."""
+    """Return the predictions in bytes. Raises PredictionsRefused, which names the wrong member."""
     reader = _Reader(raw)
-    sets, regimes, tasks = _header(reader, benchmark)
+    sets, regimes, tasks = _read_header(reader, benchmark)
     seeds = len(benchmark.protocol.seeds)
     fit_counts = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
     predictions: dict[str, TaskPredictions] = {}
@@ -111,7 +114,7 @@ def decode_predictions(raw: bytes, benchmark: Benchmark) -> Predictions:
         )  # fmt: skip
         last_position = position
         task = benchmark.tasks[position]
-        predictions[task.id] = _task(reader, task, (classes, rows), sets, fit_counts)
+        predictions[task.id] = _read_task(reader, task, (classes, rows), sets, fit_counts)
     _require(
         reader.bytes_left == 0,
         "end",
@@ -120,7 +123,7 @@ def decode_predictions(raw: bytes, benchmark: Benchmark) -> Predictions:
     return Predictions(hashlib.sha256(raw).hexdigest(), predictions)
 
 
-def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[str], int]:
+def _read_header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[str], int]:
     """Return the sets, the regimes and the number of tasks."""
     magic, version, sets, regimes, seeds, tasks, digest = reader.unpack(HEADER, "header")
     _require(magic == MAGIC, "magic", f"the file begins with {magic!r}; expected {MAGIC!r}")
@@ -131,7 +134,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
         f"{benchmark.name}",
     )  # fmt: skip
     _require(
-        0 < sets <= sum(SETS.values()),
+        0 < sets <= sum(HEADER_BIT_BY_SET.values()),
         "sets",
         f"the sets of predictions in the file are the bits {sets:#b}; expected 0b1, 0b10 or 0b11",
     )
@@ -147,13 +150,13 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
         f"the file has {tasks} tasks; expected 1 to {len(benchmark.tasks)}",
     )  # fmt: skip
     return (
-        [name for name, bit in SETS.items() if sets & bit],
+        [name for name, bit in HEADER_BIT_BY_SET.items() if sets & bit],
         [name for position, name in enumerate(benchmark.regimes) if regimes >> position & 1],
         tasks,
     )
 
 
-def _task(
+def _read_task(
     reader: "_Reader",
     task: Task,
     size: tuple[int, int],
@@ -180,7 +183,9 @@ def _task(
         f"the labels of {task_name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(set_names) * sum(fit_counts.values())
-    truth, *predictions = _codes(reader, columns * rows, classes, task_name).reshape(columns, rows)
+    truth, *predictions = _read_codes(reader, columns * rows, classes, task_name).reshape(
+        columns, rows
+    )
     _refuse_other_classes(truth, task)
     remaining_predictions = iter(predictions)
     by_set = {
@@ -193,7 +198,7 @@ def _task(
     return TaskPredictions(tuple(labels), truth, by_set)
 
 
-def _codes(reader: "_Reader", count: int, classes: int, task: str) -> Codes:
+def _read_codes(reader: "_Reader", count: int, classes: int, task: str) -> Codes:
     """Read `count` indices of labels, each below `classes`, and the zero bits after them."""
     import numpy as np  # see Codes
 

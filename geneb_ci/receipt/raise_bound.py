@@ -29,23 +29,24 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.alteration_power import (
-    BINARY,
+    BINARY_CLASSES,
     Alterations,
-    alterations_of,
     concave_maximum,
     mcc,
+    possible_alterations,
 )
 from geneb_ci.receipt.embeddings import MISSED
-from geneb_ci.receipt.rounding import Wide
+from geneb_ci.receipt.rounding import Float64Array
 
 EXACT = 16
-"""Largest number of altered embeddings of a class that is tried by itself, not in an interval."""
+"""Number of altered embeddings of a class up to which every number is tried by itself; above, only
+intervals of numbers are."""
 RATIO = 1.15
 """Ratio of the upper ends of two successive intervals above `EXACT`."""
 HITS_MAX = 1e6
-"""Upper end of the search for a limit."""
+"""Upper end of the search for the limit of the expected number of hits."""
 HALVINGS = 60
-"""Number of halvings of the range of that search."""
+"""Number of halvings of the range in the search for the limit of the expected number of hits."""
 
 
 class CellDraw(NamedTuple):
@@ -54,10 +55,10 @@ class CellDraw(NamedTuple):
     matrix: npt.NDArray[np.int64]
     """(k, k) confusion matrix, true classes by row."""
     correct: npt.NDArray[np.int64]
-    """(k,) number of embeddings of each class in the stratum of right ones."""
-    uniform: float
+    """(k,) number of rightly predicted embeddings of each class, which are drawn from."""
+    uniform_draws: float
     """Number of draws among all right embeddings."""
-    class_draws: float
+    class_first_draws: float
     """Number of draws that drew the class first."""
     weight: float
     """Weight of the cell in the mean of the regime."""
@@ -66,12 +67,12 @@ class CellDraw(NamedTuple):
 class HiddenAlterations(NamedTuple):
     """Bounds for n possible alterations of one cell: (n,) arrays."""
 
-    hits: Wide
-    """Smallest mean number of draws that hit them."""
-    mean_raise: Wide
-    """Largest raise of the mean of the regime."""
+    hits: Float64Array
+    """Smallest expected number of draws that hit an altered embedding."""
+    mean_raise: Float64Array
+    """Largest raise of the mean MCC of the regime."""
 
-    def within(self, limit: float) -> "HiddenAlterations":
+    def with_hits_up_to(self, limit: float) -> "HiddenAlterations":
         """Return the alterations whose expected number of hits is at most `limit`."""
         is_within = self.hits <= limit
         return HiddenAlterations(self.hits[is_within], self.mean_raise[is_within])
@@ -92,8 +93,8 @@ def hits_limit(hits: int) -> float:
     return high
 
 
-def intervals(maximum: int) -> tuple[Wide, Wide]:
-    """Return the lower and the upper ends of intervals that cover 0 to `maximum`."""
+def covering_intervals(maximum: int) -> tuple[Float64Array, Float64Array]:
+    """Return the lower and the upper ends of intervals of numbers that cover 0 to `maximum`."""
     ends = [*range(min(EXACT, maximum) + 1)]
     while ends[-1] < maximum:
         ends.append(min(maximum, math.ceil(RATIO * ends[-1])))
@@ -104,7 +105,7 @@ def intervals(maximum: int) -> tuple[Wide, Wide]:
 def hidden_alterations(cell: CellDraw) -> HiddenAlterations:
     """Return the possible alterations of a cell, with bounds of their hits and raises."""
     alterations = (
-        _two_class_bounds(cell) if len(cell.matrix) == BINARY else _many_class_bounds(cell)
+        _two_class_bounds(cell) if len(cell.matrix) == BINARY_CLASSES else _many_class_bounds(cell)
     )
     return alterations._replace(mean_raise=cell.weight * alterations.mean_raise)
 
@@ -129,8 +130,8 @@ def alterations_of_regime(
 
 def _alterations_by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     """Return the alterations of a cell, each with its probability to be hit by one draw."""
-    if len(matrix) == BINARY:
-        return alterations_of(matrix, weight)
+    if len(matrix) == BINARY_CLASSES:
+        return possible_alterations(matrix, weight)
     matrix_array = np.array(matrix, dtype=np.int64)
     alterations = _many_class_bounds(
         CellDraw(matrix_array, np.diag(matrix_array), 0.5, 0.5, weight)
@@ -141,7 +142,7 @@ def _alterations_by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> 
 def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
     """Return the largest possible raise of the mean, if `hits` drawn embeddings were altered."""
     limit = hits_limit(hits)
-    alterations_by_cell = [hidden_alterations(cell).within(limit) for cell in cells]
+    alterations_by_cell = [hidden_alterations(cell).with_hits_up_to(limit) for cell in cells]
     if not alterations_by_cell:
         return 0.0
     all_hits = np.concatenate([cell_alterations.hits for cell_alterations in alterations_by_cell])
@@ -161,8 +162,9 @@ def largest_raise(cells: Sequence[CellDraw], hits: int = 0) -> float:
 
 
 def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
+    """Return bounds for a cell of two classes, for each pair of intervals of a and b."""
     (tn, fp), (fn, tp) = cell.matrix.astype(np.float64)
-    lower, upper = zip(intervals(int(tn)), intervals(int(tp)), strict=True)
+    lower, upper = zip(covering_intervals(int(tn)), covering_intervals(int(tp)), strict=True)
     altered_min = [ends.reshape(-1) for ends in np.meshgrid(*lower, indexing="ij")]
     a, b = (ends.reshape(-1) for ends in np.meshgrid(*upper, indexing="ij"))
     gain = mcc(tn, fp, fn, tp) - mcc(tn - a, fp + a, fn + b, tp - b)
@@ -179,7 +181,7 @@ def _two_class_bounds(cell: CellDraw) -> HiddenAlterations:
 
 
 def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
-    """Return bounds for any division of a total of altered embeddings.
+    """Return bounds for a cell of many classes, however altered embeddings are divided among them.
 
     Hits are fewest if the altered embeddings are of the classes with most embeddings to draw from.
     In the honest matrix, an altered embedding is in another column.
@@ -187,7 +189,7 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     matrix = cell.matrix.astype(np.float64)
     size, right = matrix.sum(), np.diag(matrix)
     true, predicted = matrix.sum(axis=1), matrix.sum(axis=0)
-    lower, a = intervals(int(right.sum()))
+    lower, a = covering_intervals(int(right.sum()))
     order = np.argsort(-cell.correct, kind="stable")
     ends = np.r_[0.0, np.cumsum(right[order])]
     share_sums = np.r_[0.0, np.cumsum(_altered_share(right, cell.correct)[order])]
@@ -214,13 +216,14 @@ def _many_class_bounds(cell: CellDraw) -> HiddenAlterations:
     )
 
 
-def _altered_share(altered: Wide, right: npt.NDArray[np.int64] | np.int64) -> Wide:
-    shares: Wide = altered / np.maximum(1, right)
+def _altered_share(altered: Float64Array, right: npt.NDArray[np.int64] | np.int64) -> Float64Array:
+    """Return the share of altered embeddings among the rightly predicted ones of a class."""
+    shares: Float64Array = altered / np.maximum(1, right)
     return shares
 
 
-def _expected_hits(cell: CellDraw, altered: Wide, share_sum: Wide) -> Wide:
-    """Return the mean number of hits; `share_sum` is the sum of a_c / R_c over the classes."""
+def _expected_hits(cell: CellDraw, altered: Float64Array, share_sum: Float64Array) -> Float64Array:
+    """Return the expected number of hits; `share_sum` is the sum of a_c / R_c over the classes."""
     classes = max(1, int((cell.correct > 0).sum()))
     total = max(1, int(cell.correct.sum()))
-    return cell.uniform * altered / total + cell.class_draws / classes * share_sum
+    return cell.uniform_draws * altered / total + cell.class_first_draws / classes * share_sum

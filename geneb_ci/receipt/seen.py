@@ -1,4 +1,4 @@
-"""Notes of maintainers on published receipts: when each was last seen, and rows' shared errors.
+"""Files of the policy folder about published receipts: when each was seen, and shared errors.
 
 Building a board sends no request, so that it depends only on a commit. It reads the notes that
 `geneb-ci receipt seen --write` and `receipt pairs --write` made. A row whose receipt was not seen
@@ -23,12 +23,12 @@ from reference_harness.formats.submission import EmbeddingReceipt, Submission, S
 
 FILE, PAIRS = "receipts.json", "pairs.json"
 """Files in the policy folder: the days on which receipts were seen, and the shared errors."""
-BYTES_MAX = 1_000_000
+NOTES_BYTES_MAX = 1_000_000
 """Largest size of receipts.json: a row takes 150 bytes."""
 PAIRS_BYTES_MAX = 1 << 24
 """Largest size of pairs.json: 100 rows, three regimes and 15 scores make 227,000 numbers."""
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-Published = Literal["published", "missing"]
+PublishedState = Literal["published", "missing"]
 """States of a published receipt on the board."""
 
 
@@ -81,9 +81,9 @@ class SharedErrors(StrictModel):
         return self
 
     def triangle_positions(self, rows: Sequence[Submission]) -> list[int | None]:
-        """Return the position of each row among `self.rows`, which orders the triangles.
+        """Return the index of each row in the triangles of covariances.
 
-        The position is None for a row that is not among them, or whose predictions have changed.
+        The index is None for a row that is not in them, or whose predictions have changed.
         """
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
@@ -143,7 +143,9 @@ def updated_notes(
     )
 
 
-def published_state(submission: Submission, notes: ReceiptNotes, days: int) -> Published | None:
+def published_state(
+    submission: Submission, notes: ReceiptNotes, days: int
+) -> PublishedState | None:
     """Return the state of a row's receipt, by `missing_since_day`; None if it is not published."""
     receipt = published_receipt(submission)
     if receipt is None:
@@ -171,14 +173,14 @@ def notes_path(layout: Layout) -> Path | None:
     return layout.policy / FILE if layout.policy is not None else None
 
 
-def seen_receipts(layout: Layout) -> ReceiptNotes:
+def read_receipt_notes(layout: Layout) -> ReceiptNotes:
     """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
     path = notes_path(layout)
     if path is None or not path_exists(path):
         return ReceiptNotes()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
-        notes = parsed(ReceiptNotes, read_text(path, BYTES_MAX))
+        notes = parsed(ReceiptNotes, read_text(path, NOTES_BYTES_MAX))
         for receipt in notes.rows.values():
             for day in (receipt.since, receipt.seen or receipt.since, receipt.looked):
                 dt.date.fromisoformat(day)
@@ -196,7 +198,7 @@ def write_notes(path: Path, notes: ReceiptNotes | SharedErrors) -> None:
     write_whole(path, lambda stream: stream.write(notes_json.encode()))
 
 
-def shared_errors(layout: Layout) -> SharedErrors | None:
+def read_shared_errors(layout: Layout) -> SharedErrors | None:
     """Return the covariances of the errors of rows, from pairs.json.
 
     Return None if there is no such file, or if it is of another version of the benchmark. Raises

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, verified_digests
-from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
-from geneb_ci.receipt.predictions import FILE as PREDICTIONS
+from geneb_ci.receipt.predictions import PREDICTIONS_BYTES_MAX, PredictionsRefused, prediction_bytes
+from geneb_ci.receipt.predictions import PREDICTIONS_FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
 from reference_harness.formats.files import write_whole
 from reference_harness.formats.submission import (
@@ -30,11 +30,11 @@ from reference_harness.formats.text import Say, quoted, silent
 if TYPE_CHECKING:
     from geneb_ci.common.download import DownloadKind
 
-REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
-COMMIT = re.compile(r"[0-9a-f]{40}")
-TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+REPOSITORY_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
+TASK_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A valid task id, which contains no slash."""
-HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
+HUB_LOCATION_KIND: Literal["huggingface-dataset"] = "huggingface-dataset"
 """Kind of location: a data set on the Hugging Face Hub."""
 
 
@@ -96,13 +96,13 @@ def published_folder(location: ReceiptLocation | None) -> ServerFolder:
             "pass the folder of its files, --receipt DIR, or publish them: geneb-ci receipt push",
         )
     address = location.address
-    if location.kind == HUB:
-        if not REPOSITORY.fullmatch(address):
+    if location.kind == HUB_LOCATION_KIND:
+        if not REPOSITORY_PATTERN.fullmatch(address):
             raise NothingChecked(
                 f"the receipt is in {quoted(address)}, expected OWNER/NAME of a data set",
                 "ask the contributor to correct `receipt.location`",
             )
-        if location.revision is None or not COMMIT.fullmatch(location.revision):
+        if location.revision is None or not COMMIT_PATTERN.fullmatch(location.revision):
             raise NothingChecked(
                 f"the receipt is in datasets/{address} without a commit, so its files can change",
                 "ask the contributor for the revision, 40 hex digits: geneb-ci receipt push "
@@ -127,7 +127,7 @@ def mirror_folder(mirror: str) -> ServerFolder:
     if mirror.startswith(("https://", *LOOPBACK)):
         return ServerFolder(mirror, f"{mirror.rstrip('/')}/", is_user_named=True)
     repo, _, revision = mirror.partition("@")
-    if not REPOSITORY.fullmatch(repo):
+    if not REPOSITORY_PATTERN.fullmatch(repo):
         raise UsageProblem(
             f"--mirror {mirror!r} is neither an https address nor OWNER/NAME of a data set",
             "pass for example --mirror https://example.org/receipts/model",
@@ -174,7 +174,7 @@ class ReceiptFiles:
         return sum(
             entry.bytes
             for task, entry in self._receipt.tasks.items()
-            if task in tasks and _size(receipt_file(self._opened_folder, task)) != entry.bytes
+            if task in tasks and _file_size(receipt_file(self._opened_folder, task)) != entry.bytes
         )
 
     def file(self, task: str) -> Path:
@@ -184,18 +184,18 @@ class ReceiptFiles:
         that the receipt lacks; NothingChecked if the file is missing or not delivered.
         """
         expected = self._receipt.tasks.get(task)
-        if expected is None or not TASK.fullmatch(task):
+        if expected is None or not TASK_PATTERN.fullmatch(task):
             raise UsageProblem(
                 f"the receipt has no task {quoted(task)}", "name tasks of the receipt"
             )
         path = receipt_file(self._opened_folder, task)
-        if (known_state := self._verified.get(task)) and known_state == _file_state(path):
+        if (known_state := self._verified.get(task)) and known_state == _file_fingerprint(path):
             return path
         if self._origin is None:
             self._read(path, expected)
         else:
             self._fetch(self._origin, path, task, expected)
-        self._verified[task] = _file_state(path)
+        self._verified[task] = _file_fingerprint(path)
         return path
 
     def predictions(self) -> Path | None:
@@ -207,9 +207,11 @@ class ReceiptFiles:
         if expected is None:
             return None
         path = self._opened_folder / PREDICTIONS
-        if expected.bytes > BYTES_MAX:
+        if expected.bytes > PREDICTIONS_BYTES_MAX:
             raise PredictionsRefused(
-                "file", f"the predictions have {expected.bytes:,} bytes; the limit is {BYTES_MAX:,}"
+                "file",
+                f"the predictions have {expected.bytes:,} bytes; the limit is "
+                f"{PREDICTIONS_BYTES_MAX:,}",
             )
         if self._origin is not None and not _is_downloaded(path, expected):
             path.unlink(missing_ok=True)
@@ -220,7 +222,7 @@ class ReceiptFiles:
             self._origin.download(address, path, expected.sha256, expected.bytes)
         if not os.path.lexists(path):
             raise _missing_file(path, "the predictions")
-        bytes_of(path, expected)
+        prediction_bytes(path, expected)
         return path
 
     def release(self, task: str) -> None:
@@ -290,6 +292,7 @@ def size_text(count: float) -> str:
 
 
 def _missing_file(path: Path, member: str) -> NothingChecked:
+    """Return the error of a file that is not in the folder of a receipt."""
     return NothingChecked(
         f"{path}: there is no such file, but the receipt has one for {member}",
         "name the folder of all its files, or download the missing ones: geneb-ci receipt pull",
@@ -297,21 +300,22 @@ def _missing_file(path: Path, member: str) -> NothingChecked:
 
 
 def _is_downloaded(path: Path, expected: PredictionsFile) -> bool:
+    """Whether a file of predictions was downloaded before, with the right size and digest."""
     try:
-        bytes_of(path, expected)
+        prediction_bytes(path, expected)
     except PredictionsRefused:
         return False
     return True
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _file_state(path: Path) -> tuple[int, ...]:
+def _file_fingerprint(path: Path) -> tuple[int, ...]:
     """Return numbers that change whenever a file does; () for a missing file."""
     try:
         status = path.stat()
@@ -320,7 +324,8 @@ def _file_state(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-LOCATION = ("receipt", "location")
+LOCATION_MEMBERS = ("receipt", "location")
+"""Path of the location in the JSON of a submission."""
 
 
 def write_location(path: Path, location: ReceiptLocation) -> bool:
@@ -330,7 +335,7 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
     if the file cannot be written.
     """
     document = read_document(path, spans=True)
-    if document.span(LOCATION) is None:
+    if document.span(LOCATION_MEMBERS) is None:
         raise NothingChecked(
             f"{path} has no `receipt.location`", "write it with `geneb-harness run --receipt`"
         )
@@ -346,7 +351,7 @@ def write_location(path: Path, location: ReceiptLocation) -> bool:
 
 def with_location(document: Document, location: ReceiptLocation) -> str:
     """Return the text of a document with another location, indented like the members next to it."""
-    span = document.span(LOCATION)
+    span = document.span(LOCATION_MEMBERS)
     if span is None:
         raise ValueError("the document has no member for a location")
     text_before = document.text[: span.key]
@@ -355,13 +360,13 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
     if line.strip():  # the member does not begin its line, so the new value is on one line
         location_text = json.dumps(members)
     else:
-        indent_step = line[len(_indent(text_before, line)) :]
+        indent_step = line[len(_parent_indentation(text_before, line)) :]
         lines = json.dumps(members, indent=indent_step).split("\n")
         location_text = f"\n{line}".join(lines)
     return f"{document.text[: span.start]}{location_text}{document.text[span.end :]}"
 
 
-def _indent(text_before: str, line: str) -> str:
+def _parent_indentation(text_before: str, line: str) -> str:
     """Return the indentation of the nearest line above that is indented less than `line`."""
     for line_above in reversed(text_before.split("\n")[:-1]):
         indent = line_above[: len(line_above) - len(line_above.lstrip())]

@@ -17,19 +17,19 @@ from geneb_ci.common.config import Finder, Layout, find_layout
 from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
 from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, name_hint
 from geneb_ci.harness.process import (
-    COMPUTED_LIMITS,
+    NO_LIMIT_OVERRIDES,
     HarnessProcess,
-    ScoringOptions,
+    ScoringLimitOverrides,
     TaskSource,
     task_source,
 )
 from geneb_ci.receipt.cells import (
     CellDifference,
     RemainingTime,
-    cells_in,
+    claims_canonical_scores,
+    computed_cells,
     cost_of,
-    differences,
-    has_canonical,
+    differences_from_claims,
     recomputed_cells,
 )
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, EmbeddingsRefused
@@ -66,9 +66,11 @@ class ReceiptStep(NamedTuple):
 
     name: str
     state: StepResult
+    """Whether the step held or was refused."""
     reason: str = ""
     """Reason of the refusal; "" if the step was not refused."""
     fix: str = ""
+    """What to do about the refusal."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ class ReceiptVerification:
     tasks: tuple[str, ...]
     """The verified tasks, in the benchmark's order."""
     steps: tuple[ReceiptStep, ...]
+    """The state of each step."""
     cells: ReceiptCells | None = None
     """The recomputed cells; None if an earlier step was refused."""
     differences: tuple[CellDifference, ...] = ()
+    """Claims that differ from the recomputed cells, and cells without a claim."""
 
     @property
     def holds(self) -> bool:
@@ -105,7 +109,7 @@ class ReceiptVerification:
     @property
     def computed_count(self) -> int:
         """Number of cells computed from the receipt."""
-        return sum(1 for _ in cells_in(self.cells)) if self.cells else 0
+        return sum(1 for _ in computed_cells(self.cells)) if self.cells else 0
 
     @property
     def unclaimed_count(self) -> int:
@@ -132,6 +136,7 @@ class ReceiptRequest:
     """A receipt to verify, and the inputs of its verification."""
 
     file: Path
+    """File of the submission."""
     folder: Path | None = None
     """Folder of the receipt's files; None: they are downloaded."""
     mirror: str | None = None
@@ -144,8 +149,10 @@ class ReceiptRequest:
     """File of the benchmark definition; None: the one that `geneb-ci check` uses."""
     tasks: tuple[str, ...] = ()
     """Tasks to verify; empty: all of the receipt."""
-    options: ScoringOptions = COMPUTED_LIMITS
+    options: ScoringLimitOverrides = NO_LIMIT_OVERRIDES
+    """Limits of scoring a task that the user set."""
     say: Say = silent
+    """Called with each line of progress."""
 
 
 @dataclass(frozen=True)
@@ -162,13 +169,13 @@ class ReceiptSubject:
 
 
 def layout_finder(definition: Path | None) -> Finder:
-    """Return a function that finds the settings of a folder, with `definition` if given."""
+    """Return a function that finds the settings of a folder, with `definition` as the benchmark."""
     if definition is None:
         return find_layout
     return lambda folder: dataclasses.replace(find_layout(folder), benchmark=definition.resolve())
 
 
-def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
+def receipt_subject(path: Path, definition: Path | None = None) -> ReceiptSubject:
     """Return the submission in a file, with the errors of its claims.
 
     Raises NothingChecked for a file that cannot be read or has no receipt, BadConfiguration for
@@ -176,7 +183,7 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     """
     checker = Checker(select(REQUIRED_RULES, IGNORED_RULES), find=layout_finder(definition))
     context = checker.context(path)
-    check = checker.result(context)
+    check = checker.run_rules(context)
     errors = tuple(finding for finding in check.findings if finding.severity is Severity.ERROR)
     submission = context.submission
     if not isinstance(submission, SubmissionV12) or submission.receipt is None:
@@ -193,7 +200,7 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     return ReceiptSubject(path, submission, submission.receipt, context.benchmark, layout, errors)
 
 
-def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, ...]:
+def chosen_receipt_tasks(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the chosen tasks of a receipt, by default all, in the benchmark's order.
 
     Raises UsageProblem for a task that the receipt lacks.
@@ -217,7 +224,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     LimitExceeded for embeddings that cannot be scored within the limits, UsageProblem and
     BadConfiguration.
     """
-    subject = subject_of(request.file, request.definition)
+    subject = receipt_subject(request.file, request.definition)
     run = _Verification(request, subject)
     if subject.errors:
         error_texts = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
@@ -231,7 +238,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     with files, HarnessProcess() as harness:
         to_fetch, with_canonical = (
             files.bytes_to_fetch(list(run.tasks)),
-            has_canonical(subject.submission),
+            claims_canonical_scores(subject.submission),
         )
         request.say(
             cost_of(subject.receipt, run.tasks, to_fetch, with_canonical=with_canonical).text
@@ -240,16 +247,17 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
 
 
 class _Verification:
-    """The steps of one verification after the claims."""
+    """One verification of a receipt, after the check of the claims."""
 
     def __init__(self, request: ReceiptRequest, subject: ReceiptSubject) -> None:
         self.request = request
         self.subject = subject
-        self.tasks = tasks_of(subject, request.tasks) if not subject.errors else ()
+        self.tasks = chosen_receipt_tasks(subject, request.tasks) if not subject.errors else ()
 
     def verified(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> ReceiptVerification:
+        """Return the result of all steps, up to the first that is refused."""
         if files.is_local and (refusals := list(self._file_refusals(files))):
             first = min(refusals, key=lambda refusal: STEPS.index(refusal.step))
             other_count = len(refusals) - 1
@@ -258,25 +266,25 @@ class _Verification:
             )
             return self.refused(first.step, f"{first.message}{others_text}", first.fix)
         try:
-            predicted = self._predictions(files)
-            cells, truths = self._recomputed(files, source, harness)
+            predicted = self._predictions_file(files)
+            cells, truths = self._recomputed_cells(files, source, harness)
         except EmbeddingsRefused as error:
             return self.refused(error.step, error.message, error.fix)
         except ResultRefused as error:
             return self.refused(CELLS, error.message, error.fix)
-        return self._compared(predicted, cells, truths)
+        return self._compared_with_cells(predicted, cells, truths)
 
-    def _recomputed(
+    def _recomputed_cells(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> tuple[ReceiptCells, "dict[str, npt.NDArray[np.int64]]"]:
-        """Return the cells, and the test labels by task if predictions are verified."""
+        """Return the recomputed cells, and the test labels by task if predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
             labels_folder = Path(folder) if self.verifies_predictions else None
 
             def keep_labels(task: str, _file: Path) -> None:
                 if labels_folder is not None:
-                    truths[task] = _pop_labels(labels_folder, task)
+                    truths[task] = _take_labels(labels_folder, task)
 
             cells = recomputed_cells(
                 self.request.file, self.subject.receipt, files, source, harness, self.tasks,
@@ -285,7 +293,7 @@ class _Verification:
             )  # fmt: skip
         return cells, truths
 
-    def _compared(
+    def _compared_with_cells(
         self,
         predicted: Path | None,
         cells: ReceiptCells,
@@ -294,7 +302,7 @@ class _Verification:
         """Return the result after comparing the claims and the predictions with the cells."""
         if cells.unequal:
             return self.refused(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
-        cell_differences = differences(self.subject.submission, cells)
+        cell_differences = differences_from_claims(self.subject.submission, cells)
         wrong_cells = {
             (difference.regime, difference.task)
             for difference in cell_differences
@@ -316,7 +324,7 @@ class _Verification:
         """Whether predictions are verified: only if there are any and all tasks are verified."""
         return self.subject.receipt.predictions is not None and not self.request.tasks
 
-    def _predictions(self, files: ReceiptFiles) -> Path | None:
+    def _predictions_file(self, files: ReceiptFiles) -> Path | None:
         """Return the file of predictions, or None if they are not verified.
 
         Raises EmbeddingsRefused for another file than the receipt's, before cells are computed.
@@ -332,7 +340,7 @@ class _Verification:
         truths: "dict[str, npt.NDArray[np.int64]]",
         cells: ReceiptCells,
     ) -> list[str]:
-        """Return a sentence for each contradiction of predictions.bin to claims or other files."""
+        """Return a sentence for each part of predictions.bin that contradicts claims or cells."""
         from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
         subject, expected = self.subject, self.subject.receipt.predictions
@@ -354,11 +362,11 @@ class _Verification:
             if remaining.is_due():
                 time_left = remaining.text(sum(sizes[:number]))
                 self.request.say(f"read {number} of {len(self.tasks)} files{time_left}")
-            with _refusals() as refusals:
+            with _collected_refusals() as refusals:
                 files.file(task)
             yield from refusals
-        with _refusals() as refusals:
-            self._predictions(files)
+        with _collected_refusals() as refusals:
+            self._predictions_file(files)
         yield from refusals
 
     def refused(
@@ -369,6 +377,7 @@ class _Verification:
         cells: ReceiptCells | None = None,
         differences: Sequence[CellDifference] = (),
     ) -> ReceiptVerification:
+        """Return the result of a verification that ended at a refused step."""
         return self._result(ReceiptStep(step, "refused", reason, fix), cells, differences)
 
     def _result(
@@ -377,6 +386,7 @@ class _Verification:
         cells: ReceiptCells | None,
         differences: Sequence[CellDifference],
     ) -> ReceiptVerification:
+        """Return the result: the steps before `refused` held, and those after are unknown."""
         step_names = STEPS if self.verifies_predictions else STEPS[:-1]
         refused_index = step_names.index(refused.name) if refused is not None else len(step_names)
         steps = [ReceiptStep(name, "held") for name in step_names[:refused_index]]
@@ -401,8 +411,8 @@ _EQUALITY_FIX = (
 _CELLS_FIX = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"
 
 
-def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
-    """Return the test labels of a task that the harness wrote, and remove its files."""
+def _take_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
+    """Return the test labels of a task that the harness wrote, and remove the files."""
     import numpy as np
 
     with np.load(folder / f"{task}.npz", allow_pickle=False) as archive:
@@ -413,7 +423,7 @@ def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
 
 
 @contextmanager
-def _refusals() -> Iterator[list[EmbeddingsRefused]]:
+def _collected_refusals() -> Iterator[list[EmbeddingsRefused]]:
     """Yield a list; a refusal raised in the block is added to it, not passed on."""
     refusals: list[EmbeddingsRefused] = []
     try:

@@ -13,33 +13,37 @@ from geneb_ci.render.table import Table, wrapped_lines, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
-MODELS_MAX = 10
+SHOWN_MODELS_MAX = 10
 """Largest number of models in the table of a regime; the JSON lists all."""
-TASKS_MAX = 25
+SHOWN_TASKS_MAX = 25
 """Largest number of tasks that the text lists by name."""
-NAME_MIN = 20
-"""Smallest number of letters of an id that are shown, however narrow the terminal is."""
-MARK = "*"
-"""Follows the id of a model that has a published defect or a warning of `geneb-ci check`."""
-PARTS_MAX = 15
-"""Largest number of parts of a figure that the text lists, enough for those by category."""
+NAME_LETTERS_MIN = 20
+"""Smallest number of letters of a model's id that are shown, however narrow the terminal is."""
+WARNING_MARK = "*"
+"""Written after the id of a model that has a published defect or a warning of `geneb-ci check`."""
+SHOWN_PARTS_MAX = 15
+"""Largest number of parts of a figure that the text lists: enough for one per category."""
 COUNT_UNITS = frozenset({"tasks", "categories", "pairs"})
 """Units in which a value is a whole number."""
-FORMAT_VERSION = "1.0"
+ADVICE_FORMAT_VERSION = "1.0"
+"""Version of the JSON of advice and figures."""
 INDENT = "  "
+"""Beginning of a line below a heading."""
 
 
 def advice_text(advice: Advice, width: int) -> str:
     """Return the tasks, the best models of each regime and the reasons, in `width` columns."""
     count = len(advice.tasks)
-    task_text = ", ".join(advice.labels) if count <= TASKS_MAX else "--format json names them"
+    task_text = ", ".join(advice.labels) if count <= SHOWN_TASKS_MAX else "--format json names them"
     line = escape(f"mean of {plural(count, 'task')}: {task_text}")
     paragraphs = [wrapped_text(f"{line}\n", width)] if count else []
     for regime_advice in advice.regimes:
         head = ("model", "size", regime_advice.regime, "95 %", "at most", "whose")
         table: list[tuple[str, ...]] = [head]
-        table += [_line(choice, advice) for choice in regime_advice.choices[:MODELS_MAX]]
-        hidden_count = len(regime_advice.choices) - MODELS_MAX
+        table += [
+            _choice_texts(choice, advice) for choice in regime_advice.choices[:SHOWN_MODELS_MAX]
+        ]
+        hidden_count = len(regime_advice.choices) - SHOWN_MODELS_MAX
         more_text = (
             f"and {hidden_count} more: --format json lists them\n" if hidden_count > 0 else ""
         )
@@ -49,23 +53,24 @@ def advice_text(advice: Advice, width: int) -> str:
     if any(
         _is_marked(c)
         for regime_advice in advice.regimes
-        for c in regime_advice.choices[:MODELS_MAX]
+        for c in regime_advice.choices[:SHOWN_MODELS_MAX]
     ):
         paragraphs[-1] += (
-            f"{MARK} has a published defect or a warning of geneb-ci check: "
+            f"{WARNING_MARK} has a published defect or a warning of geneb-ci check: "
             "docs/reader/defects.md\n"
         )
     paragraph = "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why)
     return "\n".join([*paragraphs, wrapped_text(paragraph, width)])
 
 
-def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
+def _choice_texts(choice: Choice, advice: Advice) -> tuple[str, ...]:
+    """Return the cells of a model in the table of a regime."""
     interval = f"{score_text(choice.low)} to {score_text(choice.high)}"
     # Beyond the margin the bound is known only for some models, so it is never shown there.
     is_within = choice.loss_bound is not None and choice.loss_bound <= advice.margin
     bound = bound_text(choice.loss_bound or 0) if is_within else f"over {advice.margin:g}"
     confirmed = "" if choice.evidence == Evidence.CHECKED else f", {choice.evidence}"
-    mark = MARK if _is_marked(choice) else ""
+    mark = WARNING_MARK if _is_marked(choice) else ""
     return (
         f"{visible(choice.model)}{mark}",
         size_text(choice.params),
@@ -77,24 +82,26 @@ def _line(choice: Choice, advice: Advice) -> tuple[str, ...]:
 
 
 def _is_marked(choice: Choice) -> bool:
+    """Whether a model has a published defect or a warning."""
     return bool(choice.defects or choice.warnings)
 
 
 def _with_short_names(table: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """Cut names so that lines fit `width` columns, but keep names distinguishable."""
+    """Return the table with names cut so that lines fit; cut names remain distinguishable."""
     names = [line[0] for line in table]
     other_columns = sum(2 + max(map(len, column)) for column in list(zip(*table, strict=True))[1:])
-    room = max(NAME_MIN, width - other_columns)
+    letters_max = max(NAME_LETTERS_MIN, width - other_columns)
     return [
-        (_short_name(name, names, room), *line[1:]) for name, line in zip(names, table, strict=True)
+        (_short_name(name, names, letters_max), *line[1:])
+        for name, line in zip(names, table, strict=True)
     ]
 
 
-def _short_name(name: str, models: Sequence[str], room: int) -> str:
-    """Return a name cut to `room` letters with its mark, or whole if the cut is ambiguous."""
-    mark = MARK if name.endswith(MARK) else ""
-    start = name[: room - 1 - len(mark)]
-    if len(name) <= room or sum(other_name.startswith(start) for other_name in models) > 1:
+def _short_name(name: str, models: Sequence[str], letters_max: int) -> str:
+    """Return a name cut to `letters_max` letters, or whole if the cut name is ambiguous."""
+    mark = WARNING_MARK if name.endswith(WARNING_MARK) else ""
+    start = name[: letters_max - 1 - len(mark)]
+    if len(name) <= letters_max or sum(other_name.startswith(start) for other_name in models) > 1:
         return name
     return f"{start}\u2026{mark}"
 
@@ -108,10 +115,11 @@ ADVICE_WRITERS: dict[str, Callable[[Advice, int], str]] = {
     "text": advice_text,
     "json": advice_json,
 }
+"""By format: the function that writes advice."""
 
 
 def value_text(figure: float | None, unit: str) -> str:
-    """Return a figure as text: a count without decimals, others with three; None as "not known"."""
+    """Return a figure as text: a count without decimals, others with three, None as "not known"."""
     if figure is None:
         return "not known"
     return score_text(figure, Decimal(1)) if unit in COUNT_UNITS else score_text(figure)
@@ -134,11 +142,11 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
         )
         lines += wrapped_lines(visible(explanation), width, INDENT, INDENT)
         unit = "MCC" if figure.unit in COUNT_UNITS else figure.unit
-        for part in figure.parts[:PARTS_MAX] if is_single_figure else ():
+        for part in figure.parts[:SHOWN_PARTS_MAX] if is_single_figure else ():
             number = "" if part.value is None else f"{value_text(part.value, unit):>7}  "
             lines += wrapped_lines(f"{number}{visible(part.name)}", width, INDENT * 2, INDENT * 2)
-        if is_single_figure and len(figure.parts) > PARTS_MAX:
-            lines.append(f"{INDENT * 2}and {len(figure.parts) - PARTS_MAX} more")
+        if is_single_figure and len(figure.parts) > SHOWN_PARTS_MAX:
+            lines.append(f"{INDENT * 2}and {len(figure.parts) - SHOWN_PARTS_MAX} more")
         lines.append("")
     if not is_single_figure:
         lines += [
@@ -149,6 +157,7 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
 
 
 def _parameter_text(parameter: float | str | list[str]) -> str:
+    """Return the value of a parameter of a figure as text."""
     if isinstance(parameter, list):
         return " ".join(parameter)
     return parameter if isinstance(parameter, str) else f"{parameter:g}"
@@ -157,7 +166,7 @@ def _parameter_text(parameter: float | str | list[str]) -> str:
 def figures_json(figures: Sequence[Figure], _width: int = 0) -> str:
     """Return the figures as JSON."""
     document = {
-        "format_version": FORMAT_VERSION,
+        "format_version": ADVICE_FORMAT_VERSION,
         "findings": [figure.model_dump(mode="json") for figure in figures],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -167,3 +176,4 @@ FIGURE_WRITERS: dict[str, Callable[[Sequence[Figure], int], str]] = {
     "text": figures_text,
     "json": figures_json,
 }
+"""By format: the function that writes figures."""

@@ -5,20 +5,26 @@ from collections.abc import Iterator
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
-    WIDTH,
-    counts,
+    DEFAULT_WIDTH,
+    counts_by_severity,
+    finding_sentence,
     nothing_checked_reason,
-    sentence,
     skipped_rules,
     sorted_findings,
     summary_line,
 )
 from geneb_ci.render.plain import visible
 
-# GitHub shows at most so many annotations of each severity per step; the rest is only in the log.
 ANNOTATIONS_MAX = 10
+"""Number of annotations of each severity that GitHub shows per step; all others are only in the
+log."""
 
-_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_COMMAND_BY_SEVERITY = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.NOTE: "notice",
+}
+"""By severity: the workflow command that shows a finding."""
 
 
 def escape_data(text: str) -> str:
@@ -31,18 +37,19 @@ def escape_property(text: str) -> str:
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+def render(report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one workflow command per finding, then the summary line."""
-    return "".join(f"{line}\n" for line in _lines(report))
+    return "".join(f"{line}\n" for line in _command_lines(report))
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _command_lines(report: Report) -> Iterator[str]:
+    """Yield one workflow command per file that was not read and per finding, then the summary."""
     for refusal in report.unreadable:
         yield _command("error", [refusal.message, refusal.fix], title="not checked")
     for finding in _alternating_by_rule(sorted_findings(report)):
         yield _command(
-            _COMMANDS[finding.severity],
-            [sentence(finding), finding.fix],
+            _COMMAND_BY_SEVERITY[finding.severity],
+            [finding_sentence(finding), finding.fix],
             file=finding.file,
             line=str(finding.line),
             col=str(finding.column),
@@ -55,7 +62,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield _command("error", [reason_for_nothing], title="not checked")
     else:
         yield summary_line(report)
-    if any(number > ANNOTATIONS_MAX for number in counts(report).values()):
+    if any(number > ANNOTATIONS_MAX for number in counts_by_severity(report).values()):
         yield f"GitHub shows {ANNOTATIONS_MAX} annotations per severity; the step summary has all."
 
 

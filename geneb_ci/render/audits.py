@@ -13,7 +13,7 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     differing_metrics,
-    objections_of,
+    objections_to_outcome,
 )
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.sampling.design import (
@@ -23,7 +23,7 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan
 from geneb_ci.audit.trust.level import SIGNERS_MIN, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
@@ -33,6 +33,7 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
+"""By result of a verification step: the mark before its name."""
 _PASSED_TEXTS = {
     "envelope": "one DSSE envelope with one signature, in canonical form",
     "signer": "signed by a trusted key that was valid at that time",
@@ -56,12 +57,19 @@ _PASSED_TEXTS = {
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
-_WIDTH = max(map(len, _PASSED_TEXTS))
-UNCHECKED_MIN = 2  # smallest number of unchecked last steps that share one line
+"""By verification step: what was shown if the step holds."""
+_STEP_NAME_WIDTH = max(map(len, _PASSED_TEXTS))
+"""Columns of the names of steps."""
+UNCHECKED_STEPS_MIN = 2
+"""Smallest number of unchecked last steps that are written in one line."""
 _UNCHECKED_TEXT = "not checked, because the step above failed"
-WIDTH = 110  # columns, if no other number is given: the whole table of an outcome fits
+"""Text after a step that was not checked."""
+OUTCOME_WIDTH = 110
+"""Columns of the text of an outcome, if no other number is given: its whole table fits."""
 _VERDICT_MARKS = {"agrees": "✓", "differs": "✗"}
-POWER_WIDTH = 80  # columns
+"""By verdict of a comparison: its mark."""
+POWER_WIDTH = 80
+"""Columns of the table of detection probabilities."""
 
 
 def verification_text(
@@ -79,7 +87,9 @@ def verification_text(
         for step in listed_steps:
             message = step.message or (_UNCHECKED_TEXT if step.state is StepState.UNKNOWN else "")
             result_text = escape(message) if message else _PASSED_TEXTS[step.name]
-            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {result_text}")
+            lines.append(
+                f"  {_STEP_MARKS[step.state]} {step.name:<{_STEP_NAME_WIDTH}}  {result_text}"
+            )
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
         if hidden_steps:
@@ -118,7 +128,7 @@ def _evidence_lines(submission: RatedSubmission) -> Iterator[str]:
 
 
 def _registry_lines(commitment: Commitment) -> list[str]:
-    """Return a line saying that the registry described the run, or no line if the submitter did."""
+    """Return a line that says whether the model registry described the run; none otherwise."""
     if commitment.entry is None:
         return []
     digest = f"{commitment.entry[:16]}..."
@@ -142,12 +152,13 @@ def _split_trailing_unchecked(verification: Verification) -> tuple[Sequence[Veri
     hidden_steps = len(verification.steps) - end
     return (
         (verification.steps, 0)
-        if hidden_steps < UNCHECKED_MIN
+        if hidden_steps < UNCHECKED_STEPS_MIN
         else (verification.steps[:end], hidden_steps)
     )
 
 
 def _headline(verification: Verification) -> str:
+    """Return the result of a verification in a few words."""
     if verification.differs:
         return f"rejected: {', '.join(step.name for step in verification.differs)}"
     if not verification.holds:
@@ -197,6 +208,7 @@ def verification_json(
 
 
 def _record_json(verification: Verification) -> dict[str, Any]:
+    """Return the verification of one record as JSON."""
     outcome = verification.record.outcome if verification.record is not None else None
     return {
         "record": verification.name,
@@ -216,7 +228,7 @@ def _record_json(verification: Verification) -> dict[str, Any]:
     }
 
 
-def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
+def outcome_text(outcome: AnyOutcome, width: int = OUTCOME_WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
     If the table is too wide, task names get lines of their own. With many tasks, those within their
@@ -224,8 +236,10 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """
     if isinstance(outcome, EmbeddingOutcome):
         return embedding_outcome_text(outcome)
-    omits_agreeing = len(outcome.tasks) > TASKS_MAX
-    agreeing_tasks = [task for task in outcome.tasks if omits_agreeing and not _differs(task)]
+    omits_agreeing = len(outcome.tasks) > LISTED_TASKS_MAX
+    agreeing_tasks = [
+        task for task in outcome.tasks if omits_agreeing and not _has_difference(task)
+    ]
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
     listed_tasks = [task for task in outcome.tasks if task not in agreeing_tasks]
     table = Table(columns, list(_task_rows(listed_tasks)), frozenset(columns[2:-1]))
@@ -238,19 +252,21 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
         agreeing_text = f"{count_text} with every score within its tolerance: {task_names}"
         lines += wrapped_text(agreeing_text, width).splitlines()
     rows = "".join(f"{line}\n" for line in [*lines, ""])
-    summary = "".join(f"{line}\n" for line in _summary(outcome))
-    return rows + (summary if width >= WIDTH else wrapped_text(summary, width))
+    summary = "".join(f"{line}\n" for line in _summary_lines(outcome))
+    return rows + (summary if width >= OUTCOME_WIDTH else wrapped_text(summary, width))
 
 
-TASKS_MAX = 5
+LISTED_TASKS_MAX = 5
 """Largest number of tasks for which an outcome lists every regime, so that it fits a screen."""
 
 
-def _differs(task: AuditedTask) -> bool:
+def _has_difference(task: AuditedTask) -> bool:
+    """Whether a score of a task differs from its rerun."""
     return any(cell.verdict == "differs" for cell in task.regimes.values())
 
 
 def _task_rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of the table of an outcome: task, regime and comparison."""
     for task in tasks:
         task_text = visible(task.task) + ("" if task.reason == "drawn" else f" ({task.reason})")
         for regime, cell in task.regimes.items():
@@ -259,6 +275,7 @@ def _task_rows(tasks: Sequence[AuditedTask]) -> Iterator[tuple[str, ...]]:
 
 
 def _cell_texts(cell: CellComparison) -> tuple[str, ...]:
+    """Return claimed and rerun MCC, their difference, the tolerance and the verdict as texts."""
     difference = cell.claimed.MCC - cell.rescored.MCC
     verdict_text = _VERDICT_MARKS[cell.verdict]
     if cell.verdict == "differs":
@@ -279,19 +296,20 @@ def _differing_text(cell: CellComparison) -> str:
     return f"canonical {', '.join(differing_metrics(cell.canonical))}" if cell.canonical else ""
 
 
-def _summary(outcome: AuditOutcome) -> Iterator[str]:
+def _summary_lines(outcome: AuditOutcome) -> Iterator[str]:
+    """Yield the result of an audit, its reasons and notes."""
     if outcome.verdict == "agrees":
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, every score within its tolerance"
         )
-    objections = [objection.text for objection in objections_of(outcome)]
+    objections = [objection.text for objection in objections_to_outcome(outcome)]
     yield from (f"differs: {visible(reason)}" for reason in objections)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _registry_lines(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes if note not in objections)
 
 
-def plan_text(plan: TaskPlan | EmbeddingPlan, targeted: int, file_name: str) -> str:
+def plan_text(plan: AnyPlan, targeted: int, file_name: str) -> str:
     """Return the drawn tasks and the next step; `targeted` tasks were requested in addition."""
     if isinstance(plan, EmbeddingPlan):
         return embedding_plan_text(plan, file_name)
@@ -340,11 +358,13 @@ def power_table(population: DrawPopulation, notes: Mapping[int, str], power: Fra
         "",
     ]
     return (
-        "\n".join(lines) + "\n" + wrapped_text("\n".join(_caption(population, power)), POWER_WIDTH)
+        "\n".join(lines)
+        + "\n"
+        + wrapped_text("\n".join(_power_caption(population, power)), POWER_WIDTH)
     )
 
 
-def _caption(population: DrawPopulation, power: Fraction) -> Iterator[str]:
+def _power_caption(population: DrawPopulation, power: Fraction) -> Iterator[str]:
     if population.guaranteed:
         yield (
             f"at least one task is drawn from each of the {population.guaranteed} larger "

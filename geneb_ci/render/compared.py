@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from geneb_ci.receipt.compared import TASKS_MIN, ComparedRegime, ComparedScore, scores_with_regime
-from geneb_ci.render.plain import dumps, visible
+from geneb_ci.render.plain import log_safe_json, visible
 from geneb_ci.render.table import Table, wrapped_text
 from reference_harness.formats.text import plural
 
-WIDTH = 80
+TEXT_WIDTH = 80
 """Columns of the text."""
-NAME_COLUMNS = 64  # most columns that a name takes in a line of text
-P_SMALL = 0.001
-"""Smallest probability that is printed as a number."""
+NAME_COLUMNS_MAX = 64
+"""Maximum number of columns of a model's name in a line of text."""
+PRINTED_PROBABILITY_MIN = 0.001
+"""Smallest probability that is printed as a number, and not as "< 0.001"."""
 _COLUMNS = ("score", "tasks", "a", "b", "a - b", "95 % interval", "P(a better)")
+"""Column names of the tables in the text."""
 _CSV_COLUMNS = (
     "regime",
     "score",
@@ -28,6 +30,7 @@ _CSV_COLUMNS = (
     "probability",
     "over",
 )
+"""Column names of the CSV."""
 _ROW_HEIGHT, _NAMES_WIDTH, _PLOT_WIDTH, _NUMBERS_WIDTH = 18, 250, 360, 90
 """Pixels of the plot: the height of a row; the widths for names, differences and numbers."""
 
@@ -37,7 +40,8 @@ def compared_text(
 ) -> str:
     """Return the comparison for a terminal: one table per regime, with its tasks if `by_task`."""
     lines = [
-        f"{letter}: {visible(name, NAME_COLUMNS)}" for letter, name in zip("ab", names, strict=True)
+        f"{letter}: {visible(name, NAME_COLUMNS_MAX)}"
+        for letter, name in zip("ab", names, strict=True)
     ]
     for regime, regime_comparison in comparisons.items():
         scores = (
@@ -46,7 +50,7 @@ def compared_text(
             else regime_comparison.scores
         )
         rows = [_score_texts(score) for score in scores]
-        heading = f"{regime}: MCC; intervals from {regime_comparison.over} drawn again"
+        heading = f"{regime}: MCC; intervals from {regime_comparison.resampled_unit} drawn again"
         if any(score.interval is None for score in scores):
             heading += f" (none for fewer than {TASKS_MIN} tasks)"
         lines += ["", heading]
@@ -66,10 +70,11 @@ def compared_text(
             "draw test sequences instead, pass both files as FILE=DIR, with the folder of "
             "predictions."
         )
-    return "\n".join(lines) + "\n" + wrapped_text(notes, WIDTH)
+    return "\n".join(lines) + "\n" + wrapped_text(notes, TEXT_WIDTH)
 
 
 def _score_texts(score: ComparedScore) -> tuple[str, ...]:
+    """Return the cells of a score in the tables of the text."""
     numbers = (f"{score.a:.4f}", f"{score.b:.4f}", f"{score.difference:+.4f}")
     if score.interval is None:
         return (score.name, str(score.tasks), *numbers, "-", "-")
@@ -84,9 +89,10 @@ def _score_texts(score: ComparedScore) -> tuple[str, ...]:
 
 
 def _probability_text(probability: float) -> str:
-    if probability > 1 - P_SMALL:
+    """Return a probability with three decimals, or as "< 0.001" or "> 0.999"."""
+    if probability > 1 - PRINTED_PROBABILITY_MIN:
         return "> 0.999"
-    return "< 0.001" if probability < P_SMALL else f"{probability:.3f}"
+    return "< 0.001" if probability < PRINTED_PROBABILITY_MIN else f"{probability:.3f}"
 
 
 def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
@@ -101,7 +107,12 @@ def _mcnemar_lines(regime: ComparedRegime) -> list[str]:
             "--format json has a test for each fit",
         ]
     rows = [
-        (task, str(fit.only_a), str(fit.only_b), "< 0.001" if fit.p < P_SMALL else f"{fit.p:.3f}")
+        (
+            task,
+            str(fit.only_a),
+            str(fit.only_b),
+            "< 0.001" if fit.p < PRINTED_PROBABILITY_MIN else f"{fit.p:.3f}",
+        )
         for task, fit in fit_by_task.items()
     ]
     columns = ("task", "only a", "only b", "p")
@@ -138,9 +149,9 @@ def compared_json(
     regimes: dict[str, dict[str, object]] = {}
     for regime, regime_comparison in comparisons.items():
         regimes[regime] = {
-            "over": regime_comparison.over,
-            "scores": [_members(score) for score in regime_comparison.scores],
-            "tasks": [_members(score) for score in regime_comparison.by_task],
+            "over": regime_comparison.resampled_unit,
+            "scores": [_score_json(score) for score in regime_comparison.scores],
+            "tasks": [_score_json(score) for score in regime_comparison.by_task],
         }
         if regime_comparison.paired is not None:
             regimes[regime]["paired"] = {
@@ -155,10 +166,11 @@ def compared_json(
                     for task, cell in regime_comparison.paired.cells.items()
                 },
             }
-    return dumps({"a": names[0], "b": names[1], "regimes": regimes})
+    return log_safe_json({"a": names[0], "b": names[1], "regimes": regimes})
 
 
-def _members(score: ComparedScore) -> dict[str, object]:
+def _score_json(score: ComparedScore) -> dict[str, object]:
+    """Return a score with its difference and interval as JSON."""
     interval = score.interval._asdict() if score.interval is not None else None
     return score._asdict() | {"difference": score.difference, "interval": interval}
 
@@ -169,17 +181,19 @@ def compared_svg(
     """Return a plot with one row per score: its difference and interval."""
     rows: list[tuple[str, ComparedScore | None]] = []
     for regime, regime_comparison in comparisons.items():
-        rows.append((f"{regime}, intervals from {regime_comparison.over} drawn again", None))
+        rows.append(
+            (f"{regime}, intervals from {regime_comparison.resampled_unit} drawn again", None)
+        )
         rows += [
             (score.name, score)
             for score in (*regime_comparison.scores, *regime_comparison.by_task * by_task)
         ]
     largest_end = (
-        max((max(map(abs, _ends(score))) for _, score in rows if score), default=0.0) or 1.0
+        max((max(map(abs, _interval_points(score))) for _, score in rows if score), default=0.0)
+        or 1.0
     )
-    title = (
-        f"MCC of {visible(names[0], NAME_COLUMNS)} minus that of {visible(names[1], NAME_COLUMNS)}"
-    )
+    first, second = (visible(name, NAME_COLUMNS_MAX) for name in names)
+    title = f"MCC of {first} minus that of {second}"
     height, width = _ROW_HEIGHT * (len(rows) + 2), _NAMES_WIDTH + _PLOT_WIDTH + _NUMBERS_WIDTH
     middle = _NAMES_WIDTH + _PLOT_WIDTH / 2
     elements = [
@@ -192,12 +206,11 @@ def compared_svg(
     for number, (score_name, score) in enumerate(rows, 2):
         y = _ROW_HEIGHT * number
         weight = "" if score else ' font-weight="bold"'
-        elements.append(
-            f'<text x="4" y="{y + 4}"{weight}>{escape(visible(score_name, NAME_COLUMNS))}</text>'
-        )
+        shown_name = escape(visible(score_name, NAME_COLUMNS_MAX))
+        elements.append(f'<text x="4" y="{y + 4}"{weight}>{shown_name}</text>')
         if score is not None:
             low, difference, high = (
-                middle + end / largest_end * _PLOT_WIDTH / 2 for end in _ends(score)
+                middle + end / largest_end * _PLOT_WIDTH / 2 for end in _interval_points(score)
             )
             elements.append(
                 f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#2563a8" stroke-width="2"/>'
@@ -208,8 +221,8 @@ def compared_svg(
     return "\n".join([*elements, "</svg>"]) + "\n"
 
 
-def _ends(score: ComparedScore) -> Sequence[float]:
-    """Return lower end, difference and upper end; without an interval, all are the difference."""
+def _interval_points(score: ComparedScore) -> Sequence[float]:
+    """Return lower end, difference and upper end; without interval, thrice the difference."""
     low, high = score.interval[:2] if score.interval is not None else (score.difference,) * 2
     return low, score.difference, high
 

@@ -14,17 +14,22 @@ from geneb_ci.board.diff import (
 )
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import BoardComparison, Replay, RuleEffect
-from geneb_ci.render.markdown import cell, code, prose
-from geneb_ci.render.plain import audit_words, dumps
+from geneb_ci.render.markdown import code_span, prose_text, table_cell
+from geneb_ci.render.plain import audit_words, log_safe_json
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
 
-FORMAT_VERSION = "1.0"
-NAMED_MAX = 2  # most rows named in one cell, since an id can have 128 characters
-SHOWN_MAX = 200  # most lines of one Markdown table; the JSON has all
-TERMINAL_MAX = 8  # most lines of each of the five tables in a terminal
-REPLAY_VERSION = "1.0"
+COMPARISON_FORMAT_VERSION = "1.0"
+"""Version of the JSON of a comparison."""
+NAMED_ROWS_MAX = 2
+"""Maximum number of rows named in one cell, since an id can have 128 characters."""
+MARKDOWN_LINES_MAX = 200
+"""Maximum number of lines of one Markdown table; the JSON has all."""
+TERMINAL_LINES_MAX = 8
+"""Maximum number of lines of each table on a terminal."""
+REPLAY_FORMAT_VERSION = "1.0"
+"""Version of the JSON of a replay."""
 
 
 class TitledTable(NamedTuple):
@@ -37,42 +42,42 @@ class TitledTable(NamedTuple):
     """Names of the columns that hold text written by contributors."""
 
 
-def as_text(comparison: BoardComparison) -> str:
+def comparison_text(comparison: BoardComparison) -> str:
     """Return a comparison as tables for a terminal."""
     lines = [_headline(comparison, escape(comparison.base))]
     for table in _tables(comparison.diff):
-        rows = [tuple(map(escape, row)) for row in table.rows[:TERMINAL_MAX]]
+        rows = [tuple(map(escape, row)) for row in table.rows[:TERMINAL_LINES_MAX]]
         lines += ["", table.title]
         lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
-        lines += _hidden_rows_line(table, TERMINAL_MAX)
+        lines += _hidden_rows_line(table, TERMINAL_LINES_MAX)
     notes = [escape(note) for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_markdown(comparison: BoardComparison) -> str:
+def comparison_markdown(comparison: BoardComparison) -> str:
     """Return a comparison as Markdown tables; names are in code spans."""
-    lines = [f"**{_headline(comparison, code(comparison.base))}**"]
+    lines = [f"**{_headline(comparison, code_span(comparison.base))}**"]
     for table in _tables(comparison.diff):
         rows = [
             [
                 _cell_text(text) if name in table.quoted else text
                 for name, text in zip(table.columns, row, strict=True)
             ]
-            for row in table.rows[:SHOWN_MAX]
+            for row in table.rows[:MARKDOWN_LINES_MAX]
         ]
         lines += ["", f"### {table.title.capitalize()}", ""]
         lines += Table(table.columns, rows).markdown_lines()
-        lines += [f"\n{line.strip()}" for line in _hidden_rows_line(table, SHOWN_MAX)]
-    notes = [f"- {prose(note)}" for note in _notes(comparison)]
+        lines += [f"\n{line.strip()}" for line in _hidden_rows_line(table, MARKDOWN_LINES_MAX)]
+    notes = [f"- {prose_text(note)}" for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_json(comparison: BoardComparison) -> str:
+def comparison_json(comparison: BoardComparison) -> str:
     """Return the whole comparison as JSON."""
     diff = comparison.diff
-    return dumps(
+    return log_safe_json(
         {
-            "format_version": FORMAT_VERSION,
+            "format_version": COMPARISON_FORMAT_VERSION,
             "base": comparison.base,
             "commit": comparison.commit,
             "added": [_one_sided_json(row) for row in diff.added],
@@ -97,14 +102,16 @@ def as_json(comparison: BoardComparison) -> str:
     )
 
 
-WRITERS: dict[str, Callable[[BoardComparison], str]] = {
-    "text": as_text,
-    "json": as_json,
-    "markdown": as_markdown,
+COMPARISON_WRITERS: dict[str, Callable[[BoardComparison], str]] = {
+    "text": comparison_text,
+    "json": comparison_json,
+    "markdown": comparison_markdown,
 }
+"""By format: the function that writes a comparison."""
 
 
 def _headline(comparison: BoardComparison, base: str) -> str:
+    """Return the numbers of added, changed, removed and moved rows as a line."""
     diff = comparison.diff
     moved_models = len({move.model for move in diff.moves})
     rows_by_change = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
@@ -114,6 +121,7 @@ def _headline(comparison: BoardComparison, base: str) -> str:
 
 
 def _notes(comparison: BoardComparison) -> Iterator[str]:
+    """Yield what the tables do not show: pushed rows, unknown sizes, submissions left out."""
     pushed = [f"{regime} {number}" for regime, number in comparison.diff.pushed.items() if number]
     if pushed:
         yield f"rows whose rank changed only through added or removed rows: {', '.join(pushed)}"
@@ -135,11 +143,13 @@ def _notes(comparison: BoardComparison) -> Iterator[str]:
 
 
 def _refusal_text(submission: RejectedSubmission) -> str:
+    """Return the file of a submission that is left out, with the rules that refuse it."""
     rules = f" ({first_and_more(list(submission.rules))})" if submission.rules else ""
     return f"{quoted(submission.file)}{rules}"
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
+    """Yield the tables of a comparison: added, removed and changed rows, facts, moves."""
     columns = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
         lines = [(row.model, *_place_cells(place)) for row in rows for place in row.places]
@@ -166,7 +176,7 @@ def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
         (
             *(move.model, move.after.regime, f"{move.before.rank} -> {move.after.rank}"),
             *(
-                first_and_more(list(names), NAMED_MAX) or "-"
+                first_and_more(list(names), NAMED_ROWS_MAX) or "-"
                 for names in (move.passed, move.passed_by)
             ),
             "not significant" if move.inside_noise else "significant",
@@ -187,6 +197,7 @@ def _fact_text(fact: object) -> str:
 
 
 def _place_cells(place: RegimePlace) -> tuple[str, ...]:
+    """Return regime, score, rank and possible ranks as texts."""
     possible_ranks = f"{place.rank_low} to {place.rank_high}"
     return (
         place.regime,
@@ -197,6 +208,7 @@ def _place_cells(place: RegimePlace) -> tuple[str, ...]:
 
 
 def _shift_cells(shift: RankShift) -> tuple[str, ...]:
+    """Return the change of a row in a regime as texts."""
     before, after = shift.before, shift.after
     change_text = "-"
     if before and after:
@@ -209,23 +221,28 @@ def _shift_cells(shift: RankShift) -> tuple[str, ...]:
 
 
 def _hidden_rows_line(table: TitledTable, limit: int) -> list[str]:
+    """Return the line that says how many rows of a table are not shown; none if all are."""
     hidden_rows = len(table.rows) - limit
     return [f"  and {hidden_rows:,} more; `--format json` lists all"] if hidden_rows > 0 else []
 
 
 def _cell_text(fact: str) -> str:
-    return "-" if fact == "-" else cell(fact)
+    """Return contributor text as a cell of Markdown; "-" remains as it is."""
+    return "-" if fact == "-" else table_cell(fact)
 
 
 def _place_json(place: RegimePlace | None) -> dict[str, Any] | None:
+    """Return a place as JSON; None without one."""
     return None if place is None else dict(place._asdict())
 
 
 def _one_sided_json(row: OneSidedRow) -> dict[str, Any]:
+    """Return a row that only one board has as JSON."""
     return {"model": row.model, "places": [_place_json(place) for place in row.places]}
 
 
 def _changed_json(row: ChangedRow) -> dict[str, Any]:
+    """Return a changed row as JSON."""
     return {
         "model": row.model,
         "facts": [fact._asdict() for fact in row.facts],
@@ -252,22 +269,21 @@ def replay_text(replay: Replay) -> str:
 
 def replay_markdown(replay: Replay) -> str:
     """Return a replay as Markdown; names are in code spans."""
-    lines = [f"**{_replay_headline(replay, code(replay.name))}**"]
+    lines = [f"**{_replay_headline(replay, code_span(replay.name))}**"]
     for title, effects in _effects_by_title(replay):
         lines += ["", f"### {title.capitalize()}", ""]
         for effect in effects:
-            lines.append(
-                f"- {code(effect.row)} {code(effect.rule)}, {plural(effect.places, 'place')}\\"
-            )
-            lines.append(f"  {code(effect.message)}")
+            places = plural(effect.places, "place")
+            lines.append(f"- {code_span(effect.row)} {code_span(effect.rule)}, {places}\\")
+            lines.append(f"  {code_span(effect.message)}")
     return "\n".join(lines) + "\n"
 
 
 def replay_json(replay: Replay) -> str:
     """Return the whole replay as JSON."""
-    return dumps(
+    return log_safe_json(
         {
-            "format_version": REPLAY_VERSION,
+            "format_version": REPLAY_FORMAT_VERSION,
             "rules": replay.name,
             "commit": replay.commit,
             "rows": replay.rows,
@@ -283,15 +299,18 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
     "json": replay_json,
     "markdown": replay_markdown,
 }
+"""By format: the function that writes a replay."""
 
 
 def _replay_headline(replay: Replay, name: str) -> str:
+    """Return how many rows would newly fail, as a line."""
     failing = len({effect.row for effect in replay.fails})
     headline = f"{failing} would newly fail" if failing else "no row would newly fail"
     return f"rules of {name} ({replay.commit[:12]}) on {plural(replay.rows, 'row')}: {headline}"
 
 
 def _effects_by_title(replay: Replay) -> Iterator[tuple[str, tuple[RuleEffect, ...]]]:
+    """Yield title and findings of each kind of change that a replay found."""
     effects_by_title = {
         "would newly fail": replay.fails,
         "would newly warn": replay.warns,

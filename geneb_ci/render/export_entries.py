@@ -15,7 +15,7 @@ from geneb_ci.board.columns import Row
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.score_list import scored_cells
 from geneb_ci.board.site.inputs import Site
-from geneb_ci.board.site.links import HUB, HUB_ID, RepositoryLinks
+from geneb_ci.board.site.links import HUB_ADDRESS, HUB_ID, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
 from reference_harness.formats.text import plural
@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 
 MEANS, CELLS = ".eval_results/geneb.yaml", ".eval_results/geneb-tasks.yaml"
 """Files of the Hub's evaluation results: means, and scores of single cells."""
-SUMMARIES = ("macro", "micro")
+OVERALL_MEANS = ("macro", "micro")
 """The two means over all tasks."""
 
-SCHEMA_VERSION = "0.3.0"
+EVERY_EVAL_EVER_VERSION = "0.3.0"
 """Version of the Every Eval Ever schema that the logs follow."""
-METRICS = {
+METRIC_TERMS = {
     "MCC": ("mcc", "Matthews correlation coefficient", -1.0),
     "Acc": ("accuracy", "Accuracy", 0.0),
     "F1": ("f1_macro", "F1, mean over the classes", 0.0),
 }
-"""By metric: its id and its name in Every Eval Ever, and its lowest value; the highest is 1."""
+"""By metric: its id and name in Every Eval Ever, and its lowest value; the highest is 1."""
 NOT_STATED = "not-stated"
 """The developer of a model whose repository is unknown, as the schema has no word for that."""
 _DEVICES = {f"{name}{number}" for name in ("com", "lpt") for number in range(10)}
+"""Names of devices, which Windows reserves."""
 _RESERVED = {"data", "con", "prn", "aux", "nul"} | _DEVICES
-"""Folder names that the datastore or Windows reserves."""
+"""Folder names that the datastore of Every Eval Ever or Windows reserves."""
 
 
 class RecordLink(NamedTuple):
@@ -64,8 +65,8 @@ def record_links(row: Row, site: Site) -> list[RecordLink]:
     return links
 
 
-class Description(NamedTuple):
-    """A description of an exported value."""
+class ValueDescription(NamedTuple):
+    """What an exported value is, and who vouches for it."""
 
     meaning: str
     """Meaning of the value as a text, such as the name of its metric."""
@@ -121,7 +122,7 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
     # Both dumpers write the same bytes; the faster one in C is part of every wheel.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     require_hub_data(site)
-    summaries = _summaries(site)
+    summaries = _means_by_model(site)
     for row in site.rows:
         model, token = row.submission.model_id, tokens.get(row.submission.model_id)
         files = {
@@ -134,8 +135,8 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
             yield f"{model}/{file_name}", yaml_text.encode()
 
 
-def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the means by model and regime; a regime in which a cell is missing is left out."""
+def _means_by_model(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the means by model and regime, without regimes in which a cell is missing."""
     summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
     for regime, rows in leaderboards(site.rows, site.benchmark)[0]["data"].items():
         for row in rows:
@@ -146,6 +147,7 @@ def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
 def _mean_entries(
     row: Row, site: Site, means_by_regime: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
+    """Yield an evaluation result for each mean of a row."""
     meanings = {"macro": "mean of the category means", "micro": "mean over all tasks"}
     attestation, tasks = row.attestation, len(site.benchmark.tasks)
     for regime, means in means_by_regime.items():
@@ -154,35 +156,37 @@ def _mean_entries(
             f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun_count} were rerun"
         )
         is_audited = regime not in attestation.unconfirmed_regimes
-        for summary in SUMMARIES:
+        for summary in OVERALL_MEANS:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 score = means[f"{summary}_{metric}"]
-                description = Description(
+                description = ValueDescription(
                     f"{metric}, {meanings[summary]}", attested_by, is_audited=is_audited
                 )
-                yield _entry(row, site, task_id, score, token, description)
+                yield _eval_result(row, site, task_id, score, token, description)
 
 
 def _cell_entries(row: Row, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
+    """Yield an evaluation result for each score of a row."""
     metrics = site.benchmark.metrics
     for regime, task, scores, score_evidence in scored_cells(row, site.benchmark):
         attested_by = SCORE_EVIDENCE_MEANING[score_evidence]
         for metric, score in zip(metrics, scores, strict=True):
-            description = Description(
+            description = ValueDescription(
                 metric, attested_by, is_audited=score_evidence is not ScoreEvidence.SUBMITTED
             )
-            yield _entry(row, site, f"{task.id}.{regime}.{metric}", score, token, description)
+            yield _eval_result(row, site, f"{task.id}.{regime}.{metric}", score, token, description)
 
 
-def _entry(
+def _eval_result(
     row: Row,
     site: Site,
     task_id: str,
     score: float,
     token: str | None,
-    description: Description,
+    description: ValueDescription,
 ) -> "EvalResultEntry":
+    """Return a score as an evaluation result of the Hub."""
     from huggingface_hub import EvalResultEntry
 
     submission, dataset = row.submission, site.benchmark.dataset
@@ -207,7 +211,7 @@ def _entry(
 
 
 def evidence_of(row: Row, regime: str, task: str) -> CellEvidence | None:
-    """Return the member of `evidence` about a cell; None before format 1.1 or without one."""
+    """Return the submission's evidence of a cell; None before format 1.1 or where it has none."""
     submission = row.submission
     if not isinstance(submission, SubmissionV11):
         return None
@@ -228,7 +232,7 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
     for row in site.rows:
-        log = _log(row, site, collection)
+        log = _every_eval_ever_log(row, site, collection)
         log_bytes = _json_bytes(log)
         log_id = uuid.UUID(bytes=hashlib.sha256(log_bytes).digest()[:16], version=4)
         developer, model = _log_folders(row, site)
@@ -236,10 +240,12 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def _json_bytes(document: object) -> bytes:
+    """Return a document as compact JSON in UTF-8."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _json_text(document: object) -> str:
+    """Return a document as compact JSON."""
     return _json_bytes(document).decode()
 
 
@@ -261,8 +267,8 @@ def hub_id(row: Row, site: Site) -> str:
         and model_entry.weights.kind == "huggingface"
     ):
         ids.append(model_entry.weights.location)
-    if submission.meta.url.startswith(f"{HUB}/"):
-        ids.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
+    if submission.meta.url.startswith(f"{HUB_ADDRESS}/"):
+        ids.append(submission.meta.url.removeprefix(f"{HUB_ADDRESS}/").rstrip("/"))
     return next((location for location in ids if HUB_ID.fullmatch(location)), "")
 
 
@@ -271,12 +277,12 @@ def _log_folders(row: Row, site: Site) -> tuple[str, str]:
     if repository := hub_id(row, site):
         developer, _, model = repository.partition("/")
     else:
-        developer, model = _owner(row, site), row.submission.model_id
+        developer, model = _developer_of(row, site), row.submission.model_id
     return portable_name(developer), portable_name(model)
 
 
-def _owner(row: Row, site: Site) -> str:
-    """Return the owner of the repository with the authors' code; NOT_STATED if it is unknown."""
+def _developer_of(row: Row, site: Site) -> str:
+    """Return the owner of the repository with the authors' code, or NOT_STATED."""
     model_entry = site.model_entry(row.submission.model_id)
     path = (
         urlsplit(model_entry.code.repository).path
@@ -287,12 +293,13 @@ def _owner(row: Row, site: Site) -> str:
     return owner if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", owner) else NOT_STATED
 
 
-def _log(row: Row, site: Site, collection: str) -> dict[str, Any]:
+def _every_eval_ever_log(row: Row, site: Site, collection: str) -> dict[str, Any]:
+    """Return the log of a row, with all its scores; `collection` is the folder of the benchmark."""
     submission, when = row.submission, str(site.built.when)
     timestamp = str(int(datetime.fromisoformat(when).timestamp()))
     run = submission.run if isinstance(submission, SubmissionV11) else None
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": EVERY_EVAL_EVER_VERSION,
         "evaluation_id": f"{collection}/{submission.model_id}/{timestamp}",
         **({"evaluation_timestamp": run.finished_at} if run else {}),
         "retrieved_timestamp": timestamp,
@@ -311,6 +318,7 @@ def _log(row: Row, site: Site, collection: str) -> dict[str, Any]:
 
 
 def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
+    """Return who evaluated the model, who vouches for the scores, and where they are published."""
     submission, records = row.submission, record_links(row, site)
     details = {
         "exported_by": f"geneb-ci {__version__}",
@@ -347,6 +355,7 @@ def _source_metadata(row: Row, site: Site) -> dict[str, Any]:
 
 
 def _model_info(row: Row, site: Site) -> dict[str, Any]:
+    """Return what Every Eval Ever states about a model."""
     submission, repository = row.submission, hub_id(row, site)
     model_entry = site.model_entry(submission.model_id)
     has_weights = bool(repository) or (model_entry is not None and model_entry.weights is not None)
@@ -354,7 +363,7 @@ def _model_info(row: Row, site: Site) -> dict[str, Any]:
     return {
         "name": meta.display,
         "id": repository or submission.model_id,
-        "developer": repository.partition("/")[0] if repository else _owner(row, site),
+        "developer": repository.partition("/")[0] if repository else _developer_of(row, site),
         "additional_details": {
             "deployment_type": "self_deployed",
             "model_availability": "open_weights" if has_weights else "unknown",
@@ -368,6 +377,7 @@ def _model_info(row: Row, site: Site) -> dict[str, Any]:
 
 
 def _log_results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
+    """Yield the result of each metric in each task and regime."""
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, scores, score_evidence in scored_cells(row, benchmark):
@@ -390,18 +400,19 @@ def _log_results(row: Row, site: Site) -> Iterator[dict[str, Any]]:
                 "evaluation_result_id": f"{task.id}/{regime}/{metric}",
                 "evaluation_name": f"{benchmark.name} {task.id} {regime}",
                 "source_data": source,
-                "metric_config": _metric(metric, regime, site),
+                "metric_config": _metric_description(metric, regime, site),
                 "score_details": {
                     "score": score,
-                    **_details(
+                    **_score_details(
                         evidence, metric, attested_by, is_first=metric == benchmark.metrics[0]
                     ),
                 },
             }
 
 
-def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
-    metric_name, title, lowest = METRICS[metric]
+def _metric_description(metric: str, regime: str, site: Site) -> dict[str, Any]:
+    """Return the description of a metric in a regime."""
+    metric_name, title, lowest = METRIC_TERMS[metric]
     protocol = site.benchmark.protocol
     shots = protocol.few_shot_k.get(regime)
     return {
@@ -421,7 +432,7 @@ def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
     }
 
 
-def _details(
+def _score_details(
     evidence: CellEvidence | None, metric: str, attested_by: str, *, is_first: bool
 ) -> dict[str, Any]:
     """Return who vouches for a score, and the scores of its seeds.

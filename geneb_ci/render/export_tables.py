@@ -11,10 +11,10 @@ from geneb_ci.audit.trust.attestation import SCORE_EVIDENCE_MEANING, ScoreEviden
 from geneb_ci.board.columns import COLUMNS, Row
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.score_list import ScoredCell, scored_cells
-from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.site.links import HUB, LICENCE
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
+from geneb_ci.board.site.links import HUB_ADDRESS, LICENCE
 from geneb_ci.board.tables import (
-    CODEBOOK,
+    CODEBOOK_FILE,
     PAGE_TABLES,
     DescribedTable,
     TableColumn,
@@ -39,7 +39,7 @@ MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 
 _CROISSANT_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet
 format includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated
 replace samplingRate separator source subField transform"""
-CONTEXT: Mapping[str, Any] = {
+CROISSANT_CONTEXT: Mapping[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "cr": "http://mlcommons.org/croissant/",
@@ -52,12 +52,16 @@ CONTEXT: Mapping[str, Any] = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{term: f"cr:{term}" for term in _CROISSANT_TERMS.split()},
 }
+"""The JSON-LD context of Croissant 1.0."""
 CROISSANT_VERSION = "http://mlcommons.org/croissant/1.0"
+"""Address by which a description names its version of Croissant."""
 _DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
+"""By kind of a column: its data type in Croissant."""
 _TASK_FILE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
+"""Path of the file of a split in the task data."""
 
 
-def tables(site: Site) -> tuple[DescribedTable, ...]:
+def exported_tables(site: Site) -> tuple[DescribedTable, ...]:
     """Return the tables of rows, cells and values, sorted by model id in lower case."""
     has_errors = not unknown_sizes(site.benchmark)
     score_table = values_table(site.rows, site.benchmark, has_errors=has_errors)
@@ -65,8 +69,12 @@ def tables(site: Site) -> tuple[DescribedTable, ...]:
 
 
 def _models_table(site: Site) -> DescribedTable:
+    """Return the table of models: one line per row of the board."""
     named_columns = [(c.download or c.key, c) for c in COLUMNS]
-    columns = [TableColumn(name, _KINDS.get(c.kind, "text"), c.about) for name, c in named_columns]
+    columns = [
+        TableColumn(name, _COLUMN_KIND_BY_VALUE_KIND.get(c.kind, "text"), c.about)
+        for name, c in named_columns
+    ]
     columns += [
         TableColumn("provenance", "text", "What the submission says of its level."),
         TableColumn("format", "text", "Version of the submission's format."),
@@ -75,7 +83,7 @@ def _models_table(site: Site) -> DescribedTable:
     ]
     lines = []
     for row in site.rows:
-        facts = [_plain(column.value(row)) for _, column in named_columns]
+        facts = [_cell_value(column.value(row)) for _, column in named_columns]
         records = " ".join(link.address for link in record_links(row, site))
         submission = row.submission
         versions = (submission.schema_version, submission.harness_version)
@@ -85,10 +93,15 @@ def _models_table(site: Site) -> DescribedTable:
     )
 
 
-_KINDS: Mapping[str, ColumnKind] = {"size": "count", "count": "count", "flag": "flag"}
+_COLUMN_KIND_BY_VALUE_KIND: Mapping[str, ColumnKind] = {
+    "size": "count",
+    "count": "count",
+    "flag": "flag",
+}
+"""By kind of values on the board: the kind of the exported column; others are text."""
 
 
-def _plain(value: object) -> object:
+def _cell_value(value: object) -> object:
     """Return a value that fits in one cell; mappings and lists become JSON."""
     if isinstance(value, Mapping | list):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -96,6 +109,7 @@ def _plain(value: object) -> object:
 
 
 def _scores_table(site: Site) -> DescribedTable:
+    """Return the table of scores: one line per model, task and regime."""
     metrics = site.benchmark.metrics
     meanings = "; ".join(f"`{name}`: {text}" for name, text in SCORE_EVIDENCE_MEANING.items())
     columns = [
@@ -129,6 +143,7 @@ def _scores_table(site: Site) -> DescribedTable:
 
 
 def _score_row(row: Row, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any, ...]:
+    """Return a line of the table of scores."""
     regime, task, scores, score_evidence = cell
     evidence = evidence_of(row, regime, task.id)
     return (
@@ -142,10 +157,10 @@ def _score_row(row: Row, cell: ScoredCell, metrics: Iterable[str]) -> tuple[Any,
 
 def csv_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield the tables as CSV (RFC 4180, UTF-8), and their codebook."""
-    exported = tables(site)
+    exported = exported_tables(site)
     for table in exported:
         yield f"{table.name}.csv", csv_bytes(table)
-    yield CODEBOOK, codebook(exported)
+    yield CODEBOOK_FILE, codebook(exported)
 
 
 def csv_bytes(table: DescribedTable) -> bytes:
@@ -155,16 +170,18 @@ def csv_bytes(table: DescribedTable) -> bytes:
 
 def parquet_of(rows: Iterable[Row], layout: Layout) -> dict[str, bytes]:
     """Return the tables of a local board in Parquet, and their codebook, by file name."""
-    site = site_of(rows, {}, benchmark_of(layout), layout, Built())
-    return dict(parquet_files(site)) | {CODEBOOK: codebook((*tables(site), *PAGE_TABLES))}
+    site = site_of(rows, {}, benchmark_of(layout), layout, SourceCommit())
+    return dict(parquet_files(site)) | {
+        CODEBOOK_FILE: codebook((*exported_tables(site), *PAGE_TABLES))
+    }
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield the tables as Parquet, and their codebook."""
-    exported = tables(site)
+    exported = exported_tables(site)
     for table in exported:
         yield f"{table.name}.parquet", b"".join(parquet_text(table))
-    yield CODEBOOK, codebook(exported)
+    yield CODEBOOK_FILE, codebook(exported)
 
 
 def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str, bytes]]:
@@ -178,7 +195,7 @@ def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str,
         if data_folder is None
         else _task_data_description(site, read_manifest(data_folder, site))
     )
-    contents = [(table, csv_bytes(table)) for table in tables(site)]
+    contents = [(table, csv_bytes(table)) for table in exported_tables(site)]
     yield "croissant.json", _json_bytes(_board_description(site, contents))
     yield from ((f"{table.name}.csv", content) for table, content in contents)
     if task_data is not None:
@@ -186,15 +203,17 @@ def croissant_files(site: Site, data_folder: Path | None) -> Iterator[tuple[str,
 
 
 def _json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a document as indented JSON in UTF-8."""
     return (json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
 def _dataset_description(
     site: Site, name: str, description: str, address: str, members: Mapping[str, Any]
 ) -> Any:
+    """Return the description of a data set in Croissant; `members` are added."""
     when, paper = site.built.when, site.publication.paper
     return {
-        "@context": CONTEXT,
+        "@context": CROISSANT_CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CROISSANT_VERSION,
         "name": name,
@@ -209,10 +228,12 @@ def _dataset_description(
 def _board_description(
     site: Site, contents: Iterable[tuple[DescribedTable, bytes]]
 ) -> dict[str, Any]:
+    """Return the description of the exported tables in Croissant."""
     files = [
-        _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
+        _file_description(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content)
+        for t, content in contents
     ]
-    record_sets = [_record_set(table) for table, _ in contents]
+    record_sets = [_record_set_description(table) for table, _ in contents]
     commit = site.built.commit
     # Croissant requires MAJOR.MINOR.PATCH. The board has no version; its commit is build metadata.
     version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
@@ -227,7 +248,8 @@ def _board_description(
     return description
 
 
-def _file(name: str, address: str, media_type: str, content: bytes) -> dict[str, Any]:
+def _file_description(name: str, address: str, media_type: str, content: bytes) -> dict[str, Any]:
+    """Return the description of a file, given its bytes."""
     digest = hashlib.sha256(content).hexdigest()
     return _file_object(name, address, media_type, digest, len(content))
 
@@ -235,6 +257,7 @@ def _file(name: str, address: str, media_type: str, content: bytes) -> dict[str,
 def _file_object(
     name: str, address: str, media_type: str, sha256: str, size: int
 ) -> dict[str, Any]:
+    """Return the description of a file, given its digest and size."""
     return {
         "@type": "cr:FileObject",
         "@id": name,
@@ -246,9 +269,10 @@ def _file_object(
     }
 
 
-def _record_set(table: DescribedTable) -> dict[str, Any]:
+def _record_set_description(table: DescribedTable) -> dict[str, Any]:
+    """Return the description of the columns of a table."""
     fields = [
-        _field(table.name, column.name, column.about, column.type, f"{table.name}.csv")
+        _field_description(table.name, column.name, column.about, column.type, f"{table.name}.csv")
         for column in table.columns
     ]
     cell_keys = ["model", "regime", "task"]
@@ -264,7 +288,10 @@ def _record_set(table: DescribedTable) -> dict[str, Any]:
     }
 
 
-def _field(parent: str, name: str, description: str, data_type: str, file: str) -> dict[str, Any]:
+def _field_description(
+    parent: str, name: str, description: str, data_type: str, file: str
+) -> dict[str, Any]:
+    """Return the description of a column."""
     return {
         "@type": "cr:Field",
         "@id": f"{parent}/{name}",
@@ -276,7 +303,7 @@ def _field(parent: str, name: str, description: str, data_type: str, file: str) 
 
 
 class DataFile(StrictModel):
-    """A file of task data."""
+    """A file of task data, as the manifest names it."""
 
     sha256: Hex64
     bytes: Count
@@ -322,11 +349,11 @@ def _task_data_description(site: Site, manifest: DataManifest) -> dict[str, Any]
         match = _TASK_FILE.fullmatch(path)
         if match is None or match[1] not in benchmark.by_id:
             continue
-        address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{path}"
+        address = f"{HUB_ADDRESS}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{path}"
         media_type = "application/gzip" if match[3] else "text/csv"
         files.append(_file_object(path, address, media_type, file.sha256, file.bytes))
         record_sets.append(
-            _split_record_set(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", path)
+            _split_description(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", path)
         )
     if not files:
         raise UsageProblem(
@@ -337,13 +364,14 @@ def _task_data_description(site: Site, manifest: DataManifest) -> dict[str, Any]
         site,
         f"{benchmark.name} tasks",
         "Sequences and class labels of the benchmark's classification tasks, as it pins them.",
-        f"{HUB}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
+        f"{HUB_ADDRESS}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
         {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": record_sets},
     )
     return description
 
 
-def _split_record_set(label: str, split: str, file: str) -> dict[str, Any]:
+def _split_description(label: str, split: str, file: str) -> dict[str, Any]:
+    """Return the description of the columns of a split of task data."""
     fields: Iterable[tuple[str, str, str]] = (
         ("text", "Nucleotide sequence.", "text"),
         ("label", "Number of the class.", "count"),
@@ -354,6 +382,7 @@ def _split_record_set(label: str, split: str, file: str) -> dict[str, Any]:
         "name": split,
         "description": f"{label}, {split.rpartition('/')[2]} split.",
         "field": [
-            _field(split, field, about, data_type, file) for field, about, data_type in fields
+            _field_description(split, field, about, data_type, file)
+            for field, about, data_type in fields
         ],
     }

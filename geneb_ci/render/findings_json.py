@@ -10,19 +10,19 @@ from geneb_ci import __version__
 from geneb_ci.check.report import ProposalFacts, Report, Verdict
 from geneb_ci.common.finding import Need, Severity
 from geneb_ci.render.formats import (
-    WIDTH,
-    counts,
-    rules_run,
+    DEFAULT_WIDTH,
+    counts_by_severity,
+    rules_run_count,
     skipped_rules,
     sorted_findings,
-    verdict,
+    verdict_of,
 )
-from geneb_ci.render.plain import dumps
+from geneb_ci.render.plain import log_safe_json
 from reference_harness.formats.base import Count
 
 
-class Closed:
-    """Base class of the objects of the format; unknown members are forbidden."""
+class ClosedObject:
+    """Base class of the objects of the format; no object may have other members."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", use_attribute_docstrings=True
@@ -30,7 +30,7 @@ class Closed:
 
 
 @dataclass(frozen=True)
-class ToolV1(Closed):
+class ToolV1(ClosedObject):
     """The program that checked."""
 
     name: Literal["geneb-ci"]
@@ -38,7 +38,7 @@ class ToolV1(Closed):
 
 
 @dataclass(frozen=True)
-class BenchmarkV1(Closed):
+class BenchmarkV1(ClosedObject):
     """A benchmark definition that submissions were checked against."""
 
     name: str
@@ -47,7 +47,7 @@ class BenchmarkV1(Closed):
 
 
 @dataclass(frozen=True)
-class CountsV1(Closed):
+class CountsV1(ClosedObject):
     """Number of findings of each severity; only an error fails a submission."""
 
     error: Count
@@ -56,7 +56,7 @@ class CountsV1(Closed):
 
 
 @dataclass(frozen=True)
-class FindingV1(Closed):
+class FindingV1(ClosedObject):
     """One finding about a submission or its model card."""
 
     rule: str
@@ -73,11 +73,12 @@ class FindingV1(Closed):
     expected: str
     fix: str
     score: Annotated[float, Field(ge=0, le=10)]
-    """How unusual it is, from 1 at the rule's threshold to 10; 0 if the rule has no measure."""
+    """How unusual the finding is, from 1 at the rule's threshold to 10; 0 if the rule has no
+    measure."""
 
 
 @dataclass(frozen=True)
-class UnreadableV1(Closed):
+class UnreadableV1(ClosedObject):
     """A file that could not be read and was not checked."""
 
     message: str
@@ -85,7 +86,7 @@ class UnreadableV1(Closed):
 
 
 @dataclass(frozen=True)
-class SkippedV1(Closed):
+class SkippedV1(ClosedObject):
     """Rules that were not run on some files because of one unmet need."""
 
     need: Need
@@ -98,7 +99,7 @@ class SkippedV1(Closed):
 
 
 @dataclass(frozen=True)
-class UncommittedV1(Closed):
+class UncommittedV1(ClosedObject):
     """A file of the working tree whose content is not committed on the branch."""
 
     path: str
@@ -107,7 +108,7 @@ class UncommittedV1(Closed):
 
 
 @dataclass(frozen=True)
-class PullRequestV1(Closed):
+class PullRequestV1(ClosedObject):
     """The verdict of the server on a pull request, or on a branch that may become one."""
 
     outcome: str
@@ -133,7 +134,7 @@ class PullRequestV1(Closed):
 
 
 @dataclass(frozen=True)
-class ReportV1(Closed):
+class ReportV1(ClosedObject):
     """Findings of `geneb-ci check`, format 1.0."""
 
     format_version: Literal["1.0"]
@@ -158,23 +159,23 @@ class ReportV1(Closed):
     """The verdict on a pull request; absent where files alone were checked."""
 
 
-def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+def render(report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Return a report as one JSON object."""
-    members = dataclasses.asdict(to_v1(report))
+    members = dataclasses.asdict(report_v1(report))
     if members["pull_request"] is None:
         del members["pull_request"]
-    return dumps(members)
+    return log_safe_json(members)
 
 
-def to_v1(report: Report) -> ReportV1:
+def report_v1(report: Report) -> ReportV1:
     """Return a report in the frozen format."""
-    tally = {severity.value: number for severity, number in counts(report).items()}
+    tally = {severity.value: number for severity, number in counts_by_severity(report).items()}
     return ReportV1(
         format_version="1.0",
         tool=ToolV1(name="geneb-ci", version=__version__),
-        verdict=verdict(report),
+        verdict=verdict_of(report),
         files=len(report.files),
-        rules=rules_run(report),
+        rules=rules_run_count(report),
         counts=CountsV1(**tally),
         benchmarks=[BenchmarkV1(name, sha) for name, sha in sorted(report.benchmarks.items())],
         findings=[
@@ -187,6 +188,7 @@ def to_v1(report: Report) -> ReportV1:
 
 
 def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
+    """Return the verdict on a pull request in the frozen format; None without one."""
     if facts is None:
         return None
     members = _members_of(PullRequestV1, facts)
@@ -195,7 +197,7 @@ def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
 
 
 def _members_of(class_: type[Any], facts: Any) -> dict[str, Any]:
-    """Return the members of an object of the format: the attributes of `facts` with their names."""
+    """Return the attributes of `facts` that are also members of an object of the format."""
     return {field.name: getattr(facts, field.name) for field in dataclasses.fields(class_)}
 
 
@@ -207,11 +209,13 @@ def findings_schema() -> dict[str, Any]:
         "$id": "urn:geneb-ci:schema:findings-1.0",
         "title": "Findings of geneb-ci check, format 1.0",
     }
-    return members | {key: _untitled(value) for key, value in schema.items() if key != "title"}
+    return members | {
+        key: _without_titles(value) for key, value in schema.items() if key != "title"
+    }
 
 
-def _untitled(node: Any) -> Any:
+def _without_titles(node: Any) -> Any:
     """Return a schema without its titles, which only repeat the members' names."""
     if isinstance(node, dict):
-        return {key: _untitled(value) for key, value in node.items() if key != "title"}
-    return [_untitled(item) for item in node] if isinstance(node, list) else node
+        return {key: _without_titles(value) for key, value in node.items() if key != "title"}
+    return [_without_titles(item) for item in node] if isinstance(node, list) else node

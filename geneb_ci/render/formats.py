@@ -13,21 +13,26 @@ from geneb_ci.common.finding import Finding, Need, Severity, first_and_more
 from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
+"""Id of the rule of a check that failed by itself."""
 _SEVERITY_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
-TEXT_MIN = 12  # characters; a shorter text may occur in a message by chance
-WIDTH = 100  # columns, if the width of the terminal is unknown
-SHA_SHOWN = 12
+"""By severity: its position in the order of severities."""
+CONTAINED_TEXT_MIN = 12
+"""Minimum length in characters of a text that counts as contained in a message; a shorter text may
+occur there by chance."""
+DEFAULT_WIDTH = 100
+"""Columns of a report, if the width of the terminal is unknown."""
+COMMIT_DIGITS_SHOWN = 12
 """Hex digits of a commit that are shown."""
 
 
 def is_complete(report: Report) -> bool:
-    """Whether everything was checked; a run without any file is not complete."""
+    """Whether everything was checked; False for a run without any file."""
     crashed = any(finding.rule == _CRASHED for finding in report.findings)
     is_all_read = not (nothing_checked_reason(report) or report.unreadable)
     return bool(report.files and is_all_read and not crashed)
 
 
-def verdict(report: Report) -> Verdict:
+def verdict_of(report: Report) -> Verdict:
     """Return the verdict: errors outweigh unchecked files, which outweigh warnings.
 
     For a pull request it is the server's verdict.
@@ -42,7 +47,7 @@ def verdict(report: Report) -> Verdict:
     return Verdict.WARNINGS if Severity.WARNING in severities else Verdict.CLEAN
 
 
-def counts(report: Report) -> dict[Severity, int]:
+def counts_by_severity(report: Report) -> dict[Severity, int]:
     """Return the number of findings by severity, including zeros, the most severe first."""
     count_by_severity = dict.fromkeys(Severity, 0)
     for finding in report.findings:
@@ -55,7 +60,7 @@ def sorted_findings(report: Report) -> list[Finding]:
     return sorted(report.findings, key=Finding.sort_key)
 
 
-def by_rule(findings: list[Finding]) -> list[list[Finding]]:
+def findings_by_rule(findings: list[Finding]) -> list[list[Finding]]:
     """Return the findings grouped by rule, sorted by severity, then by first position."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -63,8 +68,8 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
     return sorted(groups.values(), key=lambda group: _SEVERITY_RANKS[group[0].severity])
 
 
-def sentence(finding: Finding) -> str:
-    """Return message, found, expected and score as one sentence, without repetition."""
+def finding_sentence(finding: Finding) -> str:
+    """Return message, found, expected and score of a finding as one sentence."""
     clauses = []
     if finding.found not in {"", "nothing"} and finding.found not in finding.message:
         clauses.append(f"found {finding.found}")
@@ -75,19 +80,25 @@ def sentence(finding: Finding) -> str:
 
 
 def _contains(message: str, expected: str) -> bool:
-    """Whether a message already contains what is expected."""
-    return f'"{expected}"' in message or (len(expected) >= TEXT_MIN and expected in message)
+    """Whether a message already contains the expected value."""
+    return f'"{expected}"' in message or (
+        len(expected) >= CONTAINED_TEXT_MIN and expected in message
+    )
 
 
-def findings_line(report: Report) -> str:
-    """Return the numbers of findings: "2 errors, 1 warning"."""
-    phrases = [plural(number, severity) for severity, number in counts(report).items() if number]
+def finding_counts_text(report: Report) -> str:
+    """Return the numbers of findings as text: "2 errors, 1 warning"."""
+    phrases = [
+        plural(number, severity)
+        for severity, number in counts_by_severity(report).items()
+        if number
+    ]
     if report.unreadable:
         phrases.append(f"{plural(len(report.unreadable), 'path')} could not be checked")
     return ", ".join(phrases) or "nothing to fix"
 
 
-def rules_run(report: Report) -> int:
+def rules_run_count(report: Report) -> int:
     """Return the number of rules that were run on at least one file."""
     skipped_files_by_rule: Counter[str] = Counter()
     for rules in report.skipped.values():
@@ -149,23 +160,23 @@ def nothing_checked_reason(report: Report) -> str:
 def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     noun = "submission" if report.proposal is None or report.proposal.is_row else "changed file"
-    checked_text = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
-    return nothing_checked_reason(report) or f"{checked_text}: {findings_line(report)}"
+    checked_text = f"{plural(len(report.files), noun)}, {plural(rules_run_count(report), 'rule')}"
+    return nothing_checked_reason(report) or f"{checked_text}: {finding_counts_text(report)}"
 
 
-UNCOMMITTED_MAX = 5
-"""Most uncommitted files whose names are listed."""
+LISTED_UNCOMMITTED_MAX = 5
+"""Maximum number of uncommitted files that are named."""
 
 
 def proposal_lines(report: Report) -> list[str]:
-    """Return the verdict on a pull request and what it does not cover, one sentence per item."""
+    """Return the verdict on a pull request and what the verdict does not cover, as sentences."""
     facts = report.proposal
     if facts is None:
         return []
     model = facts.model or "no submission"
     lines = [
         f"verdict on the pull request: {facts.title}",
-        f"  {model}, commit {facts.head_sha[:SHA_SHOWN]} on {facts.base}",
+        f"  {model}, commit {facts.head_sha[:COMMIT_DIGITS_SHOWN]} on {facts.base}",
         f"  status {facts.status}: {facts.description}",
     ]
     if facts.advice:
@@ -174,7 +185,7 @@ def proposal_lines(report: Report) -> list[str]:
         uncommitted_texts = [f"{file.path} ({file.reason})" for file in facts.uncommitted]
         lines.append(
             "  not committed, so the server does not see: "
-            f"{first_and_more(uncommitted_texts, UNCOMMITTED_MAX)}"
+            f"{first_and_more(uncommitted_texts, LISTED_UNCOMMITTED_MAX)}"
         )
     if facts.unseen:
         lines.append(f"  not checked (GitHub only): {'; '.join(facts.unseen)}")
@@ -202,7 +213,7 @@ class Renderer(Protocol):
     contributors' texts.
     """
 
-    def __call__(self, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
+    def __call__(self, report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:
         """Return the whole output."""
 
 
@@ -239,6 +250,6 @@ def renderer(format_: str) -> Renderer:
     return cast("Renderer", module.render)
 
 
-def render(format_: str, report: Report, *, color: bool = False, width: int = WIDTH) -> str:
+def render(format_: str, report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:
     """Render a report in the format of that name."""
     return renderer(format_)(report, color=color, width=width)

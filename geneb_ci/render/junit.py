@@ -10,15 +10,20 @@ from collections.abc import Iterator
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
-    WIDTH,
+    DEFAULT_WIDTH,
+    finding_sentence,
     nothing_checked_reason,
-    sentence,
     skipped_rules,
     sorted_findings,
 )
 from geneb_ci.render.plain import visible
 
-_TAGS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
+_TAG_BY_SEVERITY = {
+    Severity.ERROR: "failure",
+    Severity.WARNING: "skipped",
+    Severity.NOTE: "skipped",
+}
+"""By severity: the element of JUnit that shows a finding."""
 
 
 def escape(text: str) -> str:
@@ -26,13 +31,13 @@ def escape(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+def render(report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one suite per file, sorted by name."""
     findings_by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in sorted_findings(report):
         findings_by_file.setdefault(finding.file, []).append(finding)
     suites = [
-        _suite(file, [_case(f) for f in file_findings])
+        _test_suite(file, [_test_case(f) for f in file_findings])
         for file, file_findings in sorted(findings_by_file.items())
     ]
     unchecked = [_unchecked_case(error.message, error.fix) for error in report.unreadable]
@@ -40,13 +45,13 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     if reason_for_nothing:
         unchecked.append(_unchecked_case(reason_for_nothing, ""))
     if unchecked:
-        suites.append(_suite("not checked", unchecked))
+        suites.append(_test_suite("not checked", unchecked))
     skipped_cases = [
-        _element("not run", unmet.need.text, "skipped", "not-run", [unmet.message])
+        _test_case_element("not run", unmet.need.text, "skipped", "not-run", [unmet.message])
         for unmet in skipped_rules(report)
     ]
     if skipped_cases:
-        suites.append(_suite("not run", skipped_cases))
+        suites.append(_test_suite("not run", skipped_cases))
     body = "".join(suites)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -54,7 +59,8 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     )
 
 
-def _suite(file: str, cases: list[str]) -> str:
+def _test_suite(file: str, cases: list[str]) -> str:
+    """Return the test suite of a file."""
     file_name = escape(file)
     body = "".join(
         cases or [f'    <testcase classname="{file_name}" name="every rule" time="0"></testcase>\n']
@@ -63,32 +69,39 @@ def _suite(file: str, cases: list[str]) -> str:
 
 
 def _totals(body: str) -> str:
-    """Return the counts of cases, found by their tags, as escaped text contains no "<"."""
+    """Return the numbers of test cases of each kind as attributes of a test suite."""
     tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
     return " ".join(f'{name}="{body.count(f"<{tag} ")}"' for name, tag in tags.items())
 
 
-def _case(finding: Finding) -> str:
-    tag = "error" if finding.rule == "check-crashed" else _TAGS[finding.severity]
+def _test_case(finding: Finding) -> str:
+    """Return a finding as a test case."""
+    tag = "error" if finding.rule == "check-crashed" else _TAG_BY_SEVERITY[finding.severity]
     position = f"{finding.line}:{finding.column}"
     case_name = " ".join(filter(None, (finding.rule, position, finding.pointer)))
-    return _element(finding.file, case_name, tag, finding.rule, list(_body(finding)))
+    return _test_case_element(
+        finding.file, case_name, tag, finding.rule, list(_test_case_lines(finding))
+    )
 
 
-def _body(finding: Finding) -> Iterator[str]:
-    yield sentence(finding)
+def _test_case_lines(finding: Finding) -> Iterator[str]:
+    """Yield the text of a finding."""
+    yield finding_sentence(finding)
     yield f"{finding.severity} at {finding.file}:{finding.line}:{finding.column}"
     if finding.fix:
         yield f"fix: {finding.fix}"
 
 
 def _unchecked_case(message: str, fix: str) -> str:
-    return _element(
+    """Return a test case for something that was not checked."""
+    return _test_case_element(
         "not checked", message, "error", "not-checked", [message, *([f"fix: {fix}"] if fix else [])]
     )
 
 
-def _element(classname: str, case_name: str, tag: str, rule: str, lines: list[str]) -> str:
+def _test_case_element(
+    classname: str, case_name: str, tag: str, rule: str, lines: list[str]
+) -> str:
     """Return one test case. A skipped one has only a message, which therefore includes the fix."""
     attributes = f'message="{escape(lines[0])}" type="{escape(rule)}"'
     detail = "\n".join(f"      {escape(line)}" for line in lines[1:])

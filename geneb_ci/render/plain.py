@@ -7,11 +7,12 @@ from typing import Any
 from geneb_ci.common.finding import HIDING_CHARACTERS
 from reference_harness.formats.text import well_formed
 
-TEXT_MAX = 1000  # characters shown of one text, since a key can be as long as its file
+VISIBLE_TEXT_MAX = 1000
+"""Maximum characters shown of one text, since a key can be as long as its file."""
 _CUT_MARK = "..."
 
 
-def pieces(text: str) -> list[str]:
+def printable_pieces(text: str) -> list[str]:
     r"""Return one printable piece per character, so that a caret can be placed under it.
 
     Control characters, bidirectional overrides, zero-width and blank characters, and lone
@@ -34,13 +35,14 @@ def pieces(text: str) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
+    """Whether a text can be printed as it is."""
     return text.isascii() and text.isprintable() and "##[" not in text
 
 
-def visible(text: str, limit: int = TEXT_MAX) -> str:
+def visible(text: str, limit: int = VISIBLE_TEXT_MAX) -> str:
     """Return text as one line of printable characters, cut at `limit`."""
     text = text[: limit + 1]
-    printable = text if _is_plain(text) else "".join(pieces(text))
+    printable = text if _is_plain(text) else "".join(printable_pieces(text))
     return (
         printable
         if len(printable) <= limit
@@ -53,7 +55,7 @@ def audit_words(audit: Mapping[str, Any]) -> str:
     return "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}".format_map(audit)
 
 
-def dumps(document: Mapping[str, Any]) -> str:
+def log_safe_json(document: Mapping[str, Any]) -> str:
     """Return a document as JSON that is harmless in a log: lone surrogates and "##[" are escaped.
 
     GitHub's runner treats "##[" as a command; in JSON it can occur only in strings.
@@ -63,6 +65,7 @@ def dumps(document: Mapping[str, Any]) -> str:
 
 
 def _well_formed(value: Any) -> Any:
+    """Return a value of JSON in which lone surrogates are replaced."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, Mapping):

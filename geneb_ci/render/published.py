@@ -26,8 +26,10 @@ from geneb_ci.render.plain import audit_words
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
 
-ROWS_MAX = 30  # most rows listed; further ones are only counted
-FILES_MAX = 15  # most files listed; further ones are only counted
+LISTED_ROWS_MAX = 30
+"""Maximum number of rows that are listed; further ones are only counted."""
+LISTED_FILES_MAX = 15
+"""Maximum number of files that are listed; further ones are only counted."""
 _STATUS_TEXTS = {
     LiveStatus.CURRENT: "up to date with main",
     LiveStatus.BEHIND: "older than main",
@@ -35,8 +37,11 @@ _STATUS_TEXTS = {
     LiveStatus.OTHER: "neither the board of main nor a newer one",
     LiveStatus.NOTHING: "no board is published",
 }
-WIDTH = 88  # columns of a paragraph
-COMMIT_DIGITS = 12  # hex digits of a commit that are shown
+"""By status of the live board: the words for it."""
+PARAGRAPH_WIDTH = 88
+"""Columns of a paragraph of the history."""
+COMMIT_DIGITS = 12
+"""Hex digits of a commit that are shown."""
 EVENT_WORDS = {
     "include": "added to the board",
     "change": "changed",
@@ -47,15 +52,17 @@ EVENT_WORDS = {
     "dispute": "disputed",
     "removal": "removed from the board",
 }
+"""By kind of event: the words for it."""
 
 
-class Preview(NamedTuple):
+class PublishPreview(NamedTuple):
     """The changes that publishing would make."""
 
     files: list[SpaceFileChange]
     rows: list[RowChange]
     others: int
-    """Number of files on the Space that belong to no board, or to pages of earlier boards."""
+    """Number of files on the Space that belong to no board, or to permanent pages of earlier
+    boards."""
     models: int
     """Number of models on the new board."""
 
@@ -84,26 +91,26 @@ def generation_name(manifest: Manifest) -> str:
     return f"generation {generation} of commit {commit}"
 
 
-def change_lines(preview: Preview) -> Iterator[str]:
+def change_lines(preview: PublishPreview) -> Iterator[str]:
     """Yield the changes of publishing: the rows of the board, then the files."""
     files, rows = preview.files, preview.rows
     changed_files = [file for file in files if file.sign is not ChangeSign.SAME]
     size = sum(file.bytes for file in changed_files)
     yield ""
     yield f"board: {_counts_text(rows, 'removed')}; {plural(preview.models, 'model')} in all"
-    for row in rows[:ROWS_MAX]:
+    for row in rows[:LISTED_ROWS_MAX]:
         facts = [_fact_text(fact) for fact in row.facts if _is_listed(row, fact)]
         changes = "; ".join([*facts, *map(_move_text, row.moves)])
         yield f"  {row.sign} {escape(row.model)}: {escape(changes)}"
-    if len(rows) > ROWS_MAX:
-        yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
+    if len(rows) > LISTED_ROWS_MAX:
+        yield f"  and {plural(len(rows) - LISTED_ROWS_MAX, 'more row')}"
     yield ""
     yield f"files: {_counts_text(changed_files, 'deleted')}; {size:,} bytes to upload"
-    for file in changed_files[:FILES_MAX]:
+    for file in changed_files[:LISTED_FILES_MAX]:
         size_text = f"  {file.bytes:,} bytes" if file.sign is not ChangeSign.REMOVED else ""
         yield f"  {file.sign} {escape(file.name)}{size_text}"
-    if len(changed_files) > FILES_MAX:
-        yield f"  and {plural(len(changed_files) - FILES_MAX, 'more file')}"
+    if len(changed_files) > LISTED_FILES_MAX:
+        yield f"  and {plural(len(changed_files) - LISTED_FILES_MAX, 'more file')}"
     if len(files) > len(changed_files):
         yield f"  {plural(len(files) - len(changed_files), 'file')} unchanged"
     if preview.others:
@@ -113,6 +120,7 @@ def change_lines(preview: Preview) -> Iterator[str]:
 
 
 def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
+    """Return how many items would be added, changed and removed."""
     words = {ChangeSign.ADDED: "added", ChangeSign.CHANGED: "changed", ChangeSign.REMOVED: removed}
     count_by_sign = Counter(item.sign for item in changes)
     counts = [
@@ -122,30 +130,35 @@ def _counts_text(changes: Sequence[SpaceFileChange | RowChange], removed: str) -
 
 
 def _is_listed(row: RowChange, fact: ChangedFact) -> bool:
-    """Whether to list a fact; for added and removed rows, only authorship, evidence and audit."""
+    """Whether to list a fact; of added and removed rows only authorship, evidence and audit are."""
     is_changed = row.sign is ChangeSign.CHANGED and fact.name not in REPEATING_FACTS
     return is_changed or fact.name in {"authorship", "evidence", "audit"}
 
 
 def _fact_text(fact: ChangedFact) -> str:
+    """Return the change of a fact about a model as text."""
     if fact.name == "audit":
         audits = (v for v in fact[1:] if isinstance(v, dict))
         return " -> ".join(map(audit_words, audits)) or "no audit any more"
     sides = (v if v is None or isinstance(v, str) else json.dumps(v) for v in fact[1:])
-    return f"{fact.name} {_arrow(*sides)}"
+    return f"{fact.name} {_before_and_after(*sides)}"
 
 
 def _move_text(move: PublishedMove) -> str:
+    """Return the change of a row in a regime as text."""
     if move.was == move.will_be:
         return f"{move.regime}: scores other than {RANKING_SCORE} change"
-    return f"{move.regime} {_arrow(*(None if p is None else _place_text(p) for p in move[1:]))}"
+    places = (None if place is None else _place_text(place) for place in (move.was, move.will_be))
+    return f"{move.regime} {_before_and_after(*places)}"
 
 
-def _arrow(was: str | None, will_be: str | None) -> str:
+def _before_and_after(was: str | None, will_be: str | None) -> str:
+    """Return two values as "before -> after", or the only known one."""
     return " -> ".join(text for text in (was, will_be) if text is not None)
 
 
 def _place_text(position: PublishedPlace) -> str:
+    """Return score and rank of a row as text."""
     score = f"{position.score:.4f}" if math.isfinite(position.score) else "no score"
     return f"{score} (#{position.rank})"
 
@@ -201,7 +214,7 @@ def models_of(ledger: Ledger) -> list[str]:
     return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
 
 
-def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
+def row_history(ledger: Ledger, model: str, width: int = PARAGRAPH_WIDTH) -> Iterator[str]:
     """Yield the history of one row, oldest event first; nothing if there never was such a row.
 
     Events of the same commit are in one paragraph.
@@ -219,6 +232,7 @@ def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]
 
 
 def _paragraph(events: list[Event], width: int) -> Iterator[str]:
+    """Yield the events of one row in one commit."""
     first_event = events[0]
     changes = "; ".join(EVENT_WORDS[event.kind] + _level_text(event) for event in events)
     yield f"{first_event.when}  {changes}"

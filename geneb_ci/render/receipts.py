@@ -16,7 +16,7 @@ from geneb_ci.receipt.verify import (
     ReceiptStep,
     ReceiptVerification,
 )
-from geneb_ci.render.plain import dumps, visible
+from geneb_ci.render.plain import log_safe_json, visible
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import next_line, plural
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan
     from geneb_ci.receipt.near import Nearness
 
-WIDTH = 80
+TEXT_WIDTH = 80
 """Columns of the text."""
-SHOWN_MAX = 20
-"""Most differences listed on a terminal; the JSON has all."""
-VALUE_MAX = 100
-"""Most characters of a value that are shown, since a matrix of 25 classes has thousands."""
+LISTED_DIFFERENCES_MAX = 20
+"""Maximum number of differences listed on a terminal; the JSON has all."""
+VALUE_CHARACTERS_MAX = 100
+"""Maximum characters of a value that are shown, since a matrix of 25 classes has thousands."""
 _MARKS = {"held": "✓", "refused": "✗", "unknown": "?"}
+"""By result of a step: the mark before its name."""
 _PASSED_TEXTS = {
     CLAIMS: "the file is consistent with itself and with the benchmark",
     FILES: "every file has the size and digest that the receipt gives",
@@ -41,22 +42,26 @@ _PASSED_TEXTS = {
     EQUAL: "equal sequences have equal embeddings, within and across tasks",
     PREDICTED: "every predicted and true class follows from embeddings and data",
 }
+"""By step: what is shown if the step holds."""
 _NAME_WIDTH = max(map(len, STEPS))
-NAME_COLUMNS = 64  # most columns that a name takes in a line of text
+"""Columns of the names of steps."""
+NAME_COLUMNS_MAX = 64
+"""Maximum number of columns of a model's name in a line of text."""
 
 
 def receipt_text(verification: ReceiptVerification) -> str:
     """Return a verification as text for a terminal, at 80 columns."""
-    return wrapped_text("\n".join(_lines(verification)), WIDTH)
+    return wrapped_text("\n".join(_verification_lines(verification)), TEXT_WIDTH)
 
 
-def _lines(verification: ReceiptVerification) -> Iterator[str]:
+def _verification_lines(verification: ReceiptVerification) -> Iterator[str]:
+    """Yield the result of each step, the differences, and the numbers of what was compared."""
     yield f"{escape(verification.file)}: {'verified' if verification.holds else 'not verified'}"
     for step in verification.steps:
         yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_step_text(step, verification)}"
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
-    listed_differences = verification.differences[:SHOWN_MAX]
+    listed_differences = verification.differences[:LISTED_DIFFERENCES_MAX]
     yield from (f"    - {escape(_shortened_text(difference))}" for difference in listed_differences)
     if hidden_count := len(verification.differences) - len(listed_differences):
         yield f"    - and {plural(hidden_count, 'difference')} more: --format json lists all"
@@ -67,6 +72,7 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
 
 
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
+    """Return the result of a step in words."""
     if step.state == "unknown":
         return "not checked"
     if step.reason:
@@ -77,10 +83,12 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
 
 
 def _shortened_text(difference: CellDifference) -> str:
-    """Return a difference as a sentence, each value cut at `VALUE_MAX` characters."""
+    """Return a difference as a sentence, each value cut at `VALUE_CHARACTERS_MAX` characters."""
     shortened_difference = difference._replace(
-        claimed=difference.claimed[:VALUE_MAX] if difference.claimed is not None else None,
-        computed=difference.computed[:VALUE_MAX],
+        claimed=difference.claimed[:VALUE_CHARACTERS_MAX]
+        if difference.claimed is not None
+        else None,
+        computed=difference.computed[:VALUE_CHARACTERS_MAX],
     )
     return shortened_difference.text
 
@@ -139,22 +147,22 @@ def receipt_json(verification: ReceiptVerification) -> str:
         ],
         "recomputed": verification.cells.model_dump() if verification.cells is not None else None,
     }
-    return dumps(document)
+    return log_safe_json(document)
 
 
 def nearness_text(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts for a terminal."""
-    from geneb_ci.receipt.near import CLOSE  # it imports NumPy
+    from geneb_ci.receipt.near import CLOSE_DISTANCE  # it imports NumPy
 
     rows = [(name, f"{share:.1%}") for name, share in nearness.close.items()]
     if nearness.same_predictions is not None:
         rows.append(("equal predictions", f"{nearness.same_predictions:.2%}"))
     table = Table(("compared", "share"), rows, frozenset({"share"}))
-    verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
+    verdict = f"near: {nearness.reason}" if nearness.is_near else "not near"
     lines = [
-        *(visible(name, NAME_COLUMNS) for name in models),
+        *(visible(name, NAME_COLUMNS_MAX) for name in models),
         "",
-        f"Embeddings within {CLOSE:g} of each other, of {nearness.rows:,}:",
+        f"Embeddings within {CLOSE_DISTANCE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),
         "",
         verdict,
@@ -164,8 +172,8 @@ def nearness_text(models: tuple[str, str], nearness: "Nearness") -> str:
 
 def nearness_json(models: tuple[str, str], nearness: "Nearness") -> str:
     """Return the comparison of two receipts as JSON."""
-    document = {"models": list(models), "is_near": nearness.is_near, "why": nearness.why}
-    return dumps(document | nearness._asdict())
+    document = {"models": list(models), "is_near": nearness.is_near, "why": nearness.reason}
+    return log_safe_json(document | nearness._asdict())
 
 
 def beacon_text(beacon: "Beacon") -> str:

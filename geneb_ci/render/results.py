@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci.board.advice import Advice
 from geneb_ci.common.files import write_files
-from geneb_ci.render.formats import sentence, sorted_findings, summary_line
+from geneb_ci.render.formats import finding_sentence, sorted_findings, summary_line
 from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def findings_html(report: "Report") -> str:
             finding.severity,
             finding.rule,
             f"{finding.file}:{finding.line}:{finding.column}",
-            sentence(finding),
+            finding_sentence(finding),
             finding.fix,
         )
         for finding in sorted_findings(report)
@@ -173,6 +173,7 @@ class Verifications(list["Verification"]):
 
 
 def _step_rows(verification: "Verification") -> Iterable[tuple[str, ...]]:
+    """Return the lines of a verification in the table for notebooks."""
     if verification.holds:
         return [(verification.name, "", "verified", "", "")]
     steps = [
@@ -266,6 +267,7 @@ class ModelComparison:
         return self._written("svg", by_task=by_task)
 
     def _written(self, format_: str, *, by_task: bool = False) -> str:
+        """Return the comparison in a format."""
         from geneb_ci.render.compared import COMPARED_WRITERS  # numpy
 
         return COMPARED_WRITERS[format_]((self.a, self.b), self.regimes, by_task=by_task)
@@ -276,7 +278,7 @@ class ModelComparison:
 
 
 class RowTrust(list["RowEvidence"]):
-    """The evidence of each submission of a folder, in the order of their files."""
+    """The evidence of each submission of a folder, ordered by file."""
 
     def text(self) -> str:
         """Return what `geneb-ci trust` prints, unwrapped."""

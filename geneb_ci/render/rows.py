@@ -18,20 +18,22 @@ from geneb_ci.audit.trust.evidence import (
     evidence_reasons,
 )
 from geneb_ci.audit.trust.level import Decision
-from geneb_ci.board.tables import FORMULA, MARK
+from geneb_ci.board.tables import FORMULA_GUARD, FORMULA_START
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, first_that_fit, left_out, wrapped_text
+from geneb_ci.render.table import Table, first_that_fit, left_out_line, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.statistics.binary import RecoveredCell
 from geneb_ci.submission.document import Document
 from reference_harness.formats.text import plural
 
 _AUTHORSHIP_WIDTH = max(map(len, Authorship))
-COLUMNS = (
+"""Columns of the words for authorship."""
+MATRIX_COLUMNS = (
     *("regime", "task", "seed", "n_test", "small_class", "large_class", "matrices"),
     *("small_right", "small_wrong", "large_right", "large_wrong", "MCC", "Acc", "F1"),
 )
+"""Column names of the recovered confusion matrices."""
 
 
 class RowEvidence(NamedTuple):
@@ -43,7 +45,9 @@ class RowEvidence(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvidence) -> RowEvidence:
+def row_evidence_of(
+    model_id: str, file: Document, errors: int, evidence: RepositoryEvidence
+) -> RowEvidence:
     """Return the row of a submission with its evidence; `errors` is its number of errors."""
     if errors:
         return RowEvidence(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
@@ -59,7 +63,7 @@ def row_evidence_text(
     It has at most `lines_max` lines of `columns` columns; rows beyond that are only counted.
     """
     blocks: list[list[str]] = []
-    width = max(len(_evidence(row)) for row in rows)
+    width = max(len(_evidence_text(row)) for row in rows)
     for row in rows:
         first_reason, *further_reasons = row.reasons
         authorship_text, audit_text = "", ""
@@ -69,20 +73,23 @@ def row_evidence_text(
             authorship_text = f"{row.decision.authorship:<{_AUTHORSHIP_WIDTH}}  "
             further_reasons = [line for line in further_reasons if line != OFFICIAL_REASON]
         suffix = f" ({audit_text})" if audit_text else ""
-        model = escape(row.model_id)
+        evidence_text, model = _evidence_text(row), escape(row.model_id)
         lines = [
-            f"{_evidence(row):<{width}}  {authorship_text}{model}: {escape(first_reason)}{suffix}"
+            f"{evidence_text:<{width}}  {authorship_text}{model}: {escape(first_reason)}{suffix}"
         ]
         lines += [f"{'':<{width}}    {escape(line)}" for line in further_reasons]
         blocks.append(wrapped_text("\n".join(lines), columns).splitlines())
-    row_count_by_evidence = Counter(map(_evidence, rows))
+    row_count_by_evidence = Counter(map(_evidence_text, rows))
     counts = [
         f"{row_count_by_evidence[evidence]} {evidence}"
         for evidence in map(str, Evidence)
         if row_count_by_evidence[evidence]
     ]
     fitting_blocks = first_that_fit(blocks, lines_max - 3)
-    lines = [*itertools.chain(*fitting_blocks), *left_out(len(rows) - len(fitting_blocks), "row")]
+    lines = [
+        *itertools.chain(*fitting_blocks),
+        *left_out_line(len(rows) - len(fitting_blocks), "row"),
+    ]
     return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
 
@@ -92,18 +99,20 @@ def row_evidence_json(rows: Sequence[RowEvidence]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
-def _evidence(row: RowEvidence) -> str:
+def _evidence_text(row: RowEvidence) -> str:
+    """Return the evidence of a row in one word."""
     return str(Evidence.NONE if row.decision is None else row.decision.evidence)
 
 
 def _row_json(row: RowEvidence) -> dict[str, Any]:
+    """Return the evidence of a row as JSON."""
     decision = row.decision
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
     recomputed = decision.recomputed if decision is not None else None
     statements = attestation_of(decision).every_statement if decision is not None else ()
     return {
         "model_id": row.model_id,
-        "evidence": _evidence(row),
+        "evidence": _evidence_text(row),
         "level": str(decision.level) if decision is not None else None,
         "official": decision.is_official if decision is not None else False,
         "audit": audit,
@@ -118,13 +127,13 @@ def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
     small, large = cell.classes
     cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
-    return dict(zip(COLUMNS, (*cell_facts, *nearest), strict=True))
+    return dict(zip(MATRIX_COLUMNS, (*cell_facts, *nearest), strict=True))
 
 
 def formula_safe(value: object) -> object:
-    """Return a value for CSV: "" for None, and a mark before a text that is a formula."""
-    if isinstance(value, str) and FORMULA.match(value):
-        return MARK + value
+    """Return a value for CSV: "" for None, and guarded text where it would be a formula."""
+    if isinstance(value, str) and FORMULA_START.match(value):
+        return FORMULA_GUARD + value
     return "" if value is None else value
 
 
@@ -132,7 +141,7 @@ def matrices_csv(cells: list[RecoveredCell]) -> str:
     """Return CSV with one line per cell."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(MATRIX_COLUMNS)
     writer.writerows(
         [formula_safe(value) for value in _matrix_row(cell).values()] for cell in cells
     )
@@ -174,7 +183,7 @@ def matrices_text(
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
     fitting_rows = first_that_fit(rows, lines_max - 3)
     aligned = [line for row in fitting_rows for line in row]
-    aligned += left_out(len(rows) - len(fitting_rows), "cell")
+    aligned += left_out_line(len(rows) - len(fitting_rows), "cell")
     single_count = sum(cell.matrices == 1 for cell in cells)
     none_count = sum(cell.matrices == 0 for cell in cells)
     count = f"{plural(len(cells), 'cell')}: {single_count} with one matrix, {none_count} with none"
@@ -186,3 +195,4 @@ MATRICES_WRITERS: dict[str, Callable[[list[RecoveredCell]], str]] = {
     "csv": matrices_csv,
     "json": matrices_json,
 }
+"""By format: the function that writes recovered confusion matrices."""

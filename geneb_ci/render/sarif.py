@@ -12,19 +12,21 @@ from geneb_ci.check.report import Report
 from geneb_ci.check.rule import AnyRule
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.formats import (
-    WIDTH,
+    DEFAULT_WIDTH,
+    finding_sentence,
     is_complete,
     nothing_checked_reason,
-    sentence,
     skipped_rules,
     sorted_findings,
 )
-from geneb_ci.render.markdown import prose
-from geneb_ci.render.plain import dumps, visible
+from geneb_ci.render.markdown import prose_text
+from geneb_ci.render.plain import log_safe_json, visible
 from reference_harness.formats.text import well_formed
 
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
+"""Escapes of braces, which mark placeholders in a SARIF message."""
 _BRACKETS = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]"})
+"""Escapes of brackets, which mark links in a SARIF message."""
 
 
 def escape(text: str) -> str:
@@ -33,7 +35,7 @@ def escape(text: str) -> str:
     return text.translate(_BRACKETS) if "](" in text else text
 
 
-def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
+def render(report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one run, with descriptions of the rules of its results."""
     findings = sorted_findings(report)
     rules = sorted({finding.rule for finding in findings})
@@ -42,7 +44,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         "version": __version__,
         "rules": [_descriptor(rule, BY_ID.get(rule)) for rule in rules],
     }
-    return dumps(
+    return log_safe_json(
         {
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
@@ -68,7 +70,7 @@ def _descriptor(slug: str, rule: AnyRule | None) -> dict[str, Any]:
         "fullDescription": {"text": escape(f"{rule.what} {rule.why}")},
         "help": {
             "text": escape(f"{rule.fix} See RULES.md#{rule.id}."),
-            "markdown": f"**Why:** {prose(rule.why)}\n\n**Fix:** {prose(rule.fix)}\n\n"
+            "markdown": f"**Why:** {prose_text(rule.why)}\n\n**Fix:** {prose_text(rule.fix)}\n\n"
             f"[{rule.id} in RULES.md](RULES.md#{rule.id})",
         },
         "defaultConfiguration": {"level": rule.severity.value},
@@ -90,10 +92,12 @@ def _invocation(report: Report) -> dict[str, Any]:
 
 
 def _notice(level: str, text: str) -> dict[str, Any]:
+    """Return a message of a severity."""
     return {"level": level, "message": {"text": escape(text)}}
 
 
 def _sarif_results(findings: list[Finding], rules: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the findings as results of SARIF."""
     count_by_fingerprint: Counter[str] = Counter()
     for finding in findings:
         identity = _identity(finding)
@@ -102,7 +106,7 @@ def _sarif_results(findings: list[Finding], rules: list[str]) -> Iterator[dict[s
             "ruleId": visible(finding.rule),
             "ruleIndex": rules.index(finding.rule),
             "level": finding.severity.value,
-            "message": {"text": escape(f"{sentence(finding)}. {finding.fix}".rstrip())},
+            "message": {"text": escape(f"{finding_sentence(finding)}. {finding.fix}".rstrip())},
             "locations": [_location(finding)],
             # By default GitHub hashes the line, and many submissions have only one line.
             "partialFingerprints": {
@@ -112,6 +116,7 @@ def _sarif_results(findings: list[Finding], rules: list[str]) -> Iterator[dict[s
 
 
 def _location(finding: Finding) -> dict[str, Any]:
+    """Return file, line, column and JSON Pointer of a finding."""
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(finding.file)},

@@ -13,11 +13,14 @@ from rich.cells import cell_len
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural
 
-COLUMN_GAP = 2  # spaces between columns on a terminal
-INDENT = 4  # spaces before the part of a row that is moved to the next line
-ROWS_MAX = 200
-"""Most rows in HTML; with ten thousand a notebook hardly scrolls."""
-WRAPPED_WIDTH_MIN = 24  # columns; text wrapped in fewer columns is hard to read
+COLUMN_GAP = 2
+"""Number of spaces between columns on a terminal."""
+INDENT = 4
+"""Number of spaces before the part of a row that is moved to the next line."""
+HTML_ROWS_MAX = 200
+"""Maximum number of rows in HTML; with ten thousand a notebook hardly scrolls."""
+WRAPPED_WIDTH_MIN = 24
+"""Minimum number of columns of wrapped text; fewer are hard to read."""
 
 
 def wrapped_text(text: str, width: int) -> str:
@@ -29,13 +32,13 @@ def wrapped_text(text: str, width: int) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def first_that_fit(blocks: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
-    """Return as many of the first blocks of lines as `room` lines can hold."""
-    return blocks[: bisect.bisect_right([*itertools.accumulate(map(len, blocks))], room)]
+def first_that_fit(blocks: Sequence[Sequence[str]], lines_max: int) -> Sequence[Sequence[str]]:
+    """Return the first blocks of lines that have at most `lines_max` lines together."""
+    return blocks[: bisect.bisect_right([*itertools.accumulate(map(len, blocks))], lines_max)]
 
 
-def left_out(count: int, noun: str) -> Iterator[str]:
-    """Yield a line that says how many items were not printed and how to print them; none if 0."""
+def left_out_line(count: int, noun: str) -> Iterator[str]:
+    """Yield a line that says how many items were not printed and how to print them; none for 0."""
     if count:
         yield f"and {plural(count, f'more {noun}')}: --all prints all"
 
@@ -52,14 +55,14 @@ def wrapped_lines(text: str, width: int, indent: str = "", first_indent: str = "
     ) or [""]
 
 
-def _pieces(word: str, width: int) -> list[str]:
-    """Return a word cut into pieces of `width`, since a task id can have a hundred letters."""
+def _word_pieces(word: str, width: int) -> list[str]:
+    """Return a word cut into pieces of `width` letters, since a task id can have a hundred."""
     return [word[start : start + width] for start in range(0, len(word), width)] or [""]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells under column names; they are escaped as the output requires."""
+    """Rows of cells under column names, which each output escapes as it requires."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -91,7 +94,7 @@ class Table:
             )
             indent = " " * INDENT
             return [
-                [*(_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
+                [*(_word_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
                 for row, line in zip(cells, other_columns.text_lines(head=head), strict=True)
             ]
         first_columns = Table(
@@ -119,6 +122,7 @@ class Table:
         ]
 
     def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> str:
+        """Return the cells of a line, filled with spaces to the widths of the columns."""
         cells = []
         for name, text, width in zip(self.columns, line, widths, strict=True):
             space = " " * (width - cell_len(text))
@@ -132,9 +136,9 @@ class Table:
             Markup("<tr>{}</tr>").format(
                 joined(Markup("<td>{}</td>").format(_value_text(value)) for value in row)
             )
-            for row in self.rows[:ROWS_MAX]
+            for row in self.rows[:HTML_ROWS_MAX]
         ]
-        hidden_count = len(self.rows) - ROWS_MAX
+        hidden_count = len(self.rows) - HTML_ROWS_MAX
         title = (
             f"{caption}; {hidden_count:,} more rows are not shown" if hidden_count > 0 else caption
         )
@@ -155,4 +159,5 @@ class Table:
 
 
 def _value_text(value: object) -> str:
+    """Return a value of a cell as text; numbers have three decimals."""
     return f"{value:.3f}" if isinstance(value, float) else visible(str(value))

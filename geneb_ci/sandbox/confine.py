@@ -14,25 +14,31 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, mount, cgroup
+NEW_NAMESPACES = 0x7E020000
+"""Flags of new user, pid, network, IPC, UTS, mount and cgroup namespaces."""
 MS_REC_PRIVATE, MS_BIND_REC, MS_NOSUID_NODEV = 0x44000, 0x5000, 0x6
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 SECCOMP_MODE_FILTER = 2
+"""Mode of PR_SET_SECCOMP that installs a filter of system calls."""
 CAPABILITY_VERSION = 0x20080522
+"""Version 3 of the kernel's interface to capabilities."""
 LAST_CAPABILITY = 63
+"""Largest number of a capability: kernels have fewer."""
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
-PATH_BENEATH = 1
-RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
-"""Version of Landlock's interface -> bits of all rights to files that this version has."""
+LANDLOCK_RULE_PATH_BENEATH = 1
+"""Type of a Landlock rule about a file, or everything in a folder."""
+LANDLOCK_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 5: 0xFFFF}
+"""By version of Landlock's interface, the bits of all rights to files."""
 ABI_NETWORK, ABI_SCOPES = 4, 6
 """First versions that restrict TCP, and abstract sockets and signals to other processes."""
 READ_AND_RUN, READ_FOLDER_AND_RUN, READ_WRITE, IOCTL, MAKE_DEVICES = 0x5, 0xD, 0x6, 0x8000, 0x840
-INNER_ID = 1000
+INNER_USER_ID = 1000
 """Number of the user and of the group inside the sandbox."""
-SETUP_FAILED = 125
+SETUP_FAILED_CODE = 125
 """Exit code if the confinement could not be set up, so that the command was not run."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
+"""The C library."""
 
 
 class KernelRefused(Exception):  # noqa: N818 (named after what happened, as in errors.py)
@@ -70,8 +76,8 @@ def enter_namespaces() -> None:
     user, group = os.getuid(), os.getgid()
     checked_call("unshare", _libc.unshare(NEW_NAMESPACES))
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{INNER_ID} {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{INNER_ID} {group} 1", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{INNER_USER_ID} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{INNER_USER_ID} {group} 1", encoding="ascii")
 
 
 def mount_folders(plan: dict[str, Any]) -> None:
@@ -112,7 +118,9 @@ def restrict_files(plan: dict[str, Any]) -> None:
     Newer kernels then also refuse TCP, abstract sockets and signals to other processes.
     """
     abi = checked_call("landlock", _libc.syscall(LANDLOCK_CREATE, None, 0, 1))
-    rights = RIGHTS_BY_ABI[max(version for version in RIGHTS_BY_ABI if version <= abi)]
+    rights = LANDLOCK_RIGHTS_BY_ABI[
+        max(version for version in LANDLOCK_RIGHTS_BY_ABI if version <= abi)
+    ]
     network = 0x3 if abi >= ABI_NETWORK else 0
     scopes = 0x3 if abi >= ABI_SCOPES else 0
     attributes = struct.pack("<QQQ", rights, network, scopes)
@@ -121,16 +129,16 @@ def restrict_files(plan: dict[str, Any]) -> None:
         "landlock", _libc.syscall(LANDLOCK_CREATE, attributes, attribute_size, 0)
     )
     for path in plan["readable"]:
-        allow(ruleset, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
+        allow_path(ruleset, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
     for path in plan["scratch"]:
-        allow(ruleset, path, rights & ~MAKE_DEVICES)
+        allow_path(ruleset, path, rights & ~MAKE_DEVICES)
     for path in plan["devices"]:
-        allow(ruleset, path, (READ_WRITE | IOCTL) & rights)
+        allow_path(ruleset, path, (READ_WRITE | IOCTL) & rights)
     checked_call("landlock", _libc.syscall(LANDLOCK_RESTRICT, ruleset, 0))
     os.close(ruleset)
 
 
-def allow(ruleset: int, path: str, rights: int) -> None:
+def allow_path(ruleset: int, path: str, rights: int) -> None:
     """Add a rule to a Landlock ruleset: `rights` to a file, or to everything in a folder.
 
     A path that does not exist is ignored.
@@ -141,7 +149,8 @@ def allow(ruleset: int, path: str, rights: int) -> None:
         return
     rule = struct.pack("<Qi", rights, descriptor)
     checked_call(
-        f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        f"landlock {path}",
+        _libc.syscall(LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0),
     )
     os.close(descriptor)
 
@@ -174,7 +183,7 @@ def main(descriptor: int) -> NoReturn:
             os.execve(plan["command"][0], plan["command"], plan["environment"])  # noqa: S606
     except (KernelRefused, OSError) as error:
         os.write(2, f"confine: {error}\n".encode())
-        os._exit(SETUP_FAILED)
+        os._exit(SETUP_FAILED_CODE)
     # Only the child keeps the pipes open, so they close when it ends.
     null_device = os.open(os.devnull, os.O_RDWR)
     for stream_number in (1, 2):

@@ -18,20 +18,24 @@ from pathlib import Path
 from typing import Any
 
 Outcome = tuple[bool, str]
-"""Whether an attempt was refused, and a detail."""
-TIMEOUT_SECONDS = 0.5
-METADATA = ("169.254.169.254", 80)
+"""Result of an attempt: whether the sandbox refused it, and a detail."""
+CONNECT_SECONDS = 0.5
+"""Time limit of an attempt to connect."""
+METADATA_ADDRESS = ("169.254.169.254", 80)
 """Address at which clouds answer with credentials. It is link-local: nothing leaves the machine."""
 UNRESOLVABLE_NAME = "canary.invalid"
 """A name that never resolves (RFC 6761)."""
-RESOLVER = ("192.0.2.53", 53)
+RESOLVER_ADDRESS = ("192.0.2.53", 53)
 """An address for documentation (RFC 5737); connecting a datagram socket sends nothing."""
-CANARY = re.compile(rb"geneb-canary-[0-9a-f]{32}")
-FILE_MAX = 1 << 20
+CANARY_PATTERN = re.compile(rb"geneb-canary-[0-9a-f]{32}")
+"""A secret or label that was planted outside the sandbox."""
+SEARCHED_BYTES_MAX = 1 << 20
 """Number of bytes of each file that are searched for the planted label."""
 SEARCHED_FOLDERS = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv",
                     "/tmp", "/var")  # fmt: skip # noqa: S108
+"""Folders in which the planted label is searched for."""
 SKIPPED_FOLDERS = ("/mnt/python", "/mnt/packages", "/mnt/harness", "/mnt/weights")
+"""Large folders of the sandbox in which the planted label cannot be."""
 WRITE_TARGETS = (
     "/",
     "/usr",
@@ -42,23 +46,28 @@ WRITE_TARGETS = (
     "/dev",
     "/var",
 )
-SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
+"""Folders in which the suite attempts to create a file."""
+DAEMON_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
            "/run/systemd/private", "/run/dbus/system_bus_socket")  # fmt: skip
-FILE_COUNT = 4
+"""Sockets of daemons by which a process could control the host."""
+FILLING_FILES = 4
 """Number of files that fill a folder completely."""
 PR_GET_NO_NEW_PRIVS, PTRACE_TRACEME, PTRACE_SEIZE = 39, 0, 0x4206
 CAPABILITY_VERSION = 0x20080522
+"""Version 3 of the kernel's interface to capabilities."""
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 AF_NETLINK, AF_VSOCK, AF_PACKET, AF_ALG = 16, 40, 17, 38
-NUMBERS = {
+CALL_NUMBERS = {
     "x86_64": {"io_uring_setup": 425, "bpf": 321, "userfaultfd": 323, "keyctl": 250,
                "perf_event_open": 298, "process_vm_readv": 310, "setns": 308, "clone3": 435},
     "aarch64": {"io_uring_setup": 425, "bpf": 280, "userfaultfd": 282, "keyctl": 219,
                 "perf_event_open": 241, "process_vm_readv": 270, "setns": 268, "clone3": 435},
 }  # fmt: skip
+"""Numbers of the system calls that the suite attempts, by machine."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_planted: dict[str, Any] = {}
+"""The C library."""
+_facts: dict[str, Any] = {}
 """Facts about what was planted outside: ports, paths, process ids; not the secrets."""
 
 
@@ -80,18 +89,18 @@ def _refusal_by_result(return_code: int) -> Outcome:
 
 def _connect(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:
     with socket.socket(family, kind) as connection:
-        connection.settimeout(TIMEOUT_SECONDS)
+        connection.settimeout(CONNECT_SECONDS)
         connection.connect(address)
 
 
-def tcp() -> Outcome:
+def tcp_to_the_host() -> Outcome:
     """Connect to a server that the suite opened on the loopback interface of the host."""
-    return _refusal_by_error(lambda: _connect(("127.0.0.1", _planted["port"])))
+    return _refusal_by_error(lambda: _connect(("127.0.0.1", _facts["port"])))
 
 
 def dns() -> Outcome:
     """Connect a datagram socket to a resolver, and resolve a name."""
-    refused, detail = _refusal_by_error(lambda: _connect(RESOLVER, kind=socket.SOCK_DGRAM))
+    refused, detail = _refusal_by_error(lambda: _connect(RESOLVER_ADDRESS, kind=socket.SOCK_DGRAM))
     return (
         (refused, detail)
         if not refused
@@ -101,17 +110,17 @@ def dns() -> Outcome:
 
 def metadata_service() -> Outcome:
     """Connect to the address at which cloud machines can request credentials."""
-    return _refusal_by_error(lambda: _connect(METADATA))
+    return _refusal_by_error(lambda: _connect(METADATA_ADDRESS))
 
 
 def abstract_socket() -> Outcome:
     """Connect to an abstract socket of the host."""
-    return _refusal_by_error(lambda: _connect("\0" + _planted["abstract"], socket.AF_UNIX))
+    return _refusal_by_error(lambda: _connect("\0" + _facts["abstract"], socket.AF_UNIX))
 
 
 def daemon_sockets() -> Outcome:
     """Connect to the sockets of container and system daemons."""
-    outcomes = [_refusal_by_error(_connect, path, socket.AF_UNIX) for path in SOCKETS]
+    outcomes = [_refusal_by_error(_connect, path, socket.AF_UNIX) for path in DAEMON_SOCKETS]
     return all(refused for refused, _ in outcomes), outcomes[0][1]
 
 
@@ -137,41 +146,41 @@ def exotic_sockets() -> Outcome:
 
 def home_folders() -> Outcome:
     """List the home folders."""
-    folders = [name for parent in ("/home", "/root") for name in _listed(parent)]
+    folders = [name for parent in ("/home", "/root") for name in _listed_names(parent)]
     return not folders, ", ".join(folders[:5]) or "none"
 
 
 def ssh_keys() -> Outcome:
     """List the SSH keys of whoever runs the audit."""
-    folders = [str(p) for p in (Path(_planted["home"]) / ".ssh", Path("~/.ssh").expanduser())
-             if _listed(str(p))]  # fmt: skip
+    folders = [str(p) for p in (Path(_facts["home"]) / ".ssh", Path("~/.ssh").expanduser())
+             if _listed_names(str(p))]  # fmt: skip
     return not folders, ", ".join(folders) or "none"
 
 
-def environment() -> Outcome:
+def planted_secret() -> Outcome:
     """Look for the secret of the launcher's environment in this and other processes.
 
     Their environments and command lines are searched.
     """
     contents = [os.environb.get(key, b"") for key in os.environb]
-    for pid in ("self", "1", str(os.getppid()), str(_planted["pid"])):
+    for pid in ("self", "1", str(os.getppid()), str(_facts["pid"])):
         for file_name in ("environ", "cmdline"):
             with contextlib.suppress(OSError):
                 contents.append(Path(f"/proc/{pid}/{file_name}").read_bytes())
-    is_readable = any(CANARY.search(text) for text in contents)
+    is_readable = any(CANARY_PATTERN.search(text) for text in contents)
     return not is_readable, f"{len(contents)} places read"
 
 
 def planted_label() -> Outcome:
     """Find the label that was planted in a file outside, by its path and in all readable files."""
     with contextlib.suppress(OSError):
-        Path(_planted["label_file"]).read_bytes()
+        Path(_facts["label_file"]).read_bytes()
         return False, "read by its path"
     count = 0
-    for file in _files():
+    for file in _searched_files():
         with contextlib.suppress(OSError), file.open("rb") as stream:
             count += 1
-            if CANARY.search(stream.read(FILE_MAX)):
+            if CANARY_PATTERN.search(stream.read(SEARCHED_BYTES_MAX)):
                 return False, f"found in {file}"
     return True, f"{count} files read"
 
@@ -179,7 +188,7 @@ def planted_label() -> Outcome:
 def symlink_out() -> Outcome:
     """Read the planted file through a symbolic link made here."""
     link = Path("/tmp/out")  # noqa: S108
-    link.symlink_to(_planted["label_file"])
+    link.symlink_to(_facts["label_file"])
     return _refusal_by_error(link.read_bytes)
 
 
@@ -193,9 +202,9 @@ def host_files() -> Outcome:
 
 def host_processes() -> Outcome:
     """See or signal a process of the host."""
-    visible_count = len([name for name in _listed("/proc") if name.isdigit()])
-    refused, detail = _refusal_by_error(lambda: os.kill(_planted["pid"], 0))
-    return refused and visible_count <= _planted["processes"], f"{visible_count} seen, {detail}"
+    visible_count = len([name for name in _listed_names("/proc") if name.isdigit()])
+    refused, detail = _refusal_by_error(lambda: os.kill(_facts["pid"], 0))
+    return refused and visible_count <= _facts["processes"], f"{visible_count} seen, {detail}"
 
 
 def write_system() -> Outcome:
@@ -213,11 +222,11 @@ def _write_file(folder: str) -> None:
 
 def write_kernel_settings() -> Outcome:
     """Open kernel settings for writing, among them the program started for core dumps."""
-    opened = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _writable(f)]
+    opened = [str(f) for f in Path("/proc/sys/kernel").glob("*") if _is_writable(f)]
     return not opened, ", ".join(opened[:5]) or "all refused"
 
 
-def _writable(file: Path) -> bool:
+def _is_writable(file: Path) -> bool:
     with contextlib.suppress(OSError):
         os.close(os.open(file, os.O_WRONLY))
         return True
@@ -227,8 +236,8 @@ def _writable(file: Path) -> bool:
 def fill_tmp() -> Outcome:
     """Fill /tmp and /dev/shm beyond their size, with files of permitted sizes."""
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108
-        files = [Path(folder, f"filled-{index}") for index in range(FILE_COUNT + 1)]
-        refused, detail = _refusal_by_error(_fill, files)
+        files = [Path(folder, f"filled-{index}") for index in range(FILLING_FILES + 1)]
+        refused, detail = _refusal_by_error(_fill_files, files)
         for file in files:
             file.unlink(missing_ok=True)
         if not refused:
@@ -236,13 +245,13 @@ def fill_tmp() -> Outcome:
     return True, detail
 
 
-def _fill(files: list[Path]) -> None:
+def _fill_files(files: list[Path]) -> None:
     for file in files:
         with file.open("wb") as stream:
-            os.posix_fallocate(stream.fileno(), 0, _planted["tmp_bytes"] // FILE_COUNT)
+            os.posix_fallocate(stream.fileno(), 0, _facts["tmp_bytes"] // FILLING_FILES)
 
 
-def namespaces() -> Outcome:
+def new_namespaces() -> Outcome:
     """Make a user and a network namespace, with which most kernel exploits begin."""
     return _refusal_by_result(_libc.unshare(NEW_USER | NEW_NET))
 
@@ -261,9 +270,9 @@ def trace() -> Outcome:
     return _refusal_by_result(_libc.ptrace(PTRACE_TRACEME, 0, None, None))
 
 
-def rare_calls() -> Outcome:
+def rare_system_calls() -> Outcome:
     """Make calls that no extractor needs: io_uring, bpf, keys, performance events."""
-    numbers = NUMBERS[os.uname().machine]
+    numbers = CALL_NUMBERS[os.uname().machine]
     buffer = ctypes.create_string_buffer(128)
     opened = []
     for call, number in numbers.items():
@@ -292,7 +301,7 @@ def capabilities() -> Outcome:
     return not any(words), f"CapEff {words[3]:08x}{words[0]:08x}"
 
 
-def descriptors() -> Outcome:
+def inherited_descriptors() -> Outcome:
     """Look for an open descriptor other than 0, 1 and 2."""
     numbers = [n for n in range(3, 4096) if not _refusal_by_error(os.fstat, n)[0]]
     return not numbers, ", ".join(map(str, numbers)) or "0, 1 and 2 only"
@@ -316,8 +325,8 @@ def _open_device(device: str) -> None:
 
 ATTEMPTS: dict[str, Callable[[], Outcome]] = {
     # First, before anything here opens a file of its own.
-    "inherited-descriptors": descriptors,
-    "tcp-to-the-host": tcp,
+    "inherited-descriptors": inherited_descriptors,
+    "tcp-to-the-host": tcp_to_the_host,
     "dns": dns,
     "metadata-service": metadata_service,
     "abstract-socket": abstract_socket,
@@ -326,7 +335,7 @@ ATTEMPTS: dict[str, Callable[[], Outcome]] = {
     "exotic-sockets": exotic_sockets,
     "home-folders": home_folders,
     "ssh-keys": ssh_keys,
-    "planted-secret": environment,
+    "planted-secret": planted_secret,
     "planted-label": planted_label,
     "symlink-out": symlink_out,
     "host-files": host_files,
@@ -334,10 +343,10 @@ ATTEMPTS: dict[str, Callable[[], Outcome]] = {
     "write-system": write_system,
     "write-kernel-settings": write_kernel_settings,
     "fill-tmp": fill_tmp,
-    "new-namespaces": namespaces,
+    "new-namespaces": new_namespaces,
     "mount": mount,
     "trace": trace,
-    "rare-system-calls": rare_calls,
+    "rare-system-calls": rare_system_calls,
     "new-privileges": new_privileges,
     "capabilities": capabilities,
     "terminal": terminal,
@@ -345,13 +354,14 @@ ATTEMPTS: dict[str, Callable[[], Outcome]] = {
 }
 
 
-def _listed(folder: str) -> list[str]:
+def _listed_names(folder: str) -> list[str]:
+    """Return the names in a folder; [] if it cannot be read."""
     with contextlib.suppress(OSError):
         return sorted(os.listdir(folder))  # noqa: PTH208
     return []
 
 
-def _files() -> Iterator[Path]:
+def _searched_files() -> Iterator[Path]:
     """Yield every file outside the system, Python, the harness and the weights."""
     for start in SEARCHED_FOLDERS:
         for folder, inner, files in os.walk(start):
@@ -361,7 +371,7 @@ def _files() -> Iterator[Path]:
 
 def main() -> None:
     """Make every attempt; one that raises an unexpected error counts as not refused."""
-    _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
+    _facts.update(json.loads(Path(sys.argv[1]).read_bytes()))
     outcomes: dict[str, Outcome] = {}
     for attempt_name, attempt in ATTEMPTS.items():
         try:

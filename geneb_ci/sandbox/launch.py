@@ -22,9 +22,11 @@ from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import kernel_prefix
 from reference_harness.formats.base import Name, StrictModel
 
-SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-READABLE = ("/proc/cpuinfo", "/proc/meminfo")
+SCRATCH_FOLDERS = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
+"""Folders of the sandbox in memory, which may be written."""
+HARMLESS_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+"""Device files of the host that every sandbox may use."""
+READABLE_PROC_FILES = ("/proc/cpuinfo", "/proc/meminfo")
 """Files that array libraries read. The rest of /proc is hidden, since it shows the host."""
 
 
@@ -38,19 +40,22 @@ def landlock_plan(
 ) -> bytes:
     """Return the plan that `confine.py` follows at level 1, as JSON.
 
-    `data` is path inside -> descriptor with the content; `program` is the filter of system calls.
+    `data` maps a path inside to a descriptor with the content; `program` is the filter of system
+    calls.
     """
     links, folders = mounts.system_links()
     return json.dumps({
-        "inside": mounts.INSIDE,
+        "inside": mounts.MOUNT_FOLDER,
         "folders": view.folders,
         "data": data,
-        "scratch": SCRATCH,
-        "readable": [*folders, *links, *mounts.system_paths(), *READABLE, mounts.INSIDE],
-        "devices": [*DEVICES, *view.devices],
+        "scratch": SCRATCH_FOLDERS,
+        "readable": [
+            *folders, *links, *mounts.system_paths(), *READABLE_PROC_FILES, mounts.MOUNT_FOLDER,
+        ],
+        "devices": [*HARMLESS_DEVICES, *view.devices],
         "tmp_bytes": limits.tmp_mib * MIB,
         "open_files": limits.open_files,
-        "folder": SCRATCH[0],
+        "folder": SCRATCH_FOLDERS[0],
         "program": program.hex(),
         "environment": view.environment,
         "command": list(command),
@@ -65,6 +70,7 @@ class Sandbox:
     """A sandbox of one level that works on this machine; `levels.open_sandbox` makes one."""
 
     level: int
+    """How strongly it confines, 0 to 4."""
     kind: str
     """`bubblewrap`, `landlock`, `gvisor` or `none`."""
     scratch: Path
@@ -98,7 +104,9 @@ def start_sandboxed(
     """
     view = replace(view, devices=sandbox.devices)
     with contextlib.ExitStack() as stack:
-        argv, descriptors, environment = _launch_parts(sandbox, view, limits, command, stack)
+        argv, descriptors, environment = _command_descriptors_and_environment(
+            sandbox, view, limits, command, stack
+        )
         prefix = stack.enter_context(kernel_prefix(limits))
         # `env` comes last: systemd-run needs an environment of its own.
         assignments = [f"{name}={value}" for name, value in sorted(environment.items())]
@@ -122,14 +130,14 @@ def start_sandboxed(
             yield process
 
 
-def _launch_parts(
+def _command_descriptors_and_environment(
     sandbox: Sandbox,
     view: SandboxView,
     limits: Limits,
     command: Sequence[str],
     stack: contextlib.ExitStack,
 ) -> tuple[list[str], list[int], dict[str, str]]:
-    """Return the command line, the descriptors to pass and the environment."""
+    """Return the command line, the descriptors to pass and the environment of a process."""
     if sandbox.kind == NONE:
         return list(command), [], _set_up_unconfined(sandbox, view)
     if sandbox.kind == GVISOR:
@@ -138,7 +146,7 @@ def _launch_parts(
         mounts.gvisor_bundle(folder, view, limits, command)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
     data_descriptors = {path: _memory_file(content, stack) for path, content in view.data.items()}
-    program = seccomp.program()
+    program = seccomp.filter_program()
     if sandbox.kind == LANDLOCK:
         plan = _memory_file(landlock_plan(view, limits, data_descriptors, program, command), stack)
         return [*landlock_command(), str(plan)], [plan, *data_descriptors.values()], {}
@@ -160,7 +168,7 @@ def _memory_file(content: bytes, stack: contextlib.ExitStack) -> int:
 
 
 def _set_up_unconfined(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
-    """Write the view's data as files, and return its environment, for level 0."""
+    """Write the files of a view to the host, for level 0, and return the environment."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)
     for path, content in view.data.items():
@@ -168,20 +176,20 @@ def _set_up_unconfined(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
     path_of = sandbox.visible_path(view)
     environment = dict(view.environment)
     environment["PYTHONPATH"] = ":".join(
-        path_of(path) if path in view.folders else str(_parent(path, view))
+        path_of(path) if path in view.folders else str(_host_parent(path, view))
         for path in environment["PYTHONPATH"].split(":")
     )
     environment.pop("LD_LIBRARY_PATH", None)
     return environment
 
 
-def _parent(path: str, view: SandboxView) -> Path:
-    """Return the folder of the host whose subfolder the view shows below `path`."""
+def _host_parent(path: str, view: SandboxView) -> Path:
+    """Return the folder of the host that contains the folder shown below `path`."""
     inside_path = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inside_path]).parent
 
 
-RUN_FLAGS = ("-s", "-P", "-B")
+PYTHON_FLAGS = ("-s", "-P", "-B")
 """Options of Python in the sandbox: import neither from the user's folder nor from the current one,
 and write no bytecode. The option `-I` would ignore PYTHONPATH, which has the packages."""
 
@@ -196,7 +204,9 @@ class Escape(StrictModel):
 
     name: Name
     refused: bool
+    """Whether the sandbox refused the attempt."""
     detail: str
+    """Error of the refusal, or what the attempt reached."""
 
 
 class SandboxFacts(StrictModel):
@@ -208,6 +218,7 @@ class SandboxFacts(StrictModel):
     escapes: list[Escape]
     """Results of the escape suite in the same sandbox before the audit; empty only at level 0."""
     gpu: bool
+    """Whether the sandbox could use GPUs."""
     limits: dict[str, int]
     """Name of a limit, which ends in its unit, such as memory_mib, to its value. total_seconds and
     token_budget are missing in older records. The latter is the number of padded tokens in a batch,

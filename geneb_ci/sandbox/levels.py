@@ -13,7 +13,7 @@ from geneb_ci.sandbox.launch import (
     GVISOR,
     LANDLOCK,
     NONE,
-    RUN_FLAGS,
+    PYTHON_FLAGS,
     Sandbox,
     start_sandboxed,
 )
@@ -27,6 +27,7 @@ LEVELS = {
     1: "namespaces and Landlock, without bubblewrap",
     0: "no sandbox: for your own code only; such an audit never counts",
 }
+"""What confines the extractor at each level of the sandbox, as text."""
 KIND_BY_LEVEL = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
 """The kind of sandbox that confines the extractor, by level."""
 DEFAULT_LEVEL = 2
@@ -36,15 +37,16 @@ TRIAL_SECONDS = 60
 """Time limit of a trial. Importing NumPy takes half a second, and more than 10 s on two cores with
 twenty busy processes."""
 TRUE_PROGRAM = "/usr/bin/true"
-TRACEBACK = "Traceback (most recent call last):"
+"""The program of the first trial, which does nothing."""
+TRACEBACK_START = "Traceback (most recent call last):"
 IMPORT_PROGRAM = "import numpy, reference_harness.worker"
-"""Code of the trial: the imports of every run."""
+"""Python code of the second trial: the imports of every run."""
 CUDA_PROGRAM = """\
 import ctypes, sys
 error = ctypes.CDLL("libcuda.so.1").cuInit(0)
 sys.exit(f"the driver's cuInit ended with error {error}" if error else 0)
 """
-"""Code of the trial of a GPU. Without the trial, a run would fail only after the draw."""
+"""Python code of the trial of a GPU. Without this trial, a run would fail only after the draw."""
 CUDA_FIX = (
     "run `nvidia-smi` outside the sandbox: if it fails, repair the driver; if it works, pass "
     "--level 2, since level 1 hides /proc from the driver, or audit on the CPU: --device cpu"
@@ -107,7 +109,7 @@ def open_sandbox(
         if cause is not None:
             raise SandboxUnavailable(
                 f"sandbox level {level} ({LEVELS[level]}) does not work on this machine: {cause}",
-                _fix(level),
+                _level_fix(level),
             )
         cause = trial_failure(sandbox, CUDA_PROGRAM) if devices else None
         if cause is not None:
@@ -126,11 +128,11 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
     missing = _missing_requirement(sandbox.kind)
     if missing is not None:
         return missing
-    view = mounts.view({}, {})
+    view = mounts.sandbox_view({}, {})
     limits = Limits(seconds=TRIAL_SECONDS)
     if sandbox.kind == NONE:
         return None
-    for command in ([TRUE_PROGRAM], [view.python, *RUN_FLAGS, "-c", program]):
+    for command in ([TRUE_PROGRAM], [view.python, *PYTHON_FLAGS, "-c", program]):
         with start_sandboxed(sandbox, view, limits, command) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
@@ -141,19 +143,20 @@ def trial_failure(sandbox: Sandbox, program: str = IMPORT_PROGRAM) -> str | None
             printed_text = printed.decode("utf-8", "backslashreplace")
             lines = [line for line in printed_text.splitlines() if line.strip()]
             # Only the last line of a traceback has the cause.
-            cause_lines = lines[-1:] if lines[:1] == [TRACEBACK] else lines
+            cause_lines = lines[-1:] if lines[:1] == [TRACEBACK_START] else lines
             cause = " ".join(" ".join(cause_lines).split())
             settings = mounts.refusing_settings()
             return "; ".join([cause or f"exit code {process.returncode}", *settings])
     return None
 
 
-def unavailable_reason(level: int, folder: Path) -> str | None:
+def level_failure(level: int, folder: Path) -> str | None:
     """Return why a level does not work on this machine; None if it works."""
     return trial_failure(Sandbox(level, KIND_BY_LEVEL[level], folder))
 
 
 def _missing_requirement(kind: str) -> str | None:
+    """Return what a kind of sandbox lacks on this machine; None if nothing is missing."""
     if platform.system() != "Linux":
         return f"the sandbox needs Linux; this is {platform.system()}"
     if kind == GVISOR and mounts.gvisor_path() is None:
@@ -174,7 +177,8 @@ def _missing_requirement(kind: str) -> str | None:
     return None
 
 
-def _fix(level: int) -> str:
+def _level_fix(level: int) -> str:
+    """Return the fix for a level that does not work on this machine."""
     kind = KIND_BY_LEVEL[level]
     if platform.system() != "Linux":
         return "audit on a machine with Linux"

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 
 MIB = 1 << 20
 
-SECONDS = 3600
+TASK_SECONDS = 3600
 """Time limit of one task; the slowest public model needs less for the largest task on one GPU."""
 TOKEN_BUDGET = 2048
-"""Padded tokens per batch, the default of the harness; it limits a batch, not the machine."""
+"""Largest number of padded tokens of a batch, as by default in the harness."""
 TOTAL_SECONDS = 24 * 3600
 """Time limit of all tasks of an audit: thirteen tasks that a policy draws, and as many of earlier
 draws, take less, even at almost an hour each."""
@@ -22,7 +22,7 @@ LOG_KIB = 4096
 """Maximum size of the printed text: the progress bars of a long run fit."""
 OPEN_FILES = 4096
 """Maximum open files per process: a sharded checkpoint and a pool of workers fit."""
-WIDTH = 8192
+WIDTH_MAX = 8192
 """Maximum columns of an embedding, since the time of a fit grows with them: twice the 4,096 columns
 of the widest of the 41 public models and of the profile of 6-mers."""
 RESULT_MIB = 8 * 1024
@@ -32,13 +32,13 @@ HOST_FLOOR_MIB = 256
 resident size of a process, such as buffers of the kernel."""
 
 PROCESSES_SLACK = 16
-"""Difference between the kernel's limit and the watched limit: the launcher's processes fit, and
+"""Difference between the kernel's limit of processes and the watched limit: the launcher's fit, and
 an extractor above its limit is stopped with a message before the kernel refuses threads."""
 MEMORY_SLACK_MIB = 64
 """Difference between the kernel's limit of memory and the watched limit, for the same reason."""
 
 
-OPTIONS = {
+OPTION_BY_LIMIT = {
     "seconds": "--limit-task-time",
     "total_seconds": "--limit-time",
     "memory_mib": "--limit-memory",
@@ -49,14 +49,15 @@ OPTIONS = {
 """The option of `geneb-ci audit` that raises each limit, by the name of the limit."""
 
 
-def advice(limit: str) -> str:
+def limit_fix(limit: str) -> str:
     """Return the fix for a run that was stopped at a limit, named as in `Limits`."""
     if limit == "host_floor_mib":
         return "close other programs, or audit on a machine with more memory"
-    if limit not in OPTIONS:
+    if limit not in OPTION_BY_LIMIT:
         return "ask the contributor for an extractor below this limit, which no option raises"
     return (
-        f"if the extractor is trustworthy, raise the limit with {OPTIONS[limit]}; else the audit "
+        f"if the extractor is trustworthy, raise the limit with {OPTION_BY_LIMIT[limit]}; else the "
+        "audit "
         "ends without a record"
     )
 
@@ -65,18 +66,26 @@ def advice(limit: str) -> str:
 class Limits:
     """Limits of one run. The names end with the units; `width` is in columns."""
 
-    seconds: int = SECONDS
+    seconds: int = TASK_SECONDS
     """Seconds of one run, which embeds one task."""
     total_seconds: int = TOTAL_SECONDS
     """Seconds of all runs of an audit together; `audit.rerun` adds them up."""
     memory_mib: int = MEMORY_MIB
+    """Resident memory of all processes together."""
     processes: int = PROCESSES
+    """Number of processes and threads."""
     tmp_mib: int = TMP_MIB
+    """Size of each of /tmp and /dev/shm."""
     log_kib: int = LOG_KIB
+    """Size of the printed text."""
     open_files: int = OPEN_FILES
-    width: int = WIDTH
+    """Number of open files of each process."""
+    width: int = WIDTH_MAX
+    """Number of columns of an embedding."""
     result_mib: int = RESULT_MIB
+    """Size of the returned matrix."""
     host_floor_mib: int = HOST_FLOOR_MIB
+    """Memory that must stay available on the host."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a limit below 1, because 0 must not switch a limit off."""

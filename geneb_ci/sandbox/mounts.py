@@ -27,17 +27,25 @@ from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.sandbox.limits import MIB, Limits
 from reference_harness.formats.processes import PASSIVE_WAITING
 
-INSIDE = "/mnt"
-PYTHON = f"{INSIDE}/python"
-PACKAGES = f"{INSIDE}/packages"
-HARNESS = f"{INSIDE}/harness"
-EXTRACTORS = f"{INSIDE}/extractors"
-WEIGHTS = f"{INSIDE}/weights"
-INPUT = f"{INSIDE}/input"
+MOUNT_FOLDER = "/mnt"
+"""Folder inside the sandbox with all folders that a run sees, except those of the system."""
+PYTHON = f"{MOUNT_FOLDER}/python"
+"""Folder inside the sandbox with Python, unless /usr contains it."""
+PACKAGES = f"{MOUNT_FOLDER}/packages"
+"""Folder inside the sandbox with numbered folders of installed packages."""
+HARNESS = f"{MOUNT_FOLDER}/harness"
+"""Folder inside the sandbox with the package `reference_harness`."""
+EXTRACTORS = f"{MOUNT_FOLDER}/extractors"
+"""Folder inside the sandbox with the contributor's module."""
+WEIGHTS = f"{MOUNT_FOLDER}/weights"
+"""Folder inside the sandbox with the weights of the model."""
+INPUT = f"{MOUNT_FOLDER}/input"
+"""Folder inside the sandbox with the files that are made for a run."""
 
-SYSTEM = ("/usr",)
-LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into /usr on a merged system; separate folders on others."""
+SYSTEM_FOLDERS = ("/usr",)
+"""Folders of the host's system that the sandbox shows."""
+SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Paths of the host's system that are links into /usr on most machines, and folders on others."""
 SYSTEM_PATHS = (
     "/etc/ld.so.cache",
     "/etc/alternatives",
@@ -46,6 +54,7 @@ SYSTEM_PATHS = (
 """Paths with the locations of libraries (a BLAS may be an alternative) and number of processors."""
 GPU_FOLDER = Path("/dev")
 GPU_PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+"""Names of the device files of GPUs in `GPU_FOLDER`."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +62,27 @@ class SandboxView:
     """Everything that one run sees, read-only: folders of the host and files made from bytes."""
 
     folders: dict[str, str]
-    """Path inside the sandbox -> path of the folder or file on the host."""
+    """By path inside the sandbox, the path of the folder or file on the host."""
     data: dict[str, bytes] = field(default_factory=dict)
-    """Path inside the sandbox -> content of a file that is not on the host."""
+    """By path inside the sandbox, the content of a file that is not on the host."""
     devices: tuple[str, ...] = ()
     """GPU device files, which may be written, too."""
     python: str = ""
+    """Path of the Python interpreter inside the sandbox."""
     environment: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the process."""
 
 
-def view(
+def sandbox_view(
     extra: Mapping[str, Path],
     data: Mapping[str, bytes],
     devices: tuple[str, ...] = (),
     packages: Path | None = None,
 ) -> SandboxView:
-    """Return the view of a run: Python, its packages, the harness, `extra` and `data`.
+    """Return what a run sees: Python, its packages, the harness, `extra` and `data`.
 
-    `extra` is path inside -> folder or file of the host, `data` path inside -> content. `packages`
-    is a folder of installed packages that have priority over those of the harness.
+    `extra` maps a path inside to a folder or file of the host, `data` to a content. `packages` is a
+    folder of installed packages that have priority over those of the harness.
     """
     folders = {HARNESS + "/reference_harness": str(_harness_folder())}
     base = Path(sys.base_prefix).resolve()
@@ -107,8 +118,8 @@ def view(
 
 def system_links() -> tuple[dict[str, str], list[str]]:
     """Return the links to make (path -> target), and the system's folders to show unchanged."""
-    links, folders = {}, [name for name in SYSTEM if Path(name).is_dir()]
-    for folder_name in LINKS:
+    links, folders = {}, [name for name in SYSTEM_FOLDERS if Path(name).is_dir()]
+    for folder_name in SYSTEM_LINKS:
         path = Path(folder_name)
         if path.is_symlink():
             links[folder_name] = str(path.readlink())
@@ -140,7 +151,7 @@ def gpu_devices() -> tuple[str, ...]:
 
 
 def _package_folders() -> list[str]:
-    """Return the folders of installed packages."""
+    """Return the folders of the host with installed Python packages."""
     package_folders = [
         *site.getsitepackages(),
         sysconfig.get_path("purelib"),
@@ -153,6 +164,7 @@ def _package_folders() -> list[str]:
 
 
 def _harness_folder() -> Path:
+    """Return the folder of the package `reference_harness` on the host."""
     spec = importlib.util.find_spec("reference_harness")
     if spec is None or not spec.submodule_search_locations:
         raise BrokenInstallation(
@@ -163,7 +175,8 @@ def _harness_folder() -> Path:
 
 
 BWRAP = "bwrap"
-BWRAP_USER = "1000"
+"""The program of bubblewrap."""
+BUBBLEWRAP_USER = "1000"
 """User and group inside: not 0, since much software behaves differently as root."""
 
 
@@ -182,7 +195,7 @@ def bubblewrap_options(
     """
     options = [
         *("--unshare-all", "--unshare-user", "--disable-userns"),
-        *("--uid", BWRAP_USER, "--gid", BWRAP_USER, "--hostname", "sandbox"),
+        *("--uid", BUBBLEWRAP_USER, "--gid", BUBBLEWRAP_USER, "--hostname", "sandbox"),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
     ]
     for variable, content in sorted(view.environment.items()):
@@ -241,8 +254,11 @@ def refusing_settings() -> list[str]:
 
 
 RUNSC = "runsc"
+"""The program of gVisor."""
 GVISOR_USER = 1000
+"""Number of the user and of the group inside gVisor."""
 GVISOR_NAME = "geneb-audit"
+"""Name of the container of gVisor."""
 
 
 def gvisor_path() -> str | None:

@@ -33,17 +33,20 @@ class Process(NamedTuple):
 
     pid: int
     parent: int
+    """Pid of the parent."""
     threads: int
+    """Number of threads."""
     started: int
     """Start of the process, in clock ticks since the machine started."""
     resident: int
     """Resident memory, in bytes."""
     zombie: bool = False
+    """Whether the process has ended, and only its exit code is left."""
 
 
 def read_process(pid: int) -> Process | None:
     """Return one process, from its fields as in proc_pid_stat(5); None if it has ended."""
-    fields = _stat(pid)
+    fields = _stat_fields(pid)
     if not fields:
         return None
     return Process(
@@ -56,7 +59,7 @@ def read_process(pid: int) -> Process | None:
     )
 
 
-def _stat(pid: int) -> list[bytes]:
+def _stat_fields(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat after the process name, state first; [] if it ended."""
     try:
         # Not by pathlib, which takes three times as long: all processes are read 20 times a second.
@@ -68,7 +71,7 @@ def _stat(pid: int) -> list[bytes]:
 
 def cpu_seconds(pid: int) -> float:
     """Return the processor seconds that a process and its ended children used."""
-    return sum(map(int, _stat(pid)[11:15])) / CLOCK_TICKS_PER_SECOND
+    return sum(map(int, _stat_fields(pid)[11:15])) / CLOCK_TICKS_PER_SECOND
 
 
 def descendants(root: int) -> list[Process]:
@@ -90,7 +93,7 @@ def descendants(root: int) -> list[Process]:
 
 
 def used_memory(processes: list[Process], limit: int) -> int:
-    """Return the memory of processes, in bytes.
+    """Return the memory of processes, in bytes; exact where it exceeds `limit`.
 
     The sum of resident sizes counts shared pages once per process. Only if it is above `limit`,
     proportional sizes are read, which count shared pages once and are slower to read.
@@ -99,7 +102,7 @@ def used_memory(processes: list[Process], limit: int) -> int:
     return total if total <= limit else sum(_proportional_memory(process) for process in processes)
 
 
-def memory_files(processes: list[Process]) -> int:
+def memory_file_bytes(processes: list[Process]) -> int:
     """Return the bytes in anonymous memory files, which resident sizes do not include."""
     bytes_by_file: dict[tuple[int, int], int] = {}
     for process in processes:
@@ -158,8 +161,10 @@ def _proportional_memory(process: Process) -> int:
     return process.resident
 
 
-NAMESPACES = "namespaces"
-_LISTED_MAX = 5
+NAMESPACES_FILE = "namespaces"
+"""File of the scratch folder with the namespaces of the sandbox's processes."""
+_LISTED_PIDS_MAX = 5
+"""Largest number of pids in a message."""
 
 
 def scratch_folder() -> Path:
@@ -188,7 +193,7 @@ def refuse_leftovers(folder: Path) -> None:
         return
     pids_alive = surviving_pids(folder)
     if pids_alive:
-        pids = first_and_more([str(pid) for pid in pids_alive], _LISTED_MAX)
+        pids = first_and_more([str(pid) for pid in pids_alive], _LISTED_PIDS_MAX)
         raise LeftOver(
             f"processes of another audit run in its sandbox: {pids}",
             "wait until that audit ends; if nobody runs it any more, end these processes and "
@@ -202,29 +207,29 @@ def refuse_leftovers(folder: Path) -> None:
 
 def save_namespaces(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
-    own_namespace = namespace(os.getpid())
-    namespaces = {namespace(process.pid) for process in sandboxed} - {own_namespace, None}
-    with (folder / NAMESPACES).open("a", encoding="ascii") as stream:
+    own_namespace = pid_namespace(os.getpid())
+    namespaces = {pid_namespace(process.pid) for process in sandboxed} - {own_namespace, None}
+    with (folder / NAMESPACES_FILE).open("a", encoding="ascii") as stream:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, namespaces)))
 
 
 def surviving_pids(folder: Path) -> list[int]:
     """Return the pids of processes that run in a saved namespace."""
     try:
-        namespaces = set((folder / NAMESPACES).read_text(encoding="ascii").split())
+        namespaces = set((folder / NAMESPACES_FILE).read_text(encoding="ascii").split())
     except (OSError, UnicodeDecodeError):
         return []
     pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if namespace(pid) in namespaces and not _is_dead(pid)]
+    return [pid for pid in pids if pid_namespace(pid) in namespaces and not _has_ended(pid)]
 
 
-def _is_dead(pid: int) -> bool:
-    """Whether a process has ended, or only waits to be reaped."""
+def _has_ended(pid: int) -> bool:
+    """Whether a process has ended, even if its parent has not yet read the exit code."""
     process = read_process(pid)
     return process is None or process.zombie
 
 
-def namespace(pid: int) -> str | None:
+def pid_namespace(pid: int) -> str | None:
     """Return the name of the pid namespace of a process; None if it cannot be read."""
     try:
         return str((PROC / str(pid) / "ns" / "pid").readlink())
@@ -233,20 +238,26 @@ def namespace(pid: int) -> str | None:
 
 
 ProcessLimiter = Literal["control group", "service manager", "RLIMIT_NPROC", "watched only"]
+"""How the number of processes of a sandbox is limited."""
 
 CGROUPS = Path("/sys/fs/cgroup")
-# Folders of each controller in version 1 (a tree for each) and in version 2 (one tree).
-CGROUP_FOLDERS = {"pids": ("pids", "."), "memory": ("memory", ".")}
-CGROUP_FILES = {
+"""Folder of the kernel with the control groups."""
+CONTROLLER_FOLDERS = {"pids": ("pids", "."), "memory": ("memory", ".")}
+"""By controller of control groups, its folder in version 1, which has one for each, and in
+version 2."""
+CONTROLLER_LIMIT_FILES = {
     "pids": ("pids.max",),
     "memory": ("memory.max", "memory.limit_in_bytes"),
 }
+"""By controller of control groups, possible names of the file that has the limit."""
 JOIN_SCRIPT = (
     'for f do [ "$f" = -- ] && break; echo $$ > "$f" || exit 125; shift; done; shift; exec "$@"'
 )
 """Shell script that enters each named group, then executes the command in the same process."""
 TRIAL_SECONDS = 5
-REMOVE_SECONDS = 2
+"""Time limit of the question whether the service manager runs."""
+REMOVE_GROUP_SECONDS = 2
+"""Time limit for removing a control group whose processes were killed."""
 
 
 def process_limiter() -> ProcessLimiter:
@@ -275,21 +286,24 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
 
 
 def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
-    """Make control groups with the limits, and return their folders; [] without the group `pids`.
+    """Make control groups with the limits, and return their folders.
+
+    Returns [] if the number of processes cannot be limited so.
 
     Version 1 has a group for each controller, version 2 one for both.
     """
     limit_by_controller = {"pids": limits.kernel_processes, "memory": limits.kernel_memory_bytes}
     groups: dict[Path, None] = {}
     for controller, limit in limit_by_controller.items():
-        for folder in CGROUP_FOLDERS[controller]:
+        for folder in CONTROLLER_FOLDERS[controller]:
             group = CGROUPS / folder / f"geneb-audit-{os.getpid()}"
             with contextlib.suppress(OSError):
                 if group not in groups:
                     group.mkdir()
                     stack.callback(_remove_group, group)
                 file = next(
-                    (group / f for f in CGROUP_FILES[controller] if (group / f).exists()), None
+                    (group / f for f in CONTROLLER_LIMIT_FILES[controller] if (group / f).exists()),
+                    None,
                 )
                 if file is not None:
                     file.write_text(str(limit), encoding="ascii")
@@ -299,8 +313,8 @@ def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove a group, as soon as the last of its killed processes has been reaped."""
-    deadline = time.monotonic() + REMOVE_SECONDS
+    """Remove a control group, as soon as the last of its killed processes has ended."""
+    deadline = time.monotonic() + REMOVE_GROUP_SECONDS
     while time.monotonic() < deadline:
         try:
             group.rmdir()
@@ -327,7 +341,7 @@ def _service_manager() -> str | None:
 
 
 def _scope_prefix(limits: Limits) -> list[str]:
-    """Return the words before a command that start it in a scope of the service manager.
+    """Return the words before a command with which the service manager limits its processes.
 
     Return [] if no service manager runs.
     """

@@ -18,10 +18,10 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.sandbox import escape_suite, mounts
-from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
-from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
+from geneb_ci.sandbox.launch import NONE, PYTHON_FLAGS, Escape, Sandbox, python_of
+from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, limit_fix
 from geneb_ci.sandbox.supervise import (
-    Receiver,
+    EmbeddingsReceiver,
     last_line,
     noted_attempts,
     supervise,
@@ -33,10 +33,11 @@ from reference_harness.formats.files import read_json
 if TYPE_CHECKING:
     import numpy as np
 
-SEQUENCES = f"{mounts.INPUT}/sequences"
-OPTIONS = f"{mounts.INPUT}/options.json"
-KILLED = (-9, 137)
-"""Exit codes after SIGKILL, as Python and as a shell report it."""
+SEQUENCES_FILE = f"{mounts.INPUT}/sequences"
+OPTIONS_FILE = f"{mounts.INPUT}/options.json"
+"""Paths inside the sandbox of the files that the worker reads."""
+KILLED_CODES = (-9, 137)
+"""Exit codes of a process that SIGKILL ended, as Python and as a shell report them."""
 BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop; also the harness's default."""
 
@@ -60,6 +61,7 @@ class ExtractorSpec:
     packages: Path | None = None
     """Folder of installed packages that have priority over those of the harness."""
     device: str = "cpu"
+    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Keyword arguments of the constructor, as text."""
     batching: Batching = "budget"
@@ -109,32 +111,32 @@ def run_in_sandbox(
     `log`; UsageProblem if there is no sequence, or a sequence is not one line of printable ASCII.
     """
     limits = limits or Limits()
-    content = _sequence_lines(sequences)
+    content = _lines_of_sequences(sequences)
     shown_paths = {}
     if spec.module is not None:
         shown_paths[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
         shown_paths[_weights_path(spec.weights)] = spec.weights
-    view = mounts.view(shown_paths, {SEQUENCES: content}, packages=spec.packages)
+    view = mounts.sandbox_view(shown_paths, {SEQUENCES_FILE: content}, packages=spec.packages)
     path_inside = sandbox.visible_path(view)
-    view.data[OPTIONS] = worker_options(spec, limits, path_inside)
+    view.data[OPTIONS_FILE] = worker_options(spec, limits, path_inside)
     command = [
         python_of(sandbox, view),
         *(
-            *RUN_FLAGS,
+            *PYTHON_FLAGS,
             "-m",
             "reference_harness.worker",
-            path_inside(OPTIONS),
-            path_inside(SEQUENCES),
+            path_inside(OPTIONS_FILE),
+            path_inside(SEQUENCES_FILE),
         ),
     ]
-    receiver = Receiver(len(sequences), limits)
+    receiver = EmbeddingsReceiver(len(sequences), limits)
     ended_process = supervise(sandbox, view, limits, command, receiver, progress)
-    if ended_process.code in KILLED:
+    if ended_process.code in KILLED_CODES:
         error_of_limit = LimitExceeded(
             "memory_mib",
             f"the extractor was killed, probably because it used more than {limits.memory_mib} MiB",
-            advice("memory_mib"),
+            limit_fix("memory_mib"),
         )
         error_of_limit.log = visible_log(ended_process.log)
         raise error_of_limit
@@ -188,7 +190,11 @@ def _weights_path(weights: Path) -> str:
     return mounts.WEIGHTS if weights.is_dir() else f"{mounts.WEIGHTS}/{weights.name}"
 
 
-def _sequence_lines(sequences: Sequence[str]) -> bytes:
+def _lines_of_sequences(sequences: Sequence[str]) -> bytes:
+    """Return the content of the file of sequences, one a line.
+
+    Raises UsageProblem for a sequence that is not one line of ASCII, and without sequences.
+    """
     if not sequences:
         raise UsageProblem("there is no sequence to embed", "choose a task that has sequences")
     for index, sequence in enumerate(sequences):
@@ -200,18 +206,21 @@ def _sequence_lines(sequences: Sequence[str]) -> bytes:
     return "".join(f"{sequence}\n" for sequence in sequences).encode("ascii")
 
 
-SCRIPT_FILE = f"{mounts.INPUT}/escape_suite.py"
+ESCAPE_SUITE_FILE = f"{mounts.INPUT}/escape_suite.py"
 PLANTED_FILE = f"{mounts.INPUT}/planted.json"
-SUITE_LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
-PROCESSES_MAX = 8
+"""Path inside the sandbox of the file that says where targets are planted."""
+ESCAPE_SUITE_LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
+VISIBLE_PROCESSES_MAX = 8
 """Maximum number of processes visible in a sandbox: its pid 1, bubblewrap's helper, the suite."""
-REPORT_MAX = 1 << 16
+REPORT_BYTES_MAX = 1 << 16
+"""Largest size of the answer of the escape suite."""
 SECRET_VARIABLE = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
+"""Environment variable of the launcher with the secret that the escape suite looks for."""
 DOCTOR_FIX = "run `geneb-ci doctor` to see what this machine can do"
 ESCAPE_NAMES = tuple(escape_suite.ATTEMPTS)
 
 
-def run_escape_suite(sandbox: Sandbox, limits: Limits = SUITE_LIMITS) -> list[Escape]:
+def run_escape_suite(sandbox: Sandbox, limits: Limits = ESCAPE_SUITE_LIMITS) -> list[Escape]:
     """Attempt every escape, and return the results in the suite's order.
 
     While the suite runs, targets are planted outside the sandbox: a file with a label, a secret in
@@ -220,12 +229,12 @@ def run_escape_suite(sandbox: Sandbox, limits: Limits = SUITE_LIMITS) -> list[Es
     """
     if sandbox.kind == NONE:
         return []
-    view = mounts.view({}, {SCRIPT_FILE: Path(escape_suite.__file__).read_bytes()})
-    with _planted(sandbox) as facts:
+    view = mounts.sandbox_view({}, {ESCAPE_SUITE_FILE: Path(escape_suite.__file__).read_bytes()})
+    with _planted_targets(sandbox) as facts:
         facts["tmp_bytes"] = limits.tmp_mib * MIB
         view.data[PLANTED_FILE] = json.dumps(facts).encode()
         report = _AnswerReceiver()
-        command = [python_of(sandbox, view), "-I", "-B", SCRIPT_FILE, PLANTED_FILE]
+        command = [python_of(sandbox, view), "-I", "-B", ESCAPE_SUITE_FILE, PLANTED_FILE]
         try:
             ended_process = supervise(sandbox, view, limits, command, report)
         except ExtractorRefused as error:
@@ -266,18 +275,18 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
 
 
 class _AnswerReceiver:
-    """Receiver of the suite's answer; it drops bytes after `REPORT_MAX`, which no valid one has."""
+    """Receiver of the suite's answer, without the bytes after `REPORT_BYTES_MAX`."""
 
     def __init__(self) -> None:
         self.data = bytearray()
 
     def feed(self, piece: bytes) -> None:
-        self.data += piece[: REPORT_MAX - len(self.data)]
+        self.data += piece[: REPORT_BYTES_MAX - len(self.data)]
 
 
 @contextlib.contextmanager
-def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
-    """Plant the targets of the escape suite; yield the facts that it needs, without the secrets."""
+def _planted_targets(sandbox: Sandbox) -> Iterator[dict[str, object]]:
+    """Plant the targets of the escape suite, and yield where they are, without the secrets."""
     file = sandbox.scratch / "label"
     abstract = f"geneb-ci-{secrets.token_hex(8)}"
     earlier_secret = os.environ.get(SECRET_VARIABLE)
@@ -296,7 +305,7 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
                 "label_file": str(file),
                 "home": os.path.expanduser("~"),  # noqa: PTH111 (Path.home raises without one)
                 "pid": os.getpid(),
-                "processes": PROCESSES_MAX,
+                "processes": VISIBLE_PROCESSES_MAX,
             }
         finally:
             file.unlink()

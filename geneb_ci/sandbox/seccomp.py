@@ -16,7 +16,7 @@ class CallNumbers(NamedTuple):
     aarch64: int | None
 
 
-REFUSED: dict[str, CallNumbers] = {
+REFUSED_CALLS: dict[str, CallNumbers] = {
     # Look into, or steer, another process: pid 1 of the sandbox could otherwise be stopped.
     "ptrace": CallNumbers(101, 117),
     "process_vm_readv": CallNumbers(310, 270),
@@ -94,6 +94,7 @@ REFUSED: dict[str, CallNumbers] = {
     "semget": CallNumbers(64, 190),
 }
 
+# Calls that the filter refuses by their arguments.
 CLONE = CallNumbers(56, 220)
 CLONE3 = CallNumbers(435, 435)
 SOCKET = CallNumbers(41, 198)
@@ -107,14 +108,14 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 # struct seccomp_data: number, architecture, then six arguments of 64 bits after the pointer.
 NUMBER, ARCH, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
-# linux/audit.h
-ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+AUDIT_NUMBER_BY_MACHINE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's number of each architecture, from linux/audit.h."""
 
 X32_BIT = 0x40000000
 """Numbers from this one on are those of the x32 ABI, which has the same calls (asm/unistd.h)."""
 NEW_NAMESPACE = 0x7E020000
 """CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS} of linux/sched.h, all in one mask."""
-SOCKETS = (1, 2, 10)
+SOCKET_FAMILIES = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6, which reach only the sandbox, since the network namespace is empty.
 Netlink, packet, vsock, Bluetooth and all others are refused."""
 TERMINAL_REQUESTS = (0x5412, 0x541C)
@@ -124,83 +125,92 @@ _INSTRUCTION = struct.Struct("<HBBI")
 
 
 class Instruction(NamedTuple):
-    """A BPF instruction; `yes` and `no`: how many to skip if its test succeeds or fails."""
+    """A BPF instruction."""
 
     code: int
+    """The operation, such as `EQUAL`."""
     yes: int
+    """Number of instructions to skip if the test succeeds."""
     no: int
+    """Number of instructions to skip if the test fails."""
     value: int
+    """The operand."""
 
 
-def program(machine: str | None = None) -> bytes:
+def filter_program(machine: str | None = None) -> bytes:
     """Return the bytes of the filter for a machine, such as "x86_64"; "" or None: this machine.
 
     Raises SandboxUnavailable for a machine whose numbers of system calls are not listed here.
     """
     machine = machine or platform.machine()
-    if machine not in ARCHES:
+    if machine not in AUDIT_NUMBER_BY_MACHINE:
         raise SandboxUnavailable(
-            f"there is no filter of system calls for {machine}, expected {' or '.join(ARCHES)}",
-            f"run the audit on a machine of type {' or '.join(ARCHES)}",
+            f"there is no filter of system calls for {machine}, expected "
+            f"{' or '.join(AUDIT_NUMBER_BY_MACHINE)}",
+            f"run the audit on a machine of type {' or '.join(AUDIT_NUMBER_BY_MACHINE)}",
         )
-    return b"".join(_INSTRUCTION.pack(*step) for step in instructions(machine))
+    return b"".join(_INSTRUCTION.pack(*step) for step in filter_instructions(machine))
 
 
-def instructions(machine: str) -> Iterator[Instruction]:
-    """Yield the instructions of the filter.
+def filter_instructions(machine: str) -> Iterator[Instruction]:
+    """Yield the instructions of the filter for a machine.
 
     A call for another architecture kills the process; a refused call returns an error.
     """
     yield Instruction(LOAD, 0, 0, ARCH)
-    yield Instruction(EQUAL, 1, 0, ARCHES[machine])
-    yield _return(KILL_PROCESS)
+    yield Instruction(EQUAL, 1, 0, AUDIT_NUMBER_BY_MACHINE[machine])
+    yield _return_instruction(KILL_PROCESS)
     yield Instruction(LOAD, 0, 0, NUMBER)
     if machine == "x86_64":
         yield Instruction(AT_LEAST, 0, 1, X32_BIT)
-        yield _refuse(errno.ENOSYS)
-    for numbers in REFUSED.values():
-        number = _number(numbers, machine)
+        yield _refuse_call(errno.ENOSYS)
+    for numbers in REFUSED_CALLS.values():
+        number = _call_number(numbers, machine)
         if number is not None:
             yield Instruction(EQUAL, 0, 1, number)
-            yield _refuse(errno.EPERM)
+            yield _refuse_call(errno.EPERM)
     # clone3 hides its flags behind a pointer; without it the C library falls back on clone.
-    yield Instruction(EQUAL, 0, 1, _needed(CLONE3, machine))
-    yield _refuse(errno.ENOSYS)
-    yield Instruction(EQUAL, 0, 4, _needed(CLONE, machine))
+    yield Instruction(EQUAL, 0, 1, _required_call_number(CLONE3, machine))
+    yield _refuse_call(errno.ENOSYS)
+    yield Instruction(EQUAL, 0, 4, _required_call_number(CLONE, machine))
     yield Instruction(LOAD, 0, 0, FIRST_ARGUMENT)
     yield Instruction(ANY_BIT, 0, 1, NEW_NAMESPACE)
-    yield _refuse(errno.EPERM)
-    yield _return(ALLOW)
+    yield _refuse_call(errno.EPERM)
+    yield _return_instruction(ALLOW)
     for call in (SOCKET, SOCKETPAIR):
-        yield Instruction(EQUAL, 0, len(SOCKETS) + 3, _needed(call, machine))
+        yield Instruction(EQUAL, 0, len(SOCKET_FAMILIES) + 3, _required_call_number(call, machine))
         yield Instruction(LOAD, 0, 0, FIRST_ARGUMENT)
-        for index, socket_family in enumerate(SOCKETS):
-            yield Instruction(EQUAL, len(SOCKETS) - index, 0, socket_family)
-        yield _refuse(errno.EAFNOSUPPORT)
-        yield _return(ALLOW)
-    yield Instruction(EQUAL, 0, len(TERMINAL_REQUESTS) + 3, _needed(IOCTL, machine))
+        for index, socket_family in enumerate(SOCKET_FAMILIES):
+            yield Instruction(EQUAL, len(SOCKET_FAMILIES) - index, 0, socket_family)
+        yield _refuse_call(errno.EAFNOSUPPORT)
+        yield _return_instruction(ALLOW)
+    yield Instruction(EQUAL, 0, len(TERMINAL_REQUESTS) + 3, _required_call_number(IOCTL, machine))
     yield Instruction(LOAD, 0, 0, SECOND_ARGUMENT)
     for index, request in enumerate(TERMINAL_REQUESTS):
         yield Instruction(EQUAL, len(TERMINAL_REQUESTS) - index, 0, request)
-    yield _return(ALLOW)
-    yield _refuse(errno.EPERM)
-    yield _return(ALLOW)
+    yield _return_instruction(ALLOW)
+    yield _refuse_call(errno.EPERM)
+    yield _return_instruction(ALLOW)
 
 
-def _return(action: int) -> Instruction:
+def _return_instruction(action: int) -> Instruction:
+    """Return the instruction that ends the filter with an action, such as `ALLOW`."""
     return Instruction(RETURN, 0, 0, action)
 
 
-def _refuse(number: int) -> Instruction:
-    return _return(ERRNO | number)
+def _refuse_call(error_number: int) -> Instruction:
+    """Return the instruction that ends the filter: the call fails with this error number."""
+    return _return_instruction(ERRNO | error_number)
 
 
-def _number(numbers: CallNumbers, machine: str) -> int | None:
+def _call_number(numbers: CallNumbers, machine: str) -> int | None:
+    """Return the number of a system call on a machine; None if there is no such call."""
     return numbers.x86_64 if machine == "x86_64" else numbers.aarch64
 
 
-def _needed(numbers: CallNumbers, machine: str) -> int:
-    number = _number(numbers, machine)
+def _required_call_number(numbers: CallNumbers, machine: str) -> int:
+    """Return the number of a system call that every machine has."""
+    number = _call_number(numbers, machine)
     if number is None:
         msg = f"{machine} has no number for a call that the filter needs"
         raise AssertionError(msg)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 from geneb_ci.common.errors import ExtractorRefused, LimitExceeded, ResultRefused, StillRunning
 from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.launch import Sandbox, start_sandboxed
-from geneb_ci.sandbox.limits import MIB, Limits, advice
+from geneb_ci.sandbox.limits import MIB, Limits, limit_fix
 from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import Process, save_namespaces
 from reference_harness.formats.text import plural
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-ATTEMPT = "attempt: "
-"""Start of the worker's lines about attempts of foreign code; any code inside can print them."""
-EVENT = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
-"""Form of the name of a call in such a line, so that a forged line cannot put other text into a
+ATTEMPT_PREFIX = "attempt: "
+"""Start of the worker's lines about calls that foreign code attempted, such as `socket.connect`;
+any code inside can print such lines."""
+CALL_NAME_PATTERN = re.compile(r"[A-Za-z_]{1,20}(\.[A-Za-z_]{1,20}){0,3}", re.ASCII)
+"""Name of a call in a line about attempts, so that a forged line puts no other text into a
 record."""
-EVENTS_MAX = 40
-BUDGET = re.compile(r"token budget: (0|[1-9][0-9]{0,8})", re.ASCII)
+CALL_NAMES_MAX = 40
+"""Largest number of names of attempted calls in a record."""
+TOKEN_BUDGET_PATTERN = re.compile(r"token budget: (0|[1-9][0-9]{0,8})", re.ASCII)
 """The worker's line about the padded tokens of a batch."""
-LETTERS = re.compile(rb"^letters embedded: ([0-9]{1,12})\n", re.MULTILINE)
+LETTERS_PATTERN = re.compile(rb"^letters embedded: ([0-9]{1,12})\n", re.MULTILINE)
 """The worker's line about its progress."""
-LINE_MAX = 400  # characters of a line shown
-LINES_MAX = 200  # last lines kept
+LINE_CHARACTERS_MAX = 400
+"""Number of characters of a printed line that are shown."""
+LOG_LINES_MAX = 200
+"""Number of printed lines that are shown, from the last."""
 
 
 def visible_log(raw: bytes) -> str:
@@ -42,55 +46,62 @@ def visible_log(raw: bytes) -> str:
     The bar prevents the runner of GitHub Actions from executing a line that begins with `::`;
     `##[`, which it executes anywhere in a line, is escaped.
     """
-    lines = raw.decode("utf-8", "backslashreplace").splitlines()[-LINES_MAX:]
-    return "\n".join(f"| {_visible(line)}" for line in lines)
+    lines = raw.decode("utf-8", "backslashreplace").splitlines()[-LOG_LINES_MAX:]
+    return "\n".join(f"| {_visible_line(line)}" for line in lines)
 
 
 def last_line(raw: bytes) -> str:
-    """Return the last printed line that is neither empty nor about an attempt; "" if none is."""
+    """Return the last printed line that is not empty and not about attempted calls, or ""."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    printed_lines = [line for line in lines if not line.startswith(ATTEMPT)]
-    return _visible(printed_lines[-1]) if printed_lines else ""
+    printed_lines = [line for line in lines if not line.startswith(ATTEMPT_PREFIX)]
+    return _visible_line(printed_lines[-1]) if printed_lines else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
     """Return the names of calls in a log's lines about attempts, sorted and without repetition."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
-    notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
-    return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]
+    notes = {line.removeprefix(ATTEMPT_PREFIX) for line in lines if line.startswith(ATTEMPT_PREFIX)}
+    return sorted(note for note in notes if CALL_NAME_PATTERN.fullmatch(note))[:CALL_NAMES_MAX]
 
 
 def token_budget(raw: bytes) -> int:
     """Return the padded tokens per batch in the last line that states them; 0 without one."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
-    budgets = [match[1] for line in lines if (match := BUDGET.fullmatch(line))]
+    budgets = [match[1] for line in lines if (match := TOKEN_BUDGET_PATTERN.fullmatch(line))]
     return int(budgets[-1]) if budgets else 0
 
 
-def _visible(line: str) -> str:
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:LINE_MAX])
+def _visible_line(line: str) -> str:
+    """Return a printed line with every character visible, cut to `LINE_CHARACTERS_MAX`."""
+    printable = "".join(
+        c if c.isprintable() else ascii(c)[1:-1] for c in line[:LINE_CHARACTERS_MAX]
+    )
     return printable.replace("##[", r"\x23#[")
 
 
-MAGIC = b"GENEBEMB"
-VERSION = 1
-HEADER = struct.Struct("<8sHHIQQ")
-DTYPES = {2: "<f2", 4: "<f4", 8: "<f8"}
+RESULT_START = b"GENEBEMB"
+"""First bytes of the result of a run."""
+RESULT_VERSION = 1
+RESULT_HEADER = struct.Struct("<8sHHIQQ")
+"""Header of the result: first bytes, version, dtype, reserved bytes, embeddings and columns."""
+DTYPE_BY_CODE = {2: "<f2", 4: "<f4", 8: "<f8"}
+"""By number of bytes in the header, the dtype of the result."""
 
-_KNOWN_FORMATS = {
+_FORMAT_BY_START = {
     b"\x80": "a pickle, which is never opened",
     b"\x93NUMPY": "a .npy file, which is never opened",
     b"PK": "a zip archive, which is never opened",
 }
-_ADVICE = (
+"""Formats other than that of a result, by the first bytes."""
+_EMBEDDINGS_FIX = (
     "ask the contributor for an extractor that returns its embeddings, and that writes nothing to "
     "file descriptors"
 )
 _SMALLER_FIX = "ask the contributor for an extractor whose embeddings have fewer numbers"
 
 
-class Receiver:
-    """Receiver of the embeddings of one run, `rows` of them, as bytes.
+class EmbeddingsReceiver:
+    """Receiver of the bytes of the embeddings of one run, whose number is `rows`.
 
     `feed` raises as soon as the bytes cannot be valid.
     """
@@ -99,7 +110,7 @@ class Receiver:
         self._rows = rows
         self._limits = limits
         self._data = bytearray()
-        self._expected = HEADER.size
+        self._expected = RESULT_HEADER.size
         self._shape: tuple[int, int, int] | None = None
         """Embeddings, columns and bytes of a number, as in the header; None until it has
         arrived."""
@@ -107,10 +118,10 @@ class Receiver:
     def feed(self, piece: bytes) -> None:
         """Add the next bytes. Raises ResultRefused if they cannot belong to a valid result."""
         self._data += piece
-        if self._shape is None and len(self._data) >= HEADER.size:
+        if self._shape is None and len(self._data) >= RESULT_HEADER.size:
             self._shape = self._read_header()
             rows, width, size = self._shape
-            self._expected = HEADER.size + rows * width * size
+            self._expected = RESULT_HEADER.size + rows * width * size
         if self._shape is not None and len(self._data) > self._expected:
             raise _result_refused(
                 f"the result has more than the {self._expected:,} bytes that its header announces"
@@ -124,12 +135,14 @@ class Receiver:
         import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
-            form = _known_format(bytes(self._data[:8]))
+            form = _format_clause(bytes(self._data[:8]))
             raise _result_refused(
                 f"the result ended after {len(self._data):,} of {self._expected:,} bytes{form}"
             )
         rows, width, number_bytes = self._shape
-        embeddings = np.frombuffer(self._data, dtype=DTYPES[number_bytes], offset=HEADER.size)
+        embeddings = np.frombuffer(
+            self._data, dtype=DTYPE_BY_CODE[number_bytes], offset=RESULT_HEADER.size
+        )
         embeddings = embeddings.reshape(rows, width)
         is_finite = np.isfinite(embeddings).all(axis=1)
         if not is_finite.all():
@@ -141,15 +154,16 @@ class Receiver:
         return embeddings
 
     def _read_header(self) -> tuple[int, int, int]:
-        magic, version, number_bytes, reserved, rows, width = HEADER.unpack_from(self._data)
-        if magic != MAGIC:
+        """Return embeddings, columns and bytes of a number. Raises ResultRefused if invalid."""
+        magic, version, number_bytes, reserved, rows, width = RESULT_HEADER.unpack_from(self._data)
+        if magic != RESULT_START:
             raise _result_refused(
-                f"the result begins with {magic!r}, not {MAGIC!r}{_known_format(magic)}"
+                f"the result begins with {magic!r}, not {RESULT_START!r}{_format_clause(magic)}"
             )
-        if version != VERSION or reserved != 0 or number_bytes not in DTYPES:
+        if version != RESULT_VERSION or reserved != 0 or number_bytes not in DTYPE_BY_CODE:
             raise _result_refused(
                 f"the result has a header of version {version} with numbers of {number_bytes} "
-                f"bytes, expected version {VERSION} with 2, 4 or 8 bytes"
+                f"bytes, expected version {RESULT_VERSION} with 2, 4 or 8 bytes"
             )
         if rows != self._rows:
             raise _result_refused(
@@ -170,20 +184,20 @@ class Receiver:
         return rows, width, number_bytes
 
 
-def _known_format(start: bytes) -> str:
+def _format_clause(start: bytes) -> str:
     """Return the format of bytes that begin so, in parentheses; "" if it is not known."""
-    for magic, format_name in _KNOWN_FORMATS.items():
+    for magic, format_name in _FORMAT_BY_START.items():
         if start.startswith(magic):
             return f" ({format_name})"
     return ""
 
 
-def _result_refused(message: str, fix: str = _ADVICE) -> ResultRefused:
+def _result_refused(message: str, fix: str = _EMBEDDINGS_FIX) -> ResultRefused:
     return ResultRefused(message, fix)
 
 
-TICK_SECONDS = 0.03
-"""Seconds between two checks: one core fills some 60 MiB in that time."""
+CHECK_SECONDS_MIN = 0.03
+"""Minimum seconds between two checks: one core fills some 60 MiB of memory in this time."""
 CHECK_SHARE = 10
 """Ratio of the pause after a check to its duration, so that checks take at most about a tenth of
 the time on a machine with many processes."""
@@ -193,13 +207,14 @@ them rare."""
 KILL_SECONDS = 5.0
 """Seconds to wait for the end of killed processes: a process inside a system call, such as of a GPU
 driver, ends late."""
-FILES_EVERY = 10
-"""Files in memory are counted only in every tenth check, since that is slow."""
+CHECKS_PER_FILE_COUNT = 10
+"""Number of checks from one count of the files in memory, which is slow, to the next."""
 PIECE_BYTES = 1 << 18
+"""Number of bytes of the output that are read at once."""
 KIB = 1024
 
 
-class Sink(Protocol):
+class ByteReceiver(Protocol):
     """Receiver of the bytes of the result, which may raise an error to refuse them."""
 
     def feed(self, piece: bytes) -> None:
@@ -212,6 +227,7 @@ class EndedProcess(NamedTuple):
     code: int
     """Exit code; negative or above 128 for a signal."""
     log: bytes
+    """The printed text."""
     peak: int
     """Largest memory that a check measured, in bytes."""
 
@@ -221,7 +237,7 @@ def supervise(
     view: SandboxView,
     limits: Limits,
     command: Sequence[str],
-    sink: Sink,
+    sink: ByteReceiver,
     progress: Callable[[int], object] = lambda _letters: None,
 ) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
@@ -251,7 +267,7 @@ class _RunWatcher:
         sandbox: Sandbox,
         process: "subprocess.Popen[bytes]",
         limits: Limits,
-        sink: Sink,
+        sink: ByteReceiver,
         progress: Callable[[int], object],
     ) -> None:
         self._sandbox = sandbox
@@ -276,7 +292,7 @@ class _RunWatcher:
             for stream, handle in handlers:
                 selector.register(_required_pipe(stream), selectors.EVENT_READ, handle)
             while selector.get_map() or self._process.poll() is None:
-                events = selector.select(TICK_SECONDS)
+                events = selector.select(CHECK_SECONDS_MIN)
                 for key, _ in events:
                     piece = os.read(key.fd, PIECE_BYTES)
                     if piece:
@@ -285,7 +301,7 @@ class _RunWatcher:
                         selector.unregister(key.fileobj)
                 if not selector.get_map():
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        self._process.wait(TICK_SECONDS)
+                        self._process.wait(CHECK_SECONDS_MIN)
                 self._check_if_due()
 
     def kill(self) -> None:
@@ -308,6 +324,7 @@ class _RunWatcher:
         self._sink.feed(piece)
 
     def _receive_log(self, piece: bytes) -> None:
+        """Add printed text to the log. Raises LimitExceeded if it is too long."""
         bytes_max = self._limits.log_kib * KIB
         self.log += piece[: bytes_max - len(self.log) + 1]
         if len(self.log) > bytes_max:
@@ -315,10 +332,11 @@ class _RunWatcher:
             raise self._limit_exceeded(
                 "log_kib", f"it printed more than {self._limits.log_kib} KiB"
             )
-        for number in LETTERS.findall(piece):
+        for number in LETTERS_PATTERN.findall(piece):
             self._progress(int(number))
 
     def _check_if_due(self) -> None:
+        """Check the running processes, unless the last check was too short a time ago."""
         now = time.monotonic()
         is_late = now > self._deadline
         if now < self._next_check and not is_late:
@@ -332,9 +350,10 @@ class _RunWatcher:
             raise self._limit_exceeded("seconds", f"it ran longer than {self._limits.seconds} s")
         self._check_count += bool(running)
         cost = time.monotonic() - now
-        self._next_check = now + min(CHECK_SECONDS_MAX, max(TICK_SECONDS, CHECK_SHARE * cost))
+        self._next_check = now + min(CHECK_SECONDS_MAX, max(CHECK_SECONDS_MIN, CHECK_SHARE * cost))
 
     def _check(self, running: list[Process]) -> None:
+        """Raise LimitExceeded if the running processes exceed a limit of number or memory."""
         threads = sum(process.threads for process in running)
         if threads > self._limits.processes:
             raise self._limit_exceeded(
@@ -342,7 +361,11 @@ class _RunWatcher:
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
         bytes_max = self._limits.memory_mib * MIB
-        file_bytes = processes.memory_files(running) if self._check_count % FILES_EVERY == 0 else 0
+        file_bytes = (
+            processes.memory_file_bytes(running)
+            if self._check_count % CHECKS_PER_FILE_COUNT == 0
+            else 0
+        )
         used_bytes = processes.used_memory(running, bytes_max - file_bytes) + file_bytes
         self.peak = max(self.peak, used_bytes)
         if used_bytes > bytes_max:
@@ -359,7 +382,7 @@ class _RunWatcher:
 
     @staticmethod
     def _limit_exceeded(limit: str, excess: str) -> LimitExceeded:
-        return LimitExceeded(limit, f"the extractor was stopped: {excess}", advice(limit))
+        return LimitExceeded(limit, f"the extractor was stopped: {excess}", limit_fix(limit))
 
 
 def _required_pipe(stream: IO[bytes] | None) -> IO[bytes]:

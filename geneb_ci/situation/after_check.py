@@ -21,8 +21,8 @@ from geneb_ci.situation.table import (
     Role,
     at_root,
     board_address,
-    decide,
     repository_name,
+    step_of,
 )
 from geneb_ci.submission.reading import located
 from reference_harness.formats.files import NotReadable, read_json, read_text, text_at
@@ -93,7 +93,7 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         # Only its contributor may change a row of the board, so cp asks before it replaces one.
         copy = ["cp", "-i" if Path(copied_path).exists() else "-n", str(row), copied_path]
         return f"{shlex.join(copy)} && {shlex.join([*_CHECK_WORDS, copied_path])}"
-    if not _is_proposed(path, layout):
+    if not _differs_from_base(path, layout):
         return ""
     step = _contributor_step(layout, report)
     command = (
@@ -103,10 +103,11 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
 
 
 def _is_board(layout: Layout) -> bool:
+    """Whether a layout is that of a board's repository."""
     return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
 
 
-def _is_proposed(row: Path, layout: Layout) -> bool:
+def _differs_from_base(row: Path, layout: Layout) -> bool:
     """Whether a row or its card differs from the branch that pull requests go to."""
     repository = repository_at(layout)
     paths = [str(path) for path in (row, layout.cards and layout.cards / f"{row.stem}.md") if path]
@@ -119,10 +120,11 @@ def _is_proposed(row: Path, layout: Layout) -> bool:
 
 def _contributor_step(layout: Layout, report: Report | None = None) -> NextStep:
     # Imported here: it takes 0.3 s, and checks of a board's rows do not need it.
+    """Return the next step of a contributor."""
     from geneb_ci.situation.contributor import CONTRIBUTOR_SITUATIONS
     from geneb_ci.situation.read_branch import read_branch
 
-    return decide(Role.CONTRIBUTOR, read_branch(layout, report), CONTRIBUTOR_SITUATIONS)
+    return step_of(Role.CONTRIBUTOR, read_branch(layout, report), CONTRIBUTOR_SITUATIONS)
 
 
 def _fix_command(errors: Sequence[Finding], checked_paths: Sequence[str], root: Path) -> str:

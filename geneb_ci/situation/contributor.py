@@ -153,10 +153,11 @@ def _command(*words: str) -> str:
 
 
 def _path_list(paths: Iterable[str]) -> str:
+    """Return paths as a list in a line, at most `NAMED_PATHS_MAX` of them."""
     return first_and_more([quoted(path)[1:-1] for path in paths], NAMED_PATHS_MAX)
 
 
-def _no_clone_lines(branch: BranchState) -> Iterator[str]:
+def _explain_missing_clone(branch: BranchState) -> Iterator[str]:
     yield "this folder is not in a clone of a board: it has no submissions/ and no benchmark"
     if branch.submission_file:
         yield f"{branch.submission_file} may be a submission, which can be checked in any folder"
@@ -166,13 +167,13 @@ def _no_clone_lines(branch: BranchState) -> Iterator[str]:
     )
 
 
-def _clone_command(branch: BranchState) -> str:
+def _clone_board_command(branch: BranchState) -> str:
     if branch.submission_file:
         return _command("geneb-ci", "check", branch.submission_file)
     return f"git clone {shlex.quote(branch.address)}"
 
 
-def _merge_conflict_lines(branch: BranchState) -> Iterator[str]:
+def _explain_merge_conflict(branch: BranchState) -> Iterator[str]:
     count_text = plural(len(branch.tree.conflicts), "file")
     yield f"git could not combine two versions of {count_text}: " + (
         _path_list(branch.tree.conflicts)
@@ -183,12 +184,12 @@ def _merge_conflict_lines(branch: BranchState) -> Iterator[str]:
     )
 
 
-def _resolve_command(branch: BranchState) -> str:
+def _resolve_conflict_command(branch: BranchState) -> str:
     paths = _command(*branch.tree.conflicts)
     return f"${{EDITOR:-vi}} {paths} && git add -- {paths} && git commit --no-edit"
 
 
-def _misplaced_file_lines(branch: BranchState) -> Iterator[str]:
+def _explain_misplaced_files(branch: BranchState) -> Iterator[str]:
     for move in branch.misplaced_files[:NAMED_PATHS_MAX]:
         yield (
             f"{quoted(move.path)} is in the wrong folder; its path must be "
@@ -197,14 +198,14 @@ def _misplaced_file_lines(branch: BranchState) -> Iterator[str]:
     yield "a file in the wrong folder is neither checked nor shown on the board"
 
 
-def _move_command(branch: BranchState) -> str:
+def _move_file_command(branch: BranchState) -> str:
     move = branch.misplaced_files[0]
     folder = str(PurePosixPath(move.right_path).parent)
     words = ("git", "mv") if move.is_tracked else ("mv", "-n")
     return f"{_command('mkdir', '-p', folder)} && {_command(*words, move.path, move.right_path)}"
 
 
-def _several_models_lines(branch: BranchState) -> Iterator[str]:
+def _explain_several_models(branch: BranchState) -> Iterator[str]:
     models = plural(len(branch.models), "model")
     yield f"the branch has files of {models}: {_path_list(branch.models)}"
     yield "a pull request may have only one model: put every other model on a branch of its own"
@@ -215,19 +216,19 @@ def _several_models_lines(branch: BranchState) -> Iterator[str]:
         )
 
 
-def _stash_command(branch: BranchState) -> str:
+def _stash_other_models_command(branch: BranchState) -> str:
     if not branch.other_models_files:
         return "geneb-ci check"
     return _command("git", "stash", "push", "--include-untracked", "--", *branch.other_models_files)
 
 
-def _results_not_packed_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unpacked_results(branch: BranchState) -> Iterator[str]:
     if branch.results is not None:
         files = plural(branch.results.file_count, "file")
         yield f"{branch.results.folder} has {files} of results, from which no row has been made yet"
 
 
-def _pack_command(branch: BranchState) -> str:
+def _pack_results_command(branch: BranchState) -> str:
     folder = branch.results
     if folder is None:
         return ""
@@ -235,7 +236,7 @@ def _pack_command(branch: BranchState) -> str:
     return _command("geneb-ci", "pack", folder.folder, *folder.arguments, "--output", output)
 
 
-def _no_row_lines(branch: BranchState) -> Iterator[str]:
+def _explain_missing_row(branch: BranchState) -> Iterator[str]:
     yield (
         f"{branch.card or branch.module} exists, but its row does not; the evaluation writes the "
         "row"
@@ -247,23 +248,23 @@ def _no_row_lines(branch: BranchState) -> Iterator[str]:
     yield "DIR is the folder of the task data: `geneb-harness data pull DIR` downloads them"
 
 
-def _run_command(branch: BranchState) -> str:
+def _run_harness_command(branch: BranchState) -> str:
     return _command(*branch.run_command)
 
 
-def _no_base_branch_lines(branch: BranchState) -> Iterator[str]:
+def _explain_missing_base_branch(branch: BranchState) -> Iterator[str]:
     yield "the clone has no main branch of its own or of a remote to compare this branch with"
     if not branch.tree.remotes:
         yield "add the address of the board's repository as a remote, and fetch it"
 
 
-def _fetch_command(branch: BranchState) -> str:
+def _fetch_base_branch_command(branch: BranchState) -> str:
     if branch.tree.remotes:
         return "git fetch --all"
     return f"git remote add upstream {shlex.quote(branch.address)} && git fetch upstream"
 
 
-def _nothing_changed_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unchanged_branch(branch: BranchState) -> Iterator[str]:
     base = branch.tree.base or "the last commit"
     yield f"nothing differs from {base}, so there is no change to submit"
     if branch.tree.is_on_base and branch.tree.behind:
@@ -277,7 +278,7 @@ def _nothing_changed_lines(branch: BranchState) -> Iterator[str]:
     )
 
 
-def _row_errors_lines(branch: BranchState) -> Iterator[str]:
+def _explain_row_errors(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row}: errors: {branch.row_errors.with_rules}"
     yield f"the first error: {branch.row_errors.first_message}"
     if branch.is_fixable:
@@ -289,7 +290,7 @@ def _check_row_command(branch: BranchState) -> str:
     return _command("geneb-ci", "check", *words, branch.row)
 
 
-def _no_card_lines(branch: BranchState) -> Iterator[str]:
+def _explain_missing_card(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row} passes, but the server refuses a row without a card"
     yield (
         "write a card with architecture, weights, input, pooling, layer, training data, zero-shot "
@@ -302,7 +303,7 @@ def _write_card_command(branch: BranchState) -> str:
     return f"{_command('mkdir', '-p', folder)} && {_edit_card_command(branch)}"
 
 
-def _card_errors_lines(branch: BranchState) -> Iterator[str]:
+def _explain_card_errors(branch: BranchState) -> Iterator[str]:
     yield f"{branch.card}: errors: {branch.card_errors.with_rules}"
     yield f"the first error: {branch.card_errors.first_message}"
 
@@ -313,7 +314,7 @@ def _edit_card_command(branch: BranchState) -> str:
     )
 
 
-def _unusable_extractor_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unusable_extractor(branch: BranchState) -> Iterator[str]:
     yield branch.extractor_error
     yield "auditors repeat the run with this very file, so it is part of the submission"
 
@@ -326,7 +327,7 @@ def _edit_extractor_command(branch: BranchState) -> str:
     return f"${{EDITOR:-vi}} {shlex.quote(branch.module)} && {check}"
 
 
-def _practice_row_lines(branch: BranchState) -> Iterator[str]:
+def _explain_practice_row(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row} passes, on a practice board that is only on this machine"
     yield (
         "commit the row, as if a maintainer had merged a pull request; a real board needs a pull "
@@ -337,14 +338,14 @@ def _practice_row_lines(branch: BranchState) -> Iterator[str]:
             "for a real board, you would first publish the receipt of the row: geneb-ci receipt "
             "push"
         )
-    yield from _uncommitted_file_lines(branch)
+    yield from _list_uncommitted_files(branch)
 
 
 def _commit_practice_row_command(branch: BranchState) -> str:
-    return f"{_commit_command(branch)} && geneb-ci next --as maintainer"
+    return f"{_commit_submission_command(branch)} && geneb-ci next --as maintainer"
 
 
-def _unpublished_receipt_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unpublished_receipt(branch: BranchState) -> Iterator[str]:
     if branch.receipt is not None:
         files = plural(branch.receipt.file_count, "file")
         yield f"{branch.row} declares a receipt of {files}, but not where they are published"
@@ -361,23 +362,23 @@ def _push_receipt_command(branch: BranchState) -> str:
     )
 
 
-def _published_receipt_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unverified_receipt(branch: BranchState) -> Iterator[str]:
     yield (
         f"{branch.row} passes every check; its published receipt has not been verified on this "
         "machine"
     )
     yield "compute every cell from the receipt, as auditors will, before you commit the row"
-    yield from _uncommitted_file_lines(branch)
+    yield from _list_uncommitted_files(branch)
 
 
-def _verify_and_commit_command(branch: BranchState) -> str:
+def _verify_receipt_and_commit_command(branch: BranchState) -> str:
     words = ["geneb-ci", "receipt", "verify", branch.row]
     if branch.receipt is not None and branch.receipt.needs_data:
         words += ["--data", "DIR"]
-    return f"{_command(*words)} && {_commit_command(branch)}"
+    return f"{_command(*words)} && {_commit_submission_command(branch)}"
 
 
-def _on_base_branch_lines(branch: BranchState) -> Iterator[str]:
+def _explain_work_on_base_branch(branch: BranchState) -> Iterator[str]:
     current = branch.tree.branch or "no branch"
     yield f"a pull request needs a branch of its own, but you are on {current}"
 
@@ -386,13 +387,13 @@ def _new_branch_command(branch: BranchState) -> str:
     return _command("git", "switch", "--create", f"add-{branch.model or 'model'}")
 
 
-def _not_committed_lines(branch: BranchState) -> Iterator[str]:
+def _explain_uncommitted_submission(branch: BranchState) -> Iterator[str]:
     yield f"{branch.row or 'the submission'} passes, but is not committed"
-    yield from _warning_lines(branch)
-    yield from _uncommitted_file_lines(branch)
+    yield from _list_warnings(branch)
+    yield from _list_uncommitted_files(branch)
 
 
-def _uncommitted_file_lines(branch: BranchState) -> Iterator[str]:
+def _list_uncommitted_files(branch: BranchState) -> Iterator[str]:
     yield f"not committed, so the server would not see: {_path_list(branch.uncommitted)}"
     if ignored := [path for path in branch.uncommitted if path in branch.tree.ignored_files]:
         yield f"git ignores {_path_list(ignored)}; the command adds them all the same"
@@ -401,13 +402,13 @@ def _uncommitted_file_lines(branch: BranchState) -> Iterator[str]:
         yield f"the command leaves out files that are not part of a submission: {file_list}"
 
 
-def _commit_command(branch: BranchState) -> str:
+def _commit_submission_command(branch: BranchState) -> str:
     message = f"Add {branch.model}" if branch.model else "Add a submission"
     add = _command(*branch.tree.add_command(*branch.uncommitted))
     return f"{add} && {_command('git', 'commit', '-m', message)}"
 
 
-def _outdated_branch_lines(branch: BranchState) -> Iterator[str]:
+def _explain_outdated_branch(branch: BranchState) -> Iterator[str]:
     yield f"{branch.tree.base} has meanwhile changed the same files: {_path_list(branch.outdated)}"
     yield (
         f"merge {branch.tree.base} and keep the changes of both branches; otherwise the pull "
@@ -415,21 +416,21 @@ def _outdated_branch_lines(branch: BranchState) -> Iterator[str]:
     )
 
 
-def _merge_command(branch: BranchState) -> str:
+def _merge_base_branch_command(branch: BranchState) -> str:
     remote, slash, base = branch.tree.base.partition("/")
     fetch = f"{_command('git', 'fetch', remote, base)} && " if slash else ""
     return f"{fetch}{_command('git', 'merge', branch.tree.base)}"
 
 
-def _verdict_with_errors_lines(branch: BranchState) -> Iterator[str]:
+def _explain_verdict_with_errors(branch: BranchState) -> Iterator[str]:
     yield f"the server would refuse the last commit; errors: {branch.verdict_errors.with_rules}"
     yield f"the first error: {branch.verdict_errors.first_message}"
 
 
-def _not_pushed_lines(branch: BranchState) -> Iterator[str]:
+def _explain_unpushed_branch(branch: BranchState) -> Iterator[str]:
     yield f"the branch is ready: {plural(branch.changed_file_count, 'file')} committed, no error"
-    yield from _warning_lines(branch)
-    yield from _other_uncommitted_file_lines(branch)
+    yield from _list_warnings(branch)
+    yield from _list_other_uncommitted_files(branch)
     if not branch.tree.remotes:
         yield "the clone has no remote: add the address of your fork of the board's repository"
     elif branch.tree.upstream:
@@ -438,18 +439,18 @@ def _not_pushed_lines(branch: BranchState) -> Iterator[str]:
         yield "the branch is only on this machine"
 
 
-def _warning_lines(branch: BranchState) -> Iterator[str]:
+def _list_warnings(branch: BranchState) -> Iterator[str]:
     if branch.warnings.number:
         yield f"warnings, to explain in the card: {branch.warnings.with_rules}"
 
 
-def _other_uncommitted_file_lines(branch: BranchState) -> Iterator[str]:
+def _list_other_uncommitted_files(branch: BranchState) -> Iterator[str]:
     if branch.other_uncommitted:
         file_list = _path_list(branch.other_uncommitted)
         yield f"not committed, so the server would not see: {file_list}"
 
 
-def _push_command(branch: BranchState) -> str:
+def _push_branch_command(branch: BranchState) -> str:
     if not branch.tree.remotes:
         return f"git remote add origin {shlex.quote(branch.address)}"
     if branch.tree.upstream:
@@ -458,10 +459,10 @@ def _push_command(branch: BranchState) -> str:
     return _command("git", "push", "--set-upstream", remote, branch.tree.branch)
 
 
-def _no_pull_request_lines(branch: BranchState) -> Iterator[str]:
+def _explain_missing_pull_request(branch: BranchState) -> Iterator[str]:
     yield f"the branch is pushed to {branch.tree.upstream} and passes"
-    yield from _warning_lines(branch)
-    yield from _other_uncommitted_file_lines(branch)
+    yield from _list_warnings(branch)
+    yield from _list_other_uncommitted_files(branch)
     if branch.github_repository:
         yield f"{branch.github_repository} has no open pull request of this commit"
     else:
@@ -482,7 +483,7 @@ def _create_pull_command(branch: BranchState) -> str:
     return _command(*words)
 
 
-def _open_pull_request_lines(branch: BranchState) -> Iterator[str]:
+def _explain_open_pull_request(branch: BranchState) -> Iterator[str]:
     if branch.pull is not None:
         yield f"pull request {branch.pull.number}: {branch.pull.verdict}"
         yield f"the next to act is {branch.pull.next_to_act}: {branch.pull.action}"
@@ -494,6 +495,7 @@ def _view_pull_command(branch: BranchState) -> str:
 
 
 def _has_submission_files(branch: BranchState) -> bool:
+    """Whether the branch has a file of a submission, committed or not."""
     return bool(branch.row or branch.card or branch.module or branch.uncommitted)
 
 
@@ -502,8 +504,8 @@ CONTRIBUTOR_SITUATIONS: tuple[Situation[BranchState], ...] = (
         "no-clone",
         "the folder is not in a clone of a board",
         lambda s: not s.is_board,
-        _no_clone_lines,
-        _clone_command,
+        _explain_missing_clone,
+        _clone_board_command,
     ),
     Situation(
         "git-refuses",
@@ -516,147 +518,147 @@ CONTRIBUTOR_SITUATIONS: tuple[Situation[BranchState], ...] = (
         "merge-conflict",
         "a merge left files with both versions",
         lambda s: s.tree.conflicts,
-        _merge_conflict_lines,
-        _resolve_command,
+        _explain_merge_conflict,
+        _resolve_conflict_command,
     ),
     Situation(
         "misplaced-file",
         "a row, a card or an extractor is in the wrong folder",
         lambda s: s.misplaced_files,
-        _misplaced_file_lines,
-        _move_command,
+        _explain_misplaced_files,
+        _move_file_command,
     ),
     Situation(
         "several-models",
         "the branch has files of several models",
         lambda s: len(s.models) > 1,
-        _several_models_lines,
-        _stash_command,
+        _explain_several_models,
+        _stash_other_models_command,
     ),
     Situation(
         "results-not-packed",
         "there are results of another program, from which no row has been made",
         lambda s: not s.row and s.results,
-        _results_not_packed_lines,
-        _pack_command,
+        _explain_unpacked_results,
+        _pack_results_command,
     ),
     Situation(
         "no-row-yet",
         "there is a card or an extractor, as `geneb-ci new` writes them, but no row",
         lambda s: not s.row and (s.card or s.module),
-        _no_row_lines,
-        _run_command,
+        _explain_missing_row,
+        _run_harness_command,
     ),
     Situation(
         "no-base-branch",
         "there is no branch that pull requests could be merged into",
         lambda s: not s.tree.base and s.tree.head,
-        _no_base_branch_lines,
-        _fetch_command,
+        _explain_missing_base_branch,
+        _fetch_base_branch_command,
     ),
     Situation(
         "nothing-changed",
         "neither the branch nor the working tree changes anything",
         lambda s: not _has_submission_files(s) and not s.changed_file_count,
-        _nothing_changed_lines,
+        _explain_unchanged_branch,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
     Situation(
         "row-with-errors",
         "the row does not pass the checks",
         lambda s: s.row_errors.number,
-        _row_errors_lines,
+        _explain_row_errors,
         _check_row_command,
     ),
     Situation(
         "extractor-unusable",
         "the row's extractor is missing, is not the one that ran, or cannot be called",
         lambda s: s.extractor_error,
-        _unusable_extractor_lines,
+        _explain_unusable_extractor,
         _edit_extractor_command,
     ),
     Situation(
         "row-without-card",
         "the row has no card",
         lambda s: s.card_errors.rules == ("missing-card",),
-        _no_card_lines,
+        _explain_missing_card,
         _write_card_command,
     ),
     Situation(
         "card-with-errors",
         "the card has placeholders, or contradicts the row",
         lambda s: s.card_errors.number,
-        _card_errors_lines,
+        _explain_card_errors,
         _edit_card_command,
     ),
     Situation(
         "practice-row",
         "the row passes, but is not committed, on a practice board without a remote",
         lambda s: s.is_practice_board and s.row in s.uncommitted,
-        _practice_row_lines,
+        _explain_practice_row,
         _commit_practice_row_command,
     ),
     Situation(
         "receipt-not-published",
         "the row declares a receipt, but not where its files are published",
         lambda s: s.receipt is not None and not s.receipt.is_published,
-        _unpublished_receipt_lines,
+        _explain_unpublished_receipt,
         _push_receipt_command,
     ),
     Situation(
         "on-the-base-branch",
         "the files are on the branch that pull requests are merged into, or on no branch",
         lambda s: _has_submission_files(s) and (s.tree.is_on_base or not s.tree.branch),
-        _on_base_branch_lines,
+        _explain_work_on_base_branch,
         _new_branch_command,
     ),
     Situation(
         "receipt-not-verified",
         "the receipt is published, but the row is not committed yet",
         lambda s: s.receipt is not None and s.row in s.uncommitted,
-        _published_receipt_lines,
-        _verify_and_commit_command,
+        _explain_unverified_receipt,
+        _verify_receipt_and_commit_command,
     ),
     Situation(
         "not-committed",
         "the submission passes, perhaps with warnings, but is not committed",
         lambda s: s.uncommitted,
-        _not_committed_lines,
-        _commit_command,
+        _explain_uncommitted_submission,
+        _commit_submission_command,
     ),
     Situation(
         "outdated-branch",
         "the base branch has meanwhile changed the same files",
         lambda s: s.outdated,
-        _outdated_branch_lines,
-        _merge_command,
+        _explain_outdated_branch,
+        _merge_base_branch_command,
     ),
     Situation(
         "verdict-with-errors",
         "the server would refuse the last commit",
         lambda s: s.verdict_errors.number,
-        _verdict_with_errors_lines,
+        _explain_verdict_with_errors,
         lambda _: "geneb-ci check",
     ),
     Situation(
         "not-pushed",
         "the branch is ready, but not all commits are pushed",
         lambda s: not s.tree.is_pushed,
-        _not_pushed_lines,
-        _push_command,
+        _explain_unpushed_branch,
+        _push_branch_command,
     ),
     Situation(
         "pull-request-open",
         "the branch has an open pull request (seen only with `--repo`)",
         lambda s: s.pull is not None,
-        _open_pull_request_lines,
+        _explain_open_pull_request,
         _view_pull_command,
     ),
     Situation(
         "no-pull-request",
         "the branch is pushed; it has no pull request, or GitHub was not asked",
         lambda _: True,
-        _no_pull_request_lines,
+        _explain_missing_pull_request,
         _create_pull_command,
     ),
 )

@@ -22,11 +22,14 @@ CORRECTION_TEXT = (
     "the author of the row may correct the row; if the audit was wrong, withdraw the record of the "
     "audit: geneb-ci audit withdraw RECORD --reason WHY"
 )
+"""What follows if an audit differs."""
 _KEY_ENTRY_TEXT = (
     f"the command prints the entry of the key for {KEYS_PATH}; the key counts as soon as main has "
     "this entry"
 )
+"""What to do with a new key."""
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
+"""Command that pushes a new board to GitHub and sets up the repository and the Space."""
 AUDIT_LABEL = "audit"
 """Label of a pull request that requests an audit of its row."""
 STATEMENTS_BRANCH = "audits"
@@ -223,37 +226,39 @@ class BoardState(CloneState):
 
 
 def _path_list(paths: tuple[str, ...]) -> str:
+    """Return paths as a list in a line, at most `NAMED_ITEMS_MAX` of them."""
     return first_and_more(list(paths), NAMED_ITEMS_MAX)
 
 
 def _repository_option(board: BoardState) -> str:
+    """Return the advice to name the repository by an option."""
     return f"pass --repo {board.repository or 'OWNER/NAME'}"
 
 
-def _no_board_lines(_: BoardState) -> Iterator[str]:
+def _explain_missing_board(_: BoardState) -> Iterator[str]:
     yield "maintainer: this folder is not in the repository of a board"
     yield "change to a clone of your board, or make a new board with its files, a key and a row"
 
 
-def _setup_incomplete_lines(_: BoardState) -> Iterator[str]:
+def _explain_incomplete_setup(_: BoardState) -> Iterator[str]:
     yield "the repository has neither the settings of a board nor a trusted key"
     yield "geneb-ci init writes the missing files and keeps the existing ones"
 
 
-def _init_command(board: BoardState) -> str:
+def _init_board_command(board: BoardState) -> str:
     return shlex.join(["geneb-ci", "init", ".", "--repo", board.repository or "OWNER/NAME"])
 
 
-def _no_rows_lines(_: BoardState) -> Iterator[str]:
+def _explain_missing_rows(_: BoardState) -> Iterator[str]:
     yield "a board cannot be built without a row"
 
 
-def _row_refused_lines(board: BoardState) -> Iterator[str]:
+def _explain_failing_rows(board: BoardState) -> Iterator[str]:
     yield f"rows with errors: {_path_list(board.refused)}"
     yield "a board can only be built and published if every row passes"
 
 
-def _history_broken_lines(board: BoardState) -> Iterator[str]:
+def _explain_broken_history(board: BoardState) -> Iterator[str]:
     if board.lost_statement is not None:
         yield f"the history of signed statements is broken: {board.lost_statement.reason}"
         if board.lost_statement.lost_count > 1:
@@ -280,7 +285,7 @@ def _restore_statement_command(board: BoardState) -> str:
     )
 
 
-def _record_broken_lines(board: BoardState) -> Iterator[str]:
+def _explain_broken_statement(board: BoardState) -> Iterator[str]:
     if (broken := board.broken_statement) is not None:
         yield f"{broken.path} does not verify: {broken.reason}"
         if broken.broken_count > 1:
@@ -293,7 +298,7 @@ def _verify_statement_command(board: BoardState) -> str:
     return shlex.join(["geneb-ci", "audit", "verify", path])
 
 
-def _record_differs_lines(board: BoardState) -> Iterator[str]:
+def _explain_differing_record(board: BoardState) -> Iterator[str]:
     model = board.pending.differing_model if board.pending is not None else ""
     yield f"an audit of {model} found other scores than the row claims"
     yield (
@@ -303,7 +308,7 @@ def _record_differs_lines(board: BoardState) -> Iterator[str]:
     yield f"the board marks a row on main as disputed; {CORRECTION_TEXT}"
 
 
-def _uncommitted_statement_lines(board: BoardState) -> Iterator[str]:
+def _explain_uncommitted_statements(board: BoardState) -> Iterator[str]:
     if board.pending is not None:
         yield f"signed, but not committed: {_path_list(board.pending.paths)}"
     yield "a statement counts as soon as it is on the main branch; later statements link to it"
@@ -318,7 +323,7 @@ def _commit_statements_command(board: BoardState) -> str:
     return f"{add} && {shlex.join(['git', 'commit', '-m', f'Audit {first_and_more(models)}'])}"
 
 
-def _unmerged_statement_lines(board: BoardState) -> Iterator[str]:
+def _explain_unmerged_statements(board: BoardState) -> Iterator[str]:
     yield f"committed here, but not on {board.tree.base}: {_path_list(board.unmerged)}"
     yield "open a pull request, in which the server verifies the statements again and merges them"
 
@@ -333,7 +338,7 @@ def _push_statements_command(board: BoardState) -> str:
     return f"{switch} && {push}" if board.tree.is_on_base else push
 
 
-def _statement_in_review_lines(board: BoardState) -> Iterator[str]:
+def _explain_statements_in_review(board: BoardState) -> Iterator[str]:
     yield f"pushed to {board.tree.upstream}, but not on {board.tree.base}: " + (
         _path_list(board.unmerged)
     )
@@ -349,12 +354,12 @@ def _create_statements_pull_command(board: BoardState) -> str:
     return shlex.join([*words, *(["--repo", board.repository] if board.repository else [])])
 
 
-def _no_key_lines(_: BoardState) -> Iterator[str]:
+def _explain_missing_key(_: BoardState) -> Iterator[str]:
     yield f"no signature counts, since {KEYS_PATH} has no key"
     yield f"make a key; {_KEY_ENTRY_TEXT}"
 
 
-def _unusable_key_lines(board: BoardState) -> Iterator[str]:
+def _explain_unusable_key(board: BoardState) -> Iterator[str]:
     if board.key.state == REVOKED:
         yield f"your key {board.key.path} is revoked, so none of its signatures counts"
     else:
@@ -362,7 +367,7 @@ def _unusable_key_lines(board: BoardState) -> Iterator[str]:
     yield f"make a new key; {_KEY_ENTRY_TEXT}"
 
 
-def _unlisted_key_lines(board: BoardState) -> Iterator[str]:
+def _explain_unlisted_key(board: BoardState) -> Iterator[str]:
     yield f"your key {board.key.path} is not in {KEYS_PATH}, so its signatures do not count"
     yield (
         "add the entry of the key to the member `keys` of this file, by pull request, with the "
@@ -371,7 +376,7 @@ def _unlisted_key_lines(board: BoardState) -> Iterator[str]:
     yield board.key.entry
 
 
-def _keygen_command(board: BoardState) -> str:
+def _make_key_command(board: BoardState) -> str:
     words = ["geneb-ci", "audit", "keygen", "--output", board.key.free_path]
     return shlex.join([*words, "--owner", board.key.owner or "NAME"])
 
@@ -401,12 +406,12 @@ def _continue_audit_command(board: BoardState, *options: str) -> str:
     return shlex.join([*words, *options, *board.signing_options])
 
 
-def _unsigned_record_lines(board: BoardState) -> Iterator[str]:
+def _explain_unsigned_record(board: BoardState) -> Iterator[str]:
     yield f"the audit of {board.audit.model} is computed, but its record is not signed"
     yield "the command signs the record without computing anything again"
 
 
-def _overdue_audit_lines(board: BoardState) -> Iterator[str]:
+def _explain_overdue_audit(board: BoardState) -> Iterator[str]:
     yield (
         f"the audit of {board.audit.model} is overdue: "
         f"its sample was drawn {duration(board.audit.age_seconds)} ago, "
@@ -415,7 +420,7 @@ def _overdue_audit_lines(board: BoardState) -> Iterator[str]:
     yield "until the audit has a record, its sample is added to all other samples for this model"
 
 
-def _not_rerun_lines(board: BoardState) -> Iterator[str]:
+def _explain_sample_not_rerun(board: BoardState) -> Iterator[str]:
     yield f"the sample of {board.audit.model} is drawn, but not rerun yet"
     if board.needs_data:
         yield f"{DIR} is the folder of the task data: `geneb-ci data pull {DIR}` downloads them"
@@ -423,7 +428,7 @@ def _not_rerun_lines(board: BoardState) -> Iterator[str]:
         yield f"the command makes the same plan again as in {board.audit.statement}"
 
 
-def _round_not_due_lines(board: BoardState) -> Iterator[str]:
+def _explain_future_round(board: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {board.audit.model} has been public since {board.audit.committed_at}; "
         f"the beacon's round that decides its sample is due at {board.audit.due}"
@@ -431,14 +436,14 @@ def _round_not_due_lines(board: BoardState) -> Iterator[str]:
     yield "the command waits for this round, then draws the sample"
 
 
-def _round_due_lines(board: BoardState) -> Iterator[str]:
+def _explain_published_round(board: BoardState) -> Iterator[str]:
     yield (
         f"the commitment of {board.audit.model} has been public since {board.audit.committed_at}, "
         "and the beacon's round that decides its sample has been published"
     )
 
 
-def _draw_command(board: BoardState) -> str:
+def _draw_sample_command(board: BoardState) -> str:
     audit = board.audit
     time = [] if audit.is_practice else ["--committed-at", audit.committed_at or TIME]
     if audit.work_folder or not audit.statement:
@@ -448,7 +453,7 @@ def _draw_command(board: BoardState) -> str:
     return shlex.join([*words, "--output", "PLAN.json", *board.signing_options])
 
 
-def _unpublished_commitment_lines(board: BoardState) -> Iterator[str]:
+def _explain_unpublished_commitment(board: BoardState) -> Iterator[str]:
     if board.is_github_known and board.audit.shown_on:
         yield (
             f"the commitment of {board.audit.model} is made, but commit "
@@ -469,11 +474,11 @@ def _publish_commitment_command(board: BoardState) -> str:
     return shlex.join([*words, *(["--repo", board.repository] if board.repository else [])])
 
 
-def _practice_not_drawn_lines(board: BoardState) -> Iterator[str]:
+def _explain_undrawn_practice_sample(board: BoardState) -> Iterator[str]:
     yield f"the commitment of {board.audit.model} is made; a practice sample can be drawn at once"
 
 
-def _board_behind_lines(board: BoardState) -> Iterator[str]:
+def _explain_outdated_space(board: BoardState) -> Iterator[str]:
     if board.live is not None:
         texts = {
             LiveStatus.NOTHING: "has no board yet",
@@ -491,7 +496,7 @@ def _publish_board_command(board: BoardState) -> str:
     return shlex.join(["geneb-ci", "publish", "--space", board.live.space if board.live else ""])
 
 
-def _waiting_pulls_lines(board: BoardState) -> Iterator[str]:
+def _explain_waiting_pull_requests(board: BoardState) -> Iterator[str]:
     if board.pull is not None:
         yield (
             f"number of pull requests that wait for a maintainer: {board.pull.number_waiting}; the "
@@ -522,7 +527,7 @@ def _first_candidate(board: BoardState) -> AuditCandidate | None:
     return next((row for row in board.queue if not row.refusal), None)
 
 
-def _not_on_github_lines(board: BoardState) -> Iterator[str]:
+def _explain_local_board(board: BoardState) -> Iterator[str]:
     yield "the board is only on this machine: its clone has no remote"
     create = f"create {board.repository} as an empty repository on GitHub"
     if _has_practice_rows(board):
@@ -553,7 +558,7 @@ def _practise_or_push_command(board: BoardState) -> str:
     )
 
 
-def _row_to_audit_lines(board: BoardState) -> Iterator[str]:
+def _explain_row_to_audit(board: BoardState) -> Iterator[str]:
     candidate = _first_candidate(board)
     if candidate is not None:
         weight_text = (
@@ -567,11 +572,11 @@ def _row_to_audit_lines(board: BoardState) -> Iterator[str]:
         ]
         if later_models:
             yield f"then {first_and_more(later_models, NAMED_ITEMS_MAX)}"
-    yield from _unauditable_row_lines(board)
-    yield from _servers_not_asked_lines(board)
+    yield from _explain_unauditable_rows(board)
+    yield from _list_unasked_servers(board)
 
 
-def _unauditable_row_lines(board: BoardState) -> Iterator[str]:
+def _explain_unauditable_rows(board: BoardState) -> Iterator[str]:
     """Yield how many rows cannot be audited now, and why the first one cannot."""
     refused = [row for row in board.queue if row.refusal]
     if refused:
@@ -581,7 +586,7 @@ def _unauditable_row_lines(board: BoardState) -> Iterator[str]:
         )
 
 
-def _servers_not_asked_lines(board: BoardState) -> Iterator[str]:
+def _list_unasked_servers(board: BoardState) -> Iterator[str]:
     if not board.is_github_known:
         yield f"pull requests were not checked: {_repository_option(board)}"
     if board.live is None:
@@ -595,18 +600,18 @@ def _audit_candidate_command(board: BoardState) -> str:
     return shlex.join([*words, *board.signing_options])
 
 
-def _disputed_lines(board: BoardState) -> Iterator[str]:
+def _explain_disputed_row(board: BoardState) -> Iterator[str]:
     yield f"{board.disputed[0]} is disputed: an audit found other scores than the row claims"
     yield CORRECTION_TEXT
-    yield from _unauditable_row_lines(board)
+    yield from _explain_unauditable_rows(board)
 
 
-def _nothing_to_do_lines(board: BoardState) -> Iterator[str]:
-    yield from _unauditable_row_lines(board)
-    yield from _servers_not_asked_lines(board)
+def _explain_finished_work(board: BoardState) -> Iterator[str]:
+    yield from _explain_unauditable_rows(board)
+    yield from _list_unasked_servers(board)
 
 
-def _check_servers_command(board: BoardState) -> str:
+def _ask_servers_command(board: BoardState) -> str:
     words = ["geneb-ci", "next", "--as", "maintainer"]
     if not board.is_github_known:
         words += ["--repo", board.repository or "OWNER/NAME"]
@@ -620,8 +625,8 @@ MAINTAINER_SITUATIONS: tuple[Situation[BoardState], ...] = (
         "no-board",
         "the folder is not in the repository of a board",
         lambda s: not s.is_board,
-        _no_board_lines,
-        _init_command,
+        _explain_missing_board,
+        _init_board_command,
     ),
     Situation(
         "git-refuses",
@@ -634,190 +639,190 @@ MAINTAINER_SITUATIONS: tuple[Situation[BoardState], ...] = (
         "setup-incomplete",
         "there are rows, but neither trusted keys nor the settings that `geneb-ci init` writes",
         lambda s: not s.has_answers and not s.signer_count,
-        _setup_incomplete_lines,
-        _init_command,
+        _explain_incomplete_setup,
+        _init_board_command,
     ),
     Situation(
         "history-broken",
         "a signed statement was changed or deleted",
         lambda s: s.lost_statement,
-        _history_broken_lines,
+        _explain_broken_history,
         _restore_statement_command,
     ),
     Situation(
         "record-broken",
         "a signed statement does not verify",
         lambda s: s.broken_statement,
-        _record_broken_lines,
+        _explain_broken_statement,
         _verify_statement_command,
     ),
     Situation(
         "record-differs",
         "an uncommitted record has the verdict that claims differ",
         lambda s: s.pending and s.pending.differing_model,
-        _record_differs_lines,
+        _explain_differing_record,
         _commit_statements_command,
     ),
     Situation(
         "statement-not-committed",
         "signed statements are not committed",
         lambda s: s.pending,
-        _uncommitted_statement_lines,
+        _explain_uncommitted_statements,
         _commit_statements_command,
     ),
     Situation(
         "statement-in-review",
         "signed statements are on a branch that is pushed",
         lambda s: s.unmerged and s.tree.is_pushed and not s.tree.is_on_base,
-        _statement_in_review_lines,
+        _explain_statements_in_review,
         _create_statements_pull_command,
     ),
     Situation(
         "statement-not-merged",
         "signed statements are committed only on this machine",
         lambda s: s.unmerged,
-        _unmerged_statement_lines,
+        _explain_unmerged_statements,
         _push_statements_command,
     ),
     Situation(
         "no-key",
         "no key is trusted, and you have no key",
         lambda s: not s.signer_count and not s.key.path,
-        _no_key_lines,
-        _keygen_command,
+        _explain_missing_key,
+        _make_key_command,
     ),
     Situation(
         "key-revoked",
         "your key is revoked",
         lambda s: s.key.state == REVOKED,
-        _unusable_key_lines,
-        _keygen_command,
+        _explain_unusable_key,
+        _make_key_command,
     ),
     Situation(
         "key-expired",
         "your key has expired",
         lambda s: s.key.state == EXPIRED,
-        _unusable_key_lines,
-        _keygen_command,
+        _explain_unusable_key,
+        _make_key_command,
     ),
     Situation(
         "key-not-listed",
         "your key is not in the list of trusted keys",
         lambda s: s.key.state == NOT_LISTED,
-        _unlisted_key_lines,
+        _explain_unlisted_key,
         lambda _: f"${{EDITOR:-vi}} {KEYS_PATH}",
     ),
     Situation(
         "record-not-signed",
         "an audit is computed, but its record is not signed",
         lambda s: s.audits and s.audit.is_rerun,
-        _unsigned_record_lines,
+        _explain_unsigned_record,
         _continue_audit_command,
     ),
     Situation(
         "audit-overdue",
         "a sample was drawn more than a week ago, but has no record",
         lambda s: s.audits and s.audit.is_drawn and (s.audit.age_seconds or 0) > OVERDUE_SECONDS,
-        _overdue_audit_lines,
+        _explain_overdue_audit,
         _continue_audit_command,
     ),
     Situation(
         "audit-not-run",
         "a sample is drawn, but not rerun",
         lambda s: s.audits and s.audit.is_drawn,
-        _not_rerun_lines,
+        _explain_sample_not_rerun,
         _continue_audit_command,
     ),
     Situation(
         "practice-not-drawn",
         "no sample is drawn yet for a commitment on a practice board",
         lambda s: s.audits and s.audit.is_practice,
-        _practice_not_drawn_lines,
-        _draw_command,
+        _explain_undrawn_practice_sample,
+        _draw_sample_command,
     ),
     Situation(
         "round-due",
         "a commitment is public, and the beacon has published its round (seen only with `--repo`)",
         lambda s: s.audits and s.audit.is_due,
-        _round_due_lines,
-        _draw_command,
+        _explain_published_round,
+        _draw_sample_command,
     ),
     Situation(
         "round-not-due",
         "a commitment is public, but its round is not published yet (seen only with `--repo`)",
         lambda s: s.audits and s.audit.due,
-        _round_not_due_lines,
-        _draw_command,
+        _explain_future_round,
+        _draw_sample_command,
     ),
     Situation(
         "commitment-not-public",
         "a commitment is made, but is not known to be public",
         lambda s: s.audits,
-        _unpublished_commitment_lines,
+        _explain_unpublished_commitment,
         _publish_commitment_command,
     ),
     Situation(
         "row-refused",
         "a row does not pass the checks, so that no board can be built",
         lambda s: s.refused,
-        _row_refused_lines,
+        _explain_failing_rows,
         lambda _: "geneb-ci check submissions",
     ),
     Situation(
         "no-row",
         "the board has no row",
         lambda s: not s.row_count,
-        _no_rows_lines,
+        _explain_missing_rows,
         lambda _: "geneb-ci new OWNER/MODEL",
     ),
     Situation(
         "board-not-published",
         "the Space has no board (seen only with `--space`)",
         lambda s: s.live is not None and s.live.status is LiveStatus.NOTHING,
-        _board_behind_lines,
+        _explain_outdated_space,
         _publish_board_command,
     ),
     Situation(
         "board-behind",
         "the Space has an older board than main, or another one (seen only with `--space`)",
         lambda s: s.live is not None and s.live.status in {LiveStatus.BEHIND, LiveStatus.OTHER},
-        _board_behind_lines,
+        _explain_outdated_space,
         _publish_board_command,
     ),
     Situation(
         "pull-request-waits",
         "a pull request waits for a maintainer (seen only with `--repo`)",
         lambda s: s.pull,
-        _waiting_pulls_lines,
+        _explain_waiting_pull_requests,
         _view_pull_command,
     ),
     Situation(
         "not-on-github",
         "`geneb-ci init` made the board, but it has not been pushed to GitHub",
         lambda s: s.has_answers and not s.tree.remotes,
-        _not_on_github_lines,
+        _explain_local_board,
         _practise_or_push_command,
     ),
     Situation(
         "row-to-audit",
         "no audit confirms a contributed row; rows with the heaviest warnings come first",
         _first_candidate,
-        _row_to_audit_lines,
+        _explain_row_to_audit,
         _audit_candidate_command,
     ),
     Situation(
         "row-disputed",
         "an audit of a row differs, and nothing else is left to do",
         lambda s: s.disputed,
-        _disputed_lines,
+        _explain_disputed_row,
         lambda s: shlex.join(["geneb-ci", "explain", s.disputed[0]]),
     ),
     Situation(
         "nothing-to-do",
         "nothing is left to do, or servers were not asked",
         lambda _: True,
-        _nothing_to_do_lines,
-        _check_servers_command,
+        _explain_finished_work,
+        _ask_servers_command,
     ),
 )
 """Situations of a maintainer, the most urgent first: broken statements, then started audits."""

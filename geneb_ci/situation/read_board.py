@@ -355,6 +355,7 @@ class BoardReader:
     def _audit_of_commitment(
         self, commitment: Commitment, statement: str, shown_at: Mapping[str, str]
     ) -> OpenAudit:
+        """Return the audit of a commitment for which nothing is drawn yet."""
         commit_id, added = self._commit_that_added(statement)
         audit = OpenAudit(
             model=commitment.model_id,
@@ -386,6 +387,7 @@ class BoardReader:
         return commit_id, int(seconds) if seconds else None
 
     def _audit_of_plan(self, plan: BasePlan) -> OpenAudit:
+        """Return the audit of a plan, whose sample is drawn."""
         return OpenAudit(
             model=plan.commitment.model_id,
             file=self._row_path(plan.commitment.model_id),
@@ -398,6 +400,7 @@ class BoardReader:
         )
 
     def _row_path(self, model: str) -> str:
+        """Return the path of a model's row, relative to the root of the repository."""
         folder = self.layout.submissions or self.root
         return os.path.relpath(folder / f"{model}.json", self.root)
 

@@ -55,6 +55,7 @@ from reference_harness.formats.text import quoted
 CARD_RULES = frozenset(FILE_RULES["card"])
 """Rules whose findings are about the card of a row."""
 EXTRACTOR_RULES = ("uncallable-extractor", "extractor-mismatch")
+"""Rules whose findings are about the extractor of a row."""
 SEARCHED_FILES_MAX = 20
 """Maximum number of files outside of a board that are read to find a submission."""
 _RESULTS_NAME = re.compile(r"results_.*\.json")
@@ -190,10 +191,12 @@ class _BranchReader:
         return frozenset({branch.row, branch.card, branch.module, lock, *further_paths} - {""})
 
     def _belongs_to_submission(self, path: str, branch: BranchState) -> bool:
+        """Whether a path is the row, or an extractor if there is no row yet."""
         is_row = path == f"{self.folders.submissions}/{branch.model}.json"
         return is_row or (not branch.row and path.startswith(f"{self.folders.extractors}/"))
 
     def _misplaced_files(self) -> Iterable[MisplacedFile]:
+        """Yield the files of a submission in wrong folders."""
         for file in self.change.files:
             right_path = right_place(file, self.change)
             is_tracked = file.path not in self.tree.untracked_files
@@ -255,7 +258,7 @@ class _BranchReader:
         card_errors = [f for f in card_findings if f.rule == MISSING_CARD_RULE or f in errors]
         other_errors = [f for f in errors if f not in card_errors and f.rule not in EXTRACTOR_RULES]
         module_name = "" if is_built_in(submission) else extractor_module(submission)
-        extractor = dataclasses.replace(self.change, module=module_name).extractor
+        extractor = dataclasses.replace(self.change, named_module=module_name).extractor
         path = f"{self.folders.extractors}/{module_name}" if module_name else ""
         if extractor is not None and extractor.after is not None:
             path = extractor.path  # format 1.0 names no extractor: the only added one counts
@@ -279,6 +282,7 @@ class _BranchReader:
         )
 
     def _is_module(self, file: FileChange) -> bool:
+        """Whether a file is a module in the folder of extractors."""
         folder = f"{self.folders.extractors}/"
         return (
             file.after is not None
@@ -331,6 +335,7 @@ class _BranchReader:
         return Checker(RULES).check(self.layout.root / row).findings
 
     def _receipt(self, document: Any) -> DeclaredReceipt | None:
+        """Return the receipt that a row declares; None without one."""
         if not isinstance(document, dict) or not document.get("receipt"):
             return None
         submission, _ = check_structure(document)

@@ -29,7 +29,7 @@ class ServerAnswers(NamedTuple):
 
 
 def open_pull_of_commit(repository: str, head: str) -> OpenPull | None:
-    """Return the open pull request of a commit; None without one. Raises ForgeProblem."""
+    """Return the open pull request of a commit; None without one. Raises GitHubProblem."""
     with connect(repository) as github:
         numbers = [p.number for p in github.open_pulls().pulls if p.head.sha == head]
         rows = [row for row in read_queue(github).rows if row.number in numbers]
@@ -44,7 +44,7 @@ def server_answers(
 ) -> ServerAnswers:
     """Return the answers of GitHub if `repository` is given, and of the Hub if `space` is given.
 
-    Raises ForgeProblem, PublishFault, and UsageProblem without a token or for an impossible name.
+    Raises GitHubProblem, PublishFault, and UsageProblem without a token or for an impossible name.
     """
     answers = ServerAnswers()
     if repository is not None:

@@ -11,7 +11,7 @@ from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.publish.git import BadRepository
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
-from geneb_ci.situation.table import NextStep, Role, at_root, decide
+from geneb_ci.situation.table import NextStep, Role, at_root, step_of
 from geneb_ci.situation.work_tree import OpenClone, open_clone
 from geneb_ci.submission.reading import files_in
 
@@ -21,7 +21,9 @@ SITUATIONS_WITHOUT_CHANGES = frozenset({NOTHING_CHANGED, "no-base-branch"})
 """Situations of a contributor without changes; a user with a key is then taken for a maintainer."""
 MAINTAINER_COMMAND = "geneb-ci next --as maintainer"
 NO_REMOTE_LINE = "the clone has no remote to send a pull request to: you are taken for a maintainer"
+"""Line for a user with a key in a clone without a remote."""
 OTHER_ROLE_LINE = f"you have a key as well: {MAINTAINER_COMMAND} shows a maintainer's next step"
+"""Line for a contributor who also has a key."""
 
 
 def step_in(
@@ -53,7 +55,7 @@ def _step_of(
     if role is Role.MAINTAINER or (role is None and _has_uncommitted_statements(layout, clone)):
         return _maintainer_step(layout, clone, repository, space, now)
     branch = _branch_state(layout, clone, repository)
-    step = decide(Role.CONTRIBUTOR, branch, contributor.CONTRIBUTOR_SITUATIONS)
+    step = step_of(Role.CONTRIBUTOR, branch, contributor.CONTRIBUTOR_SITUATIONS)
     has_key = role is None and _has_key(layout)
     is_local_board = role is None and _has_rows(layout) and not branch.tree.remotes
     if step.situation in SITUATIONS_WITHOUT_CHANGES and has_key:
@@ -118,6 +120,7 @@ def _maintainer_step(
     now: dt.datetime,
 ) -> NextStep:
     # Imported here: they need the extra `records`, which a contributor does not.
+    """Return the next step of a maintainer in a repository."""
     from geneb_ci.situation import maintainer
     from geneb_ci.situation.read_board import BoardReader, read_board
 
@@ -135,4 +138,4 @@ def _maintainer_step(
             is_github_known=answers.is_github_known,
             repository=repository or board.repository,
         )
-    return decide(Role.MAINTAINER, board, maintainer.MAINTAINER_SITUATIONS)
+    return step_of(Role.MAINTAINER, board, maintainer.MAINTAINER_SITUATIONS)

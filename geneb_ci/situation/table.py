@@ -118,7 +118,7 @@ class NextStep:
         return Table((self.role,), rows).html(self.situation)
 
 
-def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
+def step_of(role: Role, state: State, table: Sequence[Situation[State]]) -> NextStep:
     """Return the step of the first situation of a table that applies; the last one always does.
 
     The result depends only on the arguments: no file, clock or network is read.

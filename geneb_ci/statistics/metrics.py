@@ -405,4 +405,5 @@ class RowStatistics(NamedTuple):
     errors: Mapping[str, Any] = {}
     """By regime, the `uncertainty.RowScores` of the row; empty unless errors are needed."""
     matrices: Mapping[str, Sequence[int]] = {}
-    """By regime with a single fit, three numbers per two-class task, as in `page_data.matrices`."""
+    """By regime with a single fit, three numbers per two-class task, which
+    `page_data.recovered_matrices` explains."""

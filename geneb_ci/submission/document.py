@@ -78,7 +78,7 @@ def _checked_float(token: str) -> float:
 
 
 def _checked_int(token: str) -> int:
-    """Return an integer. Raises _NeedsScanner for a long one."""
+    """Return an integer. Raises _NeedsScanner if it is too long."""
     if len(token) > NUMBER_CHARS_MAX:
         raise _NeedsScanner
     return int(token)
@@ -100,9 +100,11 @@ _FAST_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 """A decoder without checks; `_is_faultless` judges whether `_CHECKING_DECODER` is needed."""
 _WHITESPACE = b" \t\n\r"
 _CONTROL_CLASS = b"c"
+"""What a control character becomes by `_CHARACTER_CLASSES`."""
 _TOO_LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
+"""What the beginning of a number that is too long becomes by `_CHARACTER_CLASSES`."""
 _NAME_END_CLASSES = b'":'
-"""Texts as they are after translation by `_CHARACTER_CLASSES`."""
+"""What the end of a member's name and the colon become by `_CHARACTER_CLASSES`."""
 
 
 def _character_class(byte: int) -> str:
@@ -241,11 +243,13 @@ class Document:
     sha256: str
     """SHA-256 of the file; "" if it could not be read."""
     text: str
+    """Decoded text of the file."""
     value: Any
     """The parsed JSON; UNUSABLE if the file is not JSON."""
     known_spans: dict[KeyPath, Span] | None
     """Path of every member to its position; None if the text was parsed without positions."""
     faults: tuple[Fault, ...]
+    """Errors of the encoding and of the JSON."""
 
     def span(self, path: KeyPath) -> Span | None:
         """Return where the text has the member at a path; None if there is no such member."""
@@ -277,7 +281,7 @@ class Document:
         return starts
 
     def offset(self, fault: Fault) -> int:
-        """Return the offset at which a fault is shown: that of its member, or of one around it."""
+        """Return the offset at which a fault is shown: its own, or that of the faulty member."""
         if fault.at is not None:
             return fault.at
         path = fault.path
@@ -292,7 +296,7 @@ class Document:
 
     @functools.cached_property
     def origin(self) -> str:
-        """SHA-256 of the file of format 1.0 that was upgraded to this one, or else of this file."""
+        """SHA-256 of this file, or of the file of format 1.0 from which it was upgraded."""
         original = downgraded(self)
         return self.sha256 if original is None else hashlib.sha256(original.encode()).hexdigest()
 

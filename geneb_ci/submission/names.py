@@ -21,7 +21,7 @@ NAME_LENGTH_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
 MARKS_PER_LETTER_MAX = 2
 """Maximum number of combining marks on a letter, such as accents: Vietnamese has two."""
 MAPPING_PASSES_MAX = 8
-"""Maximum number of replacements of look-alike characters in a name; all need fewer."""
+"""Maximum number of times that look-alike characters of a name are replaced; names need fewer."""
 _STACKED_MARKS = re.compile(f"m{{{MARKS_PER_LETTER_MAX + 1}}}")
 """Too many marks on a letter, in a name whose marks are written as `m`."""
 _ASCII_LOOKALIKES = {
@@ -36,6 +36,7 @@ _COMMON_SCRIPTS = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIAN_SCRIPTS = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 """Scripts that names combine with each other and with Latin."""
 _CONFUSABLES_PACKAGE = "confusable_homoglyphs"
+"""Package with a table of characters that look alike."""
 
 
 def skeleton(name: str) -> str:
@@ -124,6 +125,7 @@ CARD_BYTES_MAX = 100_000
 _FIELD_LINE = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
 """First line of a field of a card, such as `- **Pooling:** mean`: its name and its text."""
 _OTHER_LINE_END = re.compile(r"\r\n?")
+"""Line ends of Windows and of old Macs."""
 _SECTION_LINE = re.compile(r"^#{2,}\s+(\S.*)$")
 """Heading of a section of a card, such as `## Training data`."""
 
@@ -139,9 +141,10 @@ class CardField:
 
 @dataclass(frozen=True)
 class Card:
-    """The card of one model, with its fields and sections in order."""
+    """The card of a model, with its fields and sections in order."""
 
     name: str
+    """Name of the file in messages."""
     text: str
     fields: tuple[CardField, ...]
     fault: Fault | None = None

@@ -44,17 +44,17 @@ class CardFacts(NamedTuple):
 
 
 def weights_of(card: Card) -> CardField | None:
-    """Return the field about the weights; None without one."""
+    """Return the field about the weights; None if the card has no such field."""
     return card.field_named("weights", "checkpoint")
 
 
 def training_of(card: Card) -> CardField | None:
-    """Return the field about the training data; None without one."""
+    """Return the field about the training data; None if the card has no such field."""
     return card.field_named("training data", "pretraining")
 
 
 def title_line(card: Card) -> int:
-    """Return the line of the title; 1 without one."""
+    """Return the number of the line with the title; 1 without a title."""
     match = _TITLE.search(card.text)
     return 1 if match is None else card.text.count("\n", 0, match.start()) + 1
 
@@ -114,7 +114,7 @@ class RowFacts(NamedTuple):
 
 
 def row_facts(document: Any) -> RowFacts:
-    """Return the facts by which a submission identifies its model; missing ones are empty."""
+    """Return the facts by which a submission identifies its model; missing facts are empty."""
     meta, model = _object_at(document, "meta"), _object_at(_object_at(document, "run"), "model")
     url, location = meta.get("url"), model.get("location")
     links = links_in(url) if isinstance(url, str) else frozenset[str]()
@@ -126,7 +126,7 @@ def row_facts(document: Any) -> RowFacts:
 
 
 def _object_at(members: Any, key: str) -> Mapping[str, Any]:
-    """Return the member at a key if it is an object; else an empty one."""
+    """Return the member at a key if it is an object; else an empty object."""
     member = members.get(key) if isinstance(members, Mapping) else None
     return member if isinstance(member, Mapping) else {}
 

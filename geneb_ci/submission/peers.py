@@ -83,7 +83,7 @@ def _sorted_names(
 
 
 def _named_scores(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
-    """Return the same as `named_scores` for results of any form, such as invalid ones."""
+    """Return the same as `named_scores` for results of any form, even if they are invalid."""
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
@@ -124,7 +124,7 @@ class PeerRow(NamedTuple):
 
 
 class RowWithoutFile(NamedTuple):
-    """A row whose file is not available, such as a shipped one."""
+    """A row whose file is not available, such as a row that ships with the package."""
 
     model_id: str
     digest: str
@@ -153,9 +153,11 @@ class ReadRow(NamedTuple):
     path: Path
     model_id: str
     digest: str
+    """Digest of its scores, as from `results_digest`; "" without scores."""
     skeletons: tuple[tuple[str, str], ...]
     """Pairs of a skeleton and the name that has it, for model id and display name."""
     row: PeerRow | None
+    """The row with its scores; None if they are not kept."""
 
 
 class _RowIndexes(NamedTuple):
@@ -163,8 +165,10 @@ class _RowIndexes(NamedTuple):
 
     paths: tuple[Path, ...]
     names_by_skeleton: dict[str, list[tuple[Path, str]]]
+    """File and name of the rows whose names look alike, by the skeleton of the names."""
     paths_by_digest: dict[str, list[Path]]
     rows: tuple[PeerRow, ...]
+    """The rows whose scores are kept for comparison."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +280,7 @@ class Peers:
 
     @property
     def _candidate_paths(self) -> list[Path]:
-        """The files of all rows, of which the compared ones are chosen."""
+        """The files of all rows, from which the rows to compare with are chosen."""
         paths = (row.path if isinstance(row, RowWithoutFile) else row for row in self.population)
         return [*self.paths, *paths]
 

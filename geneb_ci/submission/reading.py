@@ -95,7 +95,7 @@ def _submission_files(path: Path) -> Iterator[Path]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield every `*.json` directly in a folder, except hidden ones.
+    """Yield every `*.json` directly in a folder, except hidden files.
 
     Raises NothingChecked if the folder cannot be listed.
     """
@@ -174,7 +174,7 @@ class FileKind(Enum):
         ("commitment", "rows", "root"),
         "make the plan with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
     )
-    ROW_OUTCOME = (
+    EMBEDDING_OUTCOME = (
         "an unsigned outcome of embeddings",
         ("plan", "verdict", "receipt", "rerun_sha256"),
         "make the outcome with `geneb-ci audit run PLAN.json --work DIR --unsigned --format json`",

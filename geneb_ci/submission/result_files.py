@@ -34,7 +34,7 @@ MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
 """Our metrics by the keys of MTEB's scores; its f1 is macro-F1, too."""
 TEST_SPLIT, DEFAULT_SUBSET = "test", "default"
 BYTES_MAX = 20_000_000
-"""Maximum size of a result file: one of MTEB with ten experiments and 300 subsets has 3 MB."""
+"""Maximum size of a result file: a file of MTEB with ten experiments and 300 subsets has 3 MB."""
 MTEB_EXPERIMENTS = 10
 """Number of experiments of MTEB's default protocol: fits on random samples."""
 MTEB_PROTOCOL = f"MTEB's default protocol: 8 samples a label, {MTEB_EXPERIMENTS} experiments"
@@ -45,14 +45,14 @@ ScoresByCell = dict[str, dict[str, dict[str, float]]]
 
 
 class _RepeatedKey:
-    """Placeholder for the value of a key that occurs twice in one object, with two values."""
+    """Value of a key that occurs twice in an object, with two values."""
 
     def __repr__(self) -> str:
         return "written twice, with two values"
 
 
 REPEATED_KEY = _RepeatedKey()
-"""Value of a key that occurs twice in one object, with two values."""
+"""Stands for the value of a key that occurs twice in an object, with two values."""
 
 
 class UnusableResultError(Exception):
@@ -61,13 +61,13 @@ class UnusableResultError(Exception):
 
 @dataclass
 class PackedResults:
-    """The results in the files of one folder, and the files that could not be used."""
+    """The results in the files of a folder, and the files that could not be used."""
 
     results: ScoresByCell
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Tasks without a file, by regime."""
     duplicates: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Names of the files of a task with more than one file, by regime and task."""
+    """Names of the files of each task that has several files, by regime and task."""
     unrecognised: list[str] = field(default_factory=list)
     """Names of files that contain no task id."""
     broken: dict[str, str] = field(default_factory=dict)
@@ -291,14 +291,18 @@ def _mteb_scores(
     }
 
 
-# Keys by which other programs name parts of the protocol.
 _SAMPLE_COUNT_KEYS = ("samples_per_label", "k_shot", "n_shots", "num_shots")
+"""Keys of other programs for the number of training samples of each class."""
 _EXPERIMENT_COUNT_KEYS = ("n_experiments", "n_seeds", "num_seeds", "n_runs", "num_runs")
+"""Keys of other programs for the number of fits that a score averages."""
 _FOLD_COUNT_KEYS = ("n_folds", "n_splits", "cv")
+"""Keys of other programs for the number of folds of a cross-validation."""
 _CLASSIFIER_KEYS = ("classifier", "method", "probe")
+"""Keys of other programs for the name of the probe."""
 _LOGISTIC_REGRESSION_NAMES = frozenset(
     {"logistic_regression", "logreg", "logistic regression", "logisticregression"}
 )
+"""Names of logistic regression in other programs, in lower case."""
 
 
 def _require_same_protocol(

@@ -19,7 +19,7 @@ EXPERIMENTS_FOLDER = "experiments"
 
 
 def folder_of_results(folder: Path) -> Path:
-    """Return the folder that contains the results: the given one, or the only one below it.
+    """Return the folder that contains the results: `folder`, or the only such folder in it.
 
     Folders with a model_meta.json are searched; without any (MTEB before version 1.11), folders
     with JSON files. Folders of experiments are ignored unless `folder` is one. Raises UsageProblem

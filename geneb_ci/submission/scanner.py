@@ -98,7 +98,7 @@ class _Scanner(Strings, Scalars):
         raise self.syntax(message, quoted(excerpt), "the end of the file")
 
     def value(self, path: KeyPath, key_at: int) -> Any:
-        """Parse a value and record its position; UNUSABLE for one with a fault."""
+        """Parse a value and record its position; return UNUSABLE for a value with a fault."""
         start = self.at
         character = self.text[start : start + 1]
         is_number = key_at < 0 and character != "" and character in "-0123456789"
@@ -140,7 +140,7 @@ class _Scanner(Strings, Scalars):
             )
 
     def repeated_key_fix(self, path: KeyPath, value: object) -> str:
-        """Return the fix of a repeated key, which names the line and value of the first one."""
+        """Return the fix of a repeated key, with the line and the value of its first occurrence."""
         span = self.spans.get(path)
         if span is None or self.named_repeats >= NAMED_REPEATS_MAX:
             return ""

@@ -266,7 +266,9 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
 
 
 _UNKNOWN_RULES = {"unknown-metric", "unknown-field"}
+"""Ids of the rules about unknown members."""
 _MISSING_RULES = {"missing-metric", "missing-field"}
+"""Ids of the rules about missing members."""
 _TABLES_OF_METRICS = {"per_seed", "canonical"}
 """Members of evidence that have a member for each metric."""
 

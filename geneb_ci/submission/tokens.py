@@ -93,7 +93,7 @@ _NUMBER_ENDS: Final = frozenset(["", ",", "]", "}", " ", "\t", "\n", "\r"])
 """Characters that may follow a number; "" is the end of the text."""
 _WORD = re.compile(r"[+-]?[A-Za-z_][A-Za-z0-9_]*")
 _MALFORMED_NUMBER = re.compile(r"[+-]?[0-9.][0-9A-Za-z_.+-]*")
-_LITERALS: Final = {"true": True, "false": False, "null": None}
+_VALUE_OF_LITERAL: Final = {"true": True, "false": False, "null": None}
 _NON_FINITE_WORDS: Final = {"nan", "inf", "infinity"}
 _JSON_WORD_OF_PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
 
@@ -126,8 +126,8 @@ class Scalars(Cursor):
         """Return the literal that a word is; UNUSABLE for NaN or an infinity."""
         at = self.at
         self.at += len(word)
-        if word in _LITERALS:
-            return _LITERALS[word]
+        if word in _VALUE_OF_LITERAL:
+            return _VALUE_OF_LITERAL[word]
         if word.lstrip("+-").lower() in _NON_FINITE_WORDS:
             message = f"{word} is not a JSON number"
             self.fault("non-finite-number", path, message, word, "a finite number", at)

@@ -294,6 +294,9 @@ def _call_extractor(
         return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
     except DoesNotFitError as error:
         raise _too_large_error(label, batch[error.row], error) from error
+    except OutputTypeError as error:
+        msg = f"{_batch_label(label, batch)}: the extractor {extractor.class_name} returned {error}"
+        raise EmbeddingError(msg) from error
     except Exception as error:
         if is_out_of_memory(error):
             raise
@@ -354,11 +357,15 @@ def embed_sequences(
     return embeddings
 
 
+class OutputTypeError(TypeError):
+    """The output of an extractor is not an array of floating-point numbers; says what it is."""
+
+
 def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
     """Return an extractor's output as a NumPy array of the same floating-point type.
 
-    bfloat16, which NumPy lacks, is converted to float32 without loss. Raise TypeError for anything
-    but an array of floating-point numbers.
+    bfloat16, which NumPy lacks, is converted to float32 without loss. Raise OutputTypeError for
+    anything but an array of floating-point numbers.
     """
     if hasattr(output, "detach"):
         output = output.detach().cpu()
@@ -368,8 +375,8 @@ def to_numpy(output: Any) -> Embeddings:  # NumPy or torch, as upstream allows
     if not isinstance(output, np.ndarray) or output.dtype.name not in _FLOATS:
         kind = getattr(output, "dtype", type(output).__name__)
         msg = (
-            f"the extractor returned {kind}, expected a NumPy or torch array of "
-            f"{', '.join(_FLOATS)}"
+            f"{kind}, expected a NumPy or torch array of {', '.join(_FLOATS)}: convert the array "
+            "before returning it"
         )
-        raise TypeError(msg)
+        raise OutputTypeError(msg)
     return output

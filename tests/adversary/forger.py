@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.audit.compare.joint import ALARM, Difference, joint_test, sum_limit
+from geneb_ci.audit.compare.joint import ALARM, ClaimDifference, joint_test, sum_limit
 from geneb_ci.audit.sampling.design import miss_probability
 
 Numbers = npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ def passes(cells: Sequence[Cell], raised: Sequence[float], rng: random.Random) -
     if any(abs(x) > cell.tolerance for x, cell in zip(claims_tried, cells, strict=True)):
         return False
     differences = [
-        Difference(x, cell.deviation, cell.step, cell.centre)
+        ClaimDifference(x, cell.deviation, cell.step, cell.centre)
         for x, cell in zip(claims_tried, cells, strict=True)
     ]
     return not joint_test(differences, TESTS).is_significant
@@ -165,7 +165,9 @@ def limits_of(pool: Sequence[Cell], drawn: int) -> list[Limit]:
     limits = []
     for _ in range(AUDITS):
         cells = rng.choices(pool, k=drawn)
-        differences = [Difference(0.0, cell.deviation, cell.step, cell.centre) for cell in cells]
+        differences = [
+            ClaimDifference(0.0, cell.deviation, cell.step, cell.centre) for cell in cells
+        ]
         centre = abs(math.fsum(cell.centre for cell in cells))
         limits.append(
             Limit(

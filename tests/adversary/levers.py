@@ -14,8 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geneb_ci.audit.rerun.few_shot import MARGIN, OTHERS, TESTS, Gain, few_shot_result, gains
-from geneb_ci.audit.rerun.honesty import VARIANT_ALARM, task_decisions, variant_result
+from geneb_ci.audit.rerun.few_shot import (
+    MARGIN,
+    OTHERS,
+    TESTS,
+    Gain,
+    few_shot_result,
+    gains_over_other_fits,
+)
+from geneb_ci.audit.rerun.honesty import VARIANT_ALARM_QUANTILE, task_decisions, variant_result
 from reference_harness.formats.rescored import Decisions
 from tests.adversary.forger import (
     AUDITS,
@@ -173,7 +180,7 @@ def few_shot_of(tasks: Sequence[Decisions]) -> list[Gain]:
         {name: decisions.varied for name, decisions in named.items()},
     )
     assert result is not None
-    return list(gains(result))
+    return list(gains_over_other_fits(result))
 
 
 def passes(tasks: Sequence[Decisions]) -> bool:
@@ -267,7 +274,7 @@ def room_of(honest: Sequence[Decisions], drawn: int, regime: str, beside: str) -
     limits = np.array(
         [mean_gain([rng.choice(honest) for _ in range(drawn)]).limit for _ in range(AUDITS)]
     )
-    return Room(limits - expected, (limits - MARGIN) / VARIANT_ALARM)
+    return Room(limits - expected, (limits - MARGIN) / VARIANT_ALARM_QUANTILE)
 
 
 def moved_bounds(honest: Sequence[Decisions], drawn: int, regime: str) -> list[Option]:

@@ -31,14 +31,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.alteration_power import MEASURED_GAIN, Alterations, hit_lower_bound, mcc
+from geneb_ci.receipt.alteration_power import MEASURED_GAINS, Alterations, hit_lower_bound, mcc
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.direction import Probe
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
+from geneb_ci.receipt.draw import STANDARD_TEST_DRAWS, STANDARD_TRAINING_DRAWS
 from geneb_ci.receipt.embeddings import mismatch_limit, pooled_mismatch_limit
 from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
-from geneb_ci.receipt.rounding import receipt_values, scaled
+from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.data.task_data import TaskData
 from reference_harness.probe import logistic, metrics, stopping_points
@@ -72,7 +72,7 @@ class Steps(NamedTuple):
 
 def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
     """Return the steps of the embeddings of a rerun, within a part of the tolerances."""
-    rounded, wide = receipt_values(rows, scale_log2), scaled(rows, scale_log2)
+    rounded, wide = receipt_values(rows, scale_log2), divided_by_scale(rows, scale_log2)
     limits = part * tolerances(rows, scale_log2)
     towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(rounded, towards, dtype=np.float16)
@@ -223,7 +223,7 @@ def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
     low, high = 0.0, RAISE_MAX
     for _ in range(25):
         middle = (low + high) / 2
-        missed = STANDARD_TEST * hit_lower_bound(cells, middle) <= hits
+        missed = STANDARD_TEST_DRAWS * hit_lower_bound(cells, middle) <= hits
         low, high = (middle, high) if missed else (low, middle)
     return high
 
@@ -252,7 +252,7 @@ class Forgery(NamedTuple):
 def hits_of(cell: CellDraw, forgery: Forgery) -> float:
     """Return how many draws hit an altered embedding in the mean."""
     among, of_class = rates_of(cell, forgery.altered)
-    return cell.uniform * among + cell.class_draws * of_class
+    return cell.uniform_draws * among + cell.class_first_draws * of_class
 
 
 def rates_of(cell: CellDraw, altered: npt.NDArray[np.int64]) -> tuple[float, float]:
@@ -285,7 +285,9 @@ def best_forgery(cells: Sequence[CellDraw]) -> BestForgery:
         among = (a + b) / cell.correct.sum()
         of_class = (a / cell.correct[0] + b / cell.correct[1]) / 2
         with np.errstate(divide="ignore"):
-            cost = -cell.uniform * np.log1p(-among) - cell.class_draws * np.log1p(-of_class)
+            cost = -cell.uniform_draws * np.log1p(-among) - cell.class_first_draws * np.log1p(
+                -of_class
+            )
         options.append((gain.reshape(-1), cost.reshape(-1)))
     best = BestForgery(0.0, 1.0)
     for price in np.geomspace(1e-4, 1, 400):
@@ -310,9 +312,9 @@ def by_training_rows(tasks: int, hits: float = BUDGET) -> float:
 
     Interpolated between the shares that were measured. It is no bound.
     """
-    gains = [0.0, *(gain for gain, _ in MEASURED_GAIN.values())]
-    share = hits / (tasks * STANDARD_TRAINING)
-    return float(np.interp(share, [0.0, *MEASURED_GAIN], gains))
+    gains = [0.0, *(gain for gain, _ in MEASURED_GAINS.values())]
+    share = hits / (tasks * STANDARD_TRAINING_DRAWS)
+    return float(np.interp(share, [0.0, *MEASURED_GAINS], gains))
 
 
 SIZES = (0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 30.0, 100.0)
@@ -376,7 +378,7 @@ def by_support_rows(gain: float, tasks: int, shots: int, seeds: int, hits: float
     Each raises the MCC of the one seed that draws it by `gain`, in tasks of two classes. The regime
     with the fewest support embeddings is embedded whole; of the others a standard draw takes a
     part."""
-    drawn = -(-STANDARD_TEST // tasks)
+    drawn = -(-STANDARD_TEST_DRAWS // tasks)
     left = 2 * (shots - 1) * seeds
     return hits / (drawn / left) * gain / seeds / tasks
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from geneb_ci.audit.compare.joint import Difference, joint_test
+from geneb_ci.audit.compare.joint import ClaimDifference, joint_test
 from geneb_ci.audit.sampling.design import miss_probability
 from tests.adversary import forger
 from tests.adversary.forger import (
@@ -88,7 +88,7 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
         cell._replace(centre=centre, shifts=tuple(centre + shift for shift in cell.shifts))
         for cell in POOL
     ]
-    cells = [Difference(0.0, cell.deviation, cell.step, cell.centre) for cell in pool * 5]
+    cells = [ClaimDifference(0.0, cell.deviation, cell.step, cell.centre) for cell in pool * 5]
     room = joint_test(cells, TESTS).hidden_raise
     # The made-up shifts have means of their own, and a rate is found with 40 trials.
     assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room

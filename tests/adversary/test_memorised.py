@@ -14,21 +14,21 @@ from geneb_ci.audit.rerun.few_shot import (
     FewShotResult,
     few_shot_result,
     flagged_gains,
-    gains,
+    gains_over_other_fits,
 )
 from geneb_ci.audit.rerun.honesty import (
     FRESH_MARGIN,
-    VARIANT_ALARM,
+    VARIANT_ALARM_QUANTILE,
     VARIANT_MARGIN,
     FreshTask,
     TaskVariantDecisions,
     VariantResult,
     accuracy_loss,
+    are_variants_flagged,
     difference_limit,
     fresh_power,
     fresh_result,
     fresh_text,
-    is_flagged,
     loses_accuracy,
     net_error_share,
     summed_decisions,
@@ -121,7 +121,7 @@ def test_no_honest_extractor_is_flagged(extractor):
     decisions = found_of(extractor)
     assert flags(decisions) == (False, False)
     few_shot = few_shot_of(dict(zip(NAMES, decisions, strict=True)))
-    assert not [gain for gain in gains(few_shot) if gain.is_flagged]
+    assert not [gain for gain in gains_over_other_fits(few_shot) if gain.is_flagged]
 
 
 @given(st.text("ACGTNacgt", min_size=12, max_size=200), st.sampled_from(sorted(MAKER_OF_KIND)))
@@ -181,13 +181,13 @@ def test_the_limit_is_the_margin_and_the_alarm():
     task_counts = counts(4000, 144, 116)
     assert net_error_share(task_counts) == pytest.approx(0.007)
     assert difference_limit(task_counts, VARIANT_MARGIN) == pytest.approx(
-        VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
+        VARIANT_MARGIN + VARIANT_ALARM_QUANTILE * 260**0.5 / 4000
     )
     assert summed_decisions([task_counts, counts(10, 1, 2)]) == counts(4010, 145, 118)
-    assert not is_flagged({"cropped": task_counts}, task_counts)
-    assert is_flagged({"cropped": task_counts}, counts(100, 40, 0))
-    assert is_flagged({"cropped": task_counts, "shifted": counts(1000, 90, 10)}, None)
-    assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
+    assert not are_variants_flagged({"cropped": task_counts}, task_counts)
+    assert are_variants_flagged({"cropped": task_counts}, counts(100, 40, 0))
+    assert are_variants_flagged({"cropped": task_counts, "shifted": counts(1000, 90, 10)}, None)
+    assert not are_variants_flagged({"shifted": counts(0, 0, 0)}, None)
     assert [varied_sequence_count(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
 
@@ -206,7 +206,7 @@ def test_labels_of_one_task_of_many_are_flagged_by_that_task() -> None:
         return variant_result(parts, NONCE, 308, reverse=False)
 
     known = of_all(counts(308, 90, 10))
-    assert not is_flagged(known.kinds, None)
+    assert not are_variants_flagged(known.kinds, None)
     assert known.memorised
     assert "; t0, cropped D +0.2597 of at most 0.1984" in variant_text(known)
     assert variant_contradiction(known, 308) == ""
@@ -237,7 +237,7 @@ def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand
     wrong = 0
     for _ in range(4000):
         worse, better, _ = rng.multinomial(2000, [0.045, 0.025, 0.93])
-        wrong += is_flagged({"substituted": counts(2000, int(worse), int(better))}, None)
+        wrong += are_variants_flagged({"substituted": counts(2000, int(worse), int(better))}, None)
     assert wrong <= 12
 
 
@@ -316,7 +316,7 @@ def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_use
     result = varied_in(by_task(decisions))
     fresh = fresh_result(by_task(decisions), NONCE)
     assert fresh is not None
-    assert not is_flagged(result.kinds, None)
+    assert not are_variants_flagged(result.kinds, None)
     assert not loses_accuracy(fresh.tasks)
     assert min(decision.others[probe].public.MCC for decision in decisions) > 0.99
     assert max(decision.public.MCC for decision in decisions) < 0.9
@@ -340,7 +340,7 @@ def test_moved_training_rows_are_found_whatever_the_key(keys, found_by_variants)
     decisions = found_of(cheat, BINARY)
     assert mean_drop(decisions) > 0.2, "what it gains in MCC"
     result = varied_in(by_task(decisions))
-    assert not is_flagged(result.kinds, None)
+    assert not are_variants_flagged(result.kinds, None)
     assert result.memorised == found_by_variants
     support = few_shot_of(by_task(decisions))
     assert not flagged_gains(support, OTHERS), "every draw is of moved rows"

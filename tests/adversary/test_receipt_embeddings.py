@@ -21,10 +21,10 @@ from geneb_ci.receipt.influence import (
     TRAINING,
     DrawnPart,
     StrongestEmbeddings,
-    gradients,
+    influence_gradients,
     influence_of,
 )
-from geneb_ci.receipt.rounding import receipt_values, scaled
+from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
 from reference_harness.data import benchmark
 from reference_harness.probe.logistic import few_shot_indices
 from reference_harness.probe.optimum import solve
@@ -44,7 +44,7 @@ Off = Callable[[pytest.MonkeyPatch], object]
 
 def by_size_of_row(rerun: Rows, scale_log2: int, _unforeseen: Rows) -> Rows:
     """Return the tolerances of records of version 1.0."""
-    wide = scaled(rerun, scale_log2)
+    wide = divided_by_scale(rerun, scale_log2)
     size = np.sqrt(np.mean(wide * wide, axis=1, keepdims=True))
     return np.broadcast_to(TAU * size, wide.shape)
 
@@ -137,7 +137,7 @@ def towards_less_loss(task: str, rows: Rows) -> Rows:
     solved = solve(widened(half, 0)[:train], labels[:train])
     probe = Probe(solved.weights, solved.intercepts, solved.classes)
     own = DrawnPart(TRAINING, half[:train], half[:train], labels[:train])
-    slopes = gradients(own, 0, influence_of(half, 0, train, labels, probe), probe)
+    slopes = influence_gradients(own, 0, influence_of(half, 0, train, labels, probe), probe)
     towards = -np.sign(slopes)
     infinite = np.where(towards > 0, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(half[:train], infinite, dtype=np.float16)

@@ -12,7 +12,12 @@ from geneb_ci.receipt.alteration_power import (
     hit_probability_in_test,
     hit_probability_in_training,
 )
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, EmbeddingCounts, draw_shares
+from geneb_ci.receipt.draw import (
+    STANDARD_TEST_DRAWS,
+    STANDARD_TRAINING_DRAWS,
+    EmbeddingCounts,
+    draw_shares,
+)
 from geneb_ci.receipt.embeddings import flipped_limit
 from reference_harness.data import benchmark
 from reference_harness.probe import logistic
@@ -98,9 +103,11 @@ def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:
     hit, gain = np.linspace(0, 0.02, 50), np.linspace(0, 0.02, 50) ** 0.8
     cells = [Alterations(hit, gain, 0.5), Alterations(hit, gain / 2, 0.5)]
     raised = forger.by_test_rows(cells)
-    assert hit_probability_in_test(cells, raised, STANDARD_TEST) == pytest.approx(0.95, abs=1e-4)
-    share = forger.BUDGET / (TASKS * STANDARD_TRAINING)
-    assert hit_probability_in_training(share, TASKS * STANDARD_TRAINING) == pytest.approx(
+    assert hit_probability_in_test(cells, raised, STANDARD_TEST_DRAWS) == pytest.approx(
+        0.95, abs=1e-4
+    )
+    share = forger.BUDGET / (TASKS * STANDARD_TRAINING_DRAWS)
+    assert hit_probability_in_training(share, TASKS * STANDARD_TRAINING_DRAWS) == pytest.approx(
         0.95, abs=1e-3
     )
     assert forger.by_training_rows(TASKS) == pytest.approx(0.010, abs=1e-4)

@@ -16,7 +16,7 @@ from geneb_ci.audit.rerun.few_shot import (
     VARIANTS,
     FewShotResult,
     flagged_gains,
-    gains,
+    gains_over_other_fits,
 )
 from geneb_ci.audit.rerun.honesty import (
     FRESH_OBJECTION,
@@ -24,7 +24,7 @@ from geneb_ci.audit.rerun.honesty import (
     TRAINING_MARGIN,
     FreshResult,
     VariantResult,
-    is_flagged,
+    are_variants_flagged,
     net_error_share,
 )
 from geneb_ci.audit.rerun.receipt_variants import (
@@ -306,7 +306,9 @@ def test_moved_training_sequences_are_found_whatever_the_key(
         "the embeddings are the extractor's"
     )
     result = VariantResult.model_validate(outcome["variants"])
-    assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
+    assert not are_variants_flagged(result.kinds, None, result.others), (
+        "it passes without the defence"
+    )
     reasons = [reason for reason in outcome["reasons"] if not reason.startswith(FEW_SHOT)]
     assert reasons == [MEMORISED_OBJECTION] * expected + [FRESH_OBJECTION] * is_fresh
     if name != "moved-prefix":  # which some variants keep
@@ -360,7 +362,7 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(prepared_rep
     assert min(scores["full"][task]["MCC"] for task in HARD_TASKS) > 0.99
     result = VariantResult.model_validate(outcome["variants"])
     optimum = {name: other for name, other in result.others.items() if "canonical" in name}
-    assert not is_flagged(result.kinds, None, optimum), "it passes without the defence"
+    assert not are_variants_flagged(result.kinds, None, optimum), "it passes without the defence"
     assert (code, outcome["reasons"]) == (11, [MEMORISED_OBJECTION])
 
 
@@ -387,7 +389,7 @@ def test_moved_sequences_of_few_shot_probes_are_found_by_other_draws_whatever_th
     }
     assert all(
         gain.gain > 0
-        for gain in gains(few_shot_of(outcome))
+        for gain in gains_over_other_fits(few_shot_of(outcome))
         if gain.other_fits == OTHERS and not gain.task
     )
     assert not flagged_gains(few_shot_of(outcome), VARIANTS)

@@ -105,14 +105,14 @@ def test_a_file_that_changed_is_refused_by_name(tmp_path: Path, damage: str) -> 
             computed=1, decoys=None, attempts=[], seconds=1.0, peak=1,
             token_budget=2048, further=0, further_sha256=None, repeated=None,
         )  # fmt: skip
-        assert work.embedded("mini_splice") is None
-        work.keep(folder / "embedded.json", entry.model_dump_json())
-        assert work.embedded("mini_splice") is None  # not written as a result of this audit
-        work.keep_result(folder / "embedded.json", entry.model_dump_json())
-        assert work.embedded("mini_splice") == entry
+        assert work.embedded_task("mini_splice") is None
+        work.write_text(folder / "embedded.json", entry.model_dump_json())
+        assert work.embedded_task("mini_splice") is None  # not written as a result of this audit
+        work.write_result(folder / "embedded.json", entry.model_dump_json())
+        assert work.embedded_task("mini_splice") == entry
         (folder / damage).write_bytes(b"other")
         with pytest.raises(AuditRefused, match=f"{damage}: was changed after the audit wrote it"):
-            work.embedded("mini_splice")
+            work.embedded_task("mini_splice")
 
 
 @given(
@@ -181,10 +181,10 @@ def test_weights_are_pinned_with_their_configuration(
 ) -> None:
     first = {"config.json": A, "model.safetensors": "b" * 64}
     with open_work_folder(tmp_path / "work") as work:
-        work.pin(SETTINGS)
+        work.pin_settings(SETTINGS)
         work.pin_weights(first)
     with open_work_folder(tmp_path / "work") as work:
-        assert work.pin(SETTINGS).weights == first
+        assert work.pin_settings(SETTINGS).weights == first
         work.pin_weights(dict(reversed(first.items())))
         with pytest.raises(AuditRefused) as caught:
             work.pin_weights(first | changed)
@@ -198,7 +198,7 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "model", {"config.json": b"{}", "model.safetensors": SOUND})
     unused: Any = None
     with open_work_folder(tmp_path / "work") as work:
-        work.pin(SETTINGS)
+        work.pin_settings(SETTINGS)
         _, digests = provided_weights(pinned, Machine(weights=folder), work, 2, print)
         work.pin_weights(digests)
         here = PreparedRerun(
@@ -215,14 +215,14 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
 
 def test_a_result_that_was_not_written_to_its_end_is_none(tmp_path: Path) -> None:
     with open_work_folder(tmp_path / "work") as work:
-        work.keep_result("outcome.json", "old")
+        work.write_result("outcome.json", "old")
         with pytest.raises(UnicodeEncodeError):
-            work.keep_result("outcome.json", "\ud800")  # ends it before the digest is noted
+            work.write_result("outcome.json", "\ud800")  # ends it before the digest is noted
         assert not work.has_result("outcome.json")
-        work.keep_result("outcome.json", "new")
+        work.write_result("outcome.json", "new")
         (work.folder / "outcome.json").unlink()  # the digest is noted, and the file not written
         assert not work.has_result("outcome.json")
-        work.keep_result("outcome.json", "last")
+        work.write_result("outcome.json", "last")
         assert work.has_result("outcome.json")
         (work.folder / "outcome.json").write_bytes(b"edited")
         with pytest.raises(
@@ -236,7 +236,7 @@ def test_a_work_folder_may_be_named_from_the_current_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with open_work_folder(Path("work")) as work:
-        work.keep_result(work.task_folder("one") / "a.json", "{}")
+        work.write_result(work.task_folder("one") / "a.json", "{}")
         assert work.has_result("tasks/one/a.json")
     assert (tmp_path / "work/tasks/one/a.json").read_bytes() == b"{}"
 

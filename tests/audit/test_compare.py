@@ -101,7 +101,7 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     expected["mini_splice"]["10shot"] = "differs"
     assert verdicts(tasks) == expected
     assert [task_outcome.verdict for task_outcome in tasks] == ["differs", "agrees"]
-    notes = stage.notes(tasks, audits.rescored["counts"])
+    notes = stage.tolerance_notes(tasks, audits.rescored["counts"])
     assert notes[0] == (
         "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
         "0.1% for the whole audit"
@@ -169,7 +169,7 @@ def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
     del made["results"]["full"]
     tasks = judged(made, audits)
     assert all(list(task.regimes) == ["10shot", "1shot"] for task in tasks)
-    assert len(stage.notes(tasks, audits.rescored["counts"])) == 2
+    assert len(stage.tolerance_notes(tasks, audits.rescored["counts"])) == 2
 
 
 def refused(made: Document, rescored: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
@@ -177,7 +177,7 @@ def refused(made: Document, rescored: Rescored, audits: Audits, chosen: tuple[st
     bench = audits.benchmark
     claimed = stage.audited_claims(made, bench, bench.regimes)
     with pytest.raises(NothingChecked) as error:
-        stage.compare(claimed, rescored, drawn, bench)
+        stage.compare_claims(claimed, rescored, drawn, bench)
     assert error.value.fix
     return error.value.message
 
@@ -243,5 +243,5 @@ def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits)
     made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
     drawn = [ChosenTask(task=task, reason="drawn") for task in TASKS]
     claimed = stage.audited_claims(made, bench, ["10shot"])
-    comparison = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
+    comparison = stage.compare_claims(claimed, audits.rescored["counts"], drawn, bench)
     assert all(list(item.regimes) == ["10shot"] for item in comparison)

@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.audit.compare import tolerance as rule
 from geneb_ci.audit.compare.outcome import AuditedTask, CellComparison, Tolerance, Verdict
-from geneb_ci.audit.compare.tasks import AuditedClaims, compare, notes
+from geneb_ci.audit.compare.tasks import AuditedClaims, compare_claims, tolerance_notes
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import ReportedTriple, Triple
@@ -97,7 +97,7 @@ def claims(*regimes: str) -> AuditedClaims:
     [(("full",), 3), (("full", "10shot"), 6), (tuple(BENCHMARK.regimes), 9)],
 )
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, comparisons):
-    (audited_task,) = compare(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
+    (audited_task,) = compare_claims(claims(*regimes), RESCORED, CHOSEN, BENCHMARK)
     cell = RESCORED.tasks[TASK].regimes["full"]
     measured = rule.CellWithCopies(
         cell.base.per_seed,
@@ -107,7 +107,7 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
         cell.halts,
         is_one_fit=True,
     )
-    alarm_rate = rule.alarm_of_one(comparisons)
+    alarm_rate = rule.alarm_rate_per_comparison(comparisons)
     assert audited_task.regimes["full"].tolerance == rule.tolerance(measured, alarm_rate, NONE)
     assert (audited_task.verdict, audited_task.reason, list(audited_task.regimes)) == (
         "agrees",
@@ -122,7 +122,7 @@ def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(regimes, com
 )
 def test_nothing_to_compare(chosen, reason):
     with pytest.raises(NothingChecked) as refusal:
-        compare(AuditedClaims({}, {}), RESCORED, chosen, BENCHMARK)
+        compare_claims(AuditedClaims({}, {}), RESCORED, chosen, BENCHMARK)
     assert (refusal.value.message, refusal.value.fix) == (
         f"nothing to compare: {reason}",
         "commit and draw again, for this submission",
@@ -171,7 +171,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
         audited("b", 0.125, full=-0.2),
         other_digest,
     ]
-    assert notes(tasks, RESCORED) == [
+    assert tolerance_notes(tasks, RESCORED) == [
         SETTING,
         informative("full 1 of 2, 1shot 2 of 2"),
         FULL,
@@ -181,7 +181,7 @@ def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
 
 def test_notes_on_a_few_shot_regime_whose_claims_are_all_a_little_too_high():
     tasks = [audited(f"task-{k}", 0.1, **{"10shot": 0.095}) for k in range(9)]
-    assert notes(tasks, RESCORED) == [
+    assert tolerance_notes(tasks, RESCORED) == [
         SETTING,
         informative("10shot 9 of 9"),
         (

@@ -11,7 +11,7 @@ import pytest
 from geneb_ci.audit import cost
 from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
 from geneb_ci.audit.rerun import task_embedding
-from geneb_ci.audit.rerun.embedder import pace_of
+from geneb_ci.audit.rerun.embedder import embedding_speed
 from geneb_ci.audit.sampling.design import sampled_tasks
 from reference_harness.formats.measured import EmbeddingFacts
 from reference_harness.formats.submission import SubmissionV12
@@ -153,15 +153,15 @@ def test_embedding_takes_as_long_as_in_the_contributors_run_or_as_parameters_say
     names = EmbeddingFacts.model_fields
     document["measured"] = {"a": {"letters": letters, "embeddings": dict.fromkeys(names, 1)}}
     submission = SubmissionV12.model_validate(document)
-    pace = pace_of(submission)
+    pace = embedding_speed(submission)
     assert pace.seconds_per_sequence == pytest.approx(90 * 696.95 / 1_333_370)
     run = "at the 1,913 letters a second of the contributor's run (cpu, AMD EPYC)"
     assert pace.basis == f"{run} and 90 letters a sequence"
-    gpu = pace_of(submission, "cuda:1")
+    gpu = embedding_speed(submission, "cuda:1")
     assert gpu.seconds_per_sequence == pytest.approx(pace.seconds_per_sequence / 50)
     assert gpu.basis == f"{pace.basis}, with a GPU counted as 50 CPUs"
     del document["run"]["embedding_cost"], document["measured"]
-    by_parameters = pace_of(SubmissionV12.model_validate(document))
+    by_parameters = embedding_speed(SubmissionV12.model_validate(document))
     assert by_parameters.seconds_per_sequence == pytest.approx(2 * 3_483_200 * 300 / 150e9)
     assert "2 operations per parameter and letter, 300 letters a sequence" in by_parameters.basis
 

@@ -14,7 +14,7 @@ import pytest
 
 from geneb_ci.audit.compare import outcome as outcomes
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
-from geneb_ci.audit.compare.outcome import AuditOutcome, objections_of
+from geneb_ci.audit.compare.outcome import AuditOutcome, objections_to_outcome
 from geneb_ci.audit.defences import DEFENCES, DefenceUse
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.signing import refuse_unknown_run
@@ -76,7 +76,7 @@ def few_shot(**fits: Any) -> AuditOutcome:
 
 
 def object_to(outcome: AuditOutcome) -> set[str]:
-    return {reason.defence for reason in objections_of(outcome)}
+    return {reason.defence for reason in objections_to_outcome(outcome)}
 
 
 @pytest.mark.parametrize(

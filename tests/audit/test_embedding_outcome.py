@@ -12,7 +12,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     ComparedTask,
     EmbeddingRepeat,
     FailedEmbedding,
-    is_rescued,
+    passes_when_repeated,
     reasons_of,
     room_reason,
 )
@@ -73,13 +73,13 @@ def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:
             dtype="float64", deviation=deviation, mismatch=mismatch, distance=distance
         )
 
-    assert is_rescued(repeat(1.0), 256)
-    assert is_rescued(repeat(1.0, 5, NEAR), 256)
-    assert not is_rescued(repeat(1.0, distance=NEAR + 1), 256)
-    assert not is_rescued(repeat(1.1), 256)
-    assert not is_rescued(repeat(0.0, 6), 256)
-    assert is_rescued(repeat(TAU), 256, WITH_ROW_TOLERANCES)
-    assert not is_rescued(repeat(2 * TAU), 256, WITH_ROW_TOLERANCES)
+    assert passes_when_repeated(repeat(1.0), 256)
+    assert passes_when_repeated(repeat(1.0, 5, NEAR), 256)
+    assert not passes_when_repeated(repeat(1.0, distance=NEAR + 1), 256)
+    assert not passes_when_repeated(repeat(1.1), 256)
+    assert not passes_when_repeated(repeat(0.0, 6), 256)
+    assert passes_when_repeated(repeat(TAU), 256, WITH_ROW_TOLERANCES)
+    assert not passes_when_repeated(repeat(2 * TAU), 256, WITH_ROW_TOLERANCES)
 
 
 def rescuing(rescued: int, rows: int = 250) -> list[str]:

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.compare.embedding_outcome import (
     NOT_PROVED,
-    SUPERSEDED,
+    SUPERSEDED_REASON,
     WITH_BOUNDS,
     WITH_COLUMN_TOLERANCES,
     WITH_FEW_SHOT,
     WITH_ROW_TOLERANCES,
     EmbeddingOutcome,
     PartEffect,
-    not_proved,
+    not_proved_sentences,
     reasons_of,
     room_reason,
 )
 from geneb_ci.audit.compare.limits import limits_digest
-from geneb_ci.audit.compare.outcome import verdict_by
+from geneb_ci.audit.compare.outcome import verdict_from_reasons
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
@@ -147,7 +147,9 @@ def sound(*, altered: bool = False) -> EmbeddingOutcome:
     }
     embedding_outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
     reasons = reasons_of(embedding_outcome)
-    return embedding_outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
+    return embedding_outcome.model_copy(
+        update={"reasons": reasons, "verdict": verdict_from_reasons(reasons)}
+    )
 
 
 def changed(change: Change, of: EmbeddingOutcome) -> EmbeddingOutcome:
@@ -359,7 +361,7 @@ def test_a_fresh_set_decides_by_its_numbers_and_a_record_names_what_it_leaves_op
     differing = dropped.model_copy(update={"reasons": [reason], "verdict": "differs"})
     check_embeddings(differing, INPUTS)
     assert "fresh" not in json.loads(bounded().model_dump_json())
-    memory, *others = not_proved(dropped.cells, dropped.fresh, 3)
+    memory, *others = not_proved_sentences(dropped.cells, dropped.fresh, 3)
     assert memory == (
         "that no label is known: the fresh set is of 1 of 3 tasks, and shows what is worth more "
         "than 0.05 of their accuracy"
@@ -613,7 +615,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     check_embeddings(altered.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
     with pytest.raises(StepMismatch) as caught:
         check_policy(earlier(), INPUTS)
-    assert (caught.value.step, caught.value.message) == ("policy", f"policy: {SUPERSEDED}")
+    assert (caught.value.step, caught.value.message) == ("policy", f"policy: {SUPERSEDED_REASON}")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from geneb_ci.audit.rerun.few_shot import (
     few_shot_result,
     few_shot_text,
     flagged_gains,
-    gains,
+    gains_over_other_fits,
 )
 from geneb_ci.audit.rerun.honesty import TASK_MARGIN, task_alarm_quantile
 from geneb_ci.statistics.student import student_quantile
@@ -94,7 +94,7 @@ def test_a_gain_of_all_tasks_and_one_of_a_single_task_are_flagged(
 def test_the_limits_follow_from_the_variances() -> None:
     rng = random.Random(1)
     result = scores(rng, 2)
-    mean, *tasks = [gain for gain in gains(result) if gain.other_fits == OTHERS]
+    mean, *tasks = [gain for gain in gains_over_other_fits(result) if gain.other_fits == OTHERS]
     own = [_variance(task.others) * (1 / FITS + 1 / OTHER_DRAWS) for task in fits(result)]
     freedom = 2 * (OTHER_DRAWS - 1)
     assert mean.limit == pytest.approx(
@@ -104,7 +104,7 @@ def test_the_limits_follow_from_the_variances() -> None:
     for gain, variance in zip(tasks, own, strict=True):
         largest = max(variance, sum(own) / 2)
         assert gain.limit == pytest.approx(MARGIN + TASK_MARGIN + quantile * math.sqrt(largest))
-    mean, *_ = [gain for gain in gains(result) if gain.other_fits == VARIANTS]
+    mean, *_ = [gain for gain in gains_over_other_fits(result) if gain.other_fits == VARIANTS]
     paired = [
         _variance([a - b for a, b in zip(task.published, task.varied or (), strict=True)])
         for task in fits(result)
@@ -138,7 +138,7 @@ def test_scores_have_four_digits_in_a_record_and_are_judged_with_these() -> None
 
 def test_a_single_fit_has_no_variance_and_flags_nothing() -> None:
     few_shot_task = FewShotTask(published=[0.9], others=[0.1], varied=[0.1])
-    assert not list(gains(FewShotResult(regimes={"1shot": {"t": few_shot_task}})))
+    assert not list(gains_over_other_fits(FewShotResult(regimes={"1shot": {"t": few_shot_task}})))
 
 
 def test_the_result_of_a_benchmark_without_few_shot_regimes_is_none() -> None:

@@ -12,9 +12,9 @@ from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fresh import (
     FreshCommitment,
     check_release,
-    commit_to,
+    commit_to_fresh_set,
     fresh_release,
-    parse_set,
+    parse_fresh_set,
     read_fresh_commitment,
     read_fresh_set,
     read_release,
@@ -54,7 +54,7 @@ def _harness_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def committed(tmp_path: Path) -> tuple[Path, FreshCommitment]:
     path = written(tmp_path)
-    return path, commit_to(path, MINI, SOURCE)
+    return path, commit_to_fresh_set(path, MINI, SOURCE)
 
 
 def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
@@ -79,9 +79,9 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
 def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, tmp_path):
     path, commitment = committed
     with pytest.raises(AuditRefused, match=r"set\.csv\.salt: exists already"):
-        commit_to(path, MINI, SOURCE)
+        commit_to_fresh_set(path, MINI, SOURCE)
     (tmp_path / "set.csv.salt").unlink()
-    assert commit_to(path, MINI, SOURCE).sha256 != commitment.sha256
+    assert commit_to_fresh_set(path, MINI, SOURCE).sha256 != commitment.sha256
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_one_set_has_one_commitment_and_another_salt_another_digest(committed, t
 def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, message):
     path = written(tmp_path, *rows)
     with pytest.raises(NothingChecked, match=re.escape(message)):
-        commit_to(path, MINI, SOURCE)
+        commit_to_fresh_set(path, MINI, SOURCE)
     assert not (tmp_path / "set.csv.salt").exists()
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_set_is_refused_with_its_line(tmp_path, rows, message):
 )
 def test_a_file_without_rows_is_refused(content, message):
     with pytest.raises(NothingChecked, match=re.escape(message)):
-        parse_set(content, "set.csv", MINI)
+        parse_fresh_set(content, "set.csv", MINI)
 
 
 @pytest.mark.parametrize("strand", [str, str.lower, lambda s: s[::-1].translate(COMPLEMENT)])
@@ -121,7 +121,7 @@ def test_a_public_sequence_is_refused_on_either_strand(tmp_path, strand: Callabl
     known = strand(mini.load(TASK).test.sequences[0])
     path = written(tmp_path, *ROWS, f"{TASK},0,{known}")
     with pytest.raises(AuditRefused, match="1 sequence of the set are in the public data"):
-        commit_to(path, MINI, SOURCE)
+        commit_to_fresh_set(path, MINI, SOURCE)
 
 
 def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):

@@ -13,7 +13,7 @@ from geneb_ci.audit.record.events import AbortedRun, AuditAbort, bounded_message
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.signing import Signing
 from geneb_ci.audit.record.statement import event_files
-from geneb_ci.audit.rerun.scoring import Scoring, rescored, write_sequences
+from geneb_ci.audit.rerun.scoring import ScoringSettings, rescore_embeddings, write_sequences
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -21,7 +21,7 @@ from geneb_ci.common.errors import (
     NothingChecked,
     ResultRefused,
 )
-from geneb_ci.harness.process import HarnessProcess, ScoringOptions, TaskSource
+from geneb_ci.harness.process import HarnessProcess, ScoringLimitOverrides, TaskSource
 from geneb_ci.sandbox import processes
 from reference_harness.data.define import define
 from reference_harness.formats.rescored import Rescored
@@ -65,9 +65,11 @@ class ScoredTask:
         self.layout = find_layout(repository(folder / "repository"))
         self.keys = trusted_keys(self.layout)
 
-    def score(self, embeddings: Path, options: ScoringOptions) -> Rescored:
-        how = Scoring("float32", 1, 2, 1, REGIMES, limits=options)
-        return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
+    def score(self, embeddings: Path, options: ScoringLimitOverrides) -> Rescored:
+        how = ScoringSettings("float32", 1, 2, 1, REGIMES, limits=options)
+        return rescore_embeddings(
+            TASK, self.source, self.sequences, embeddings, how, self.harness, 2
+        )
 
     def abort_of(self, error: ExtractorRefused, audits: Path) -> AuditAbort:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
@@ -131,7 +133,7 @@ def test_what_no_model_returns_is_refused_before_anything_is_fitted(scored_task,
     with pytest.raises(
         ResultRefused, match=f"task {TASK}: the embeddings cannot be scored"
     ) as error:
-        scored_task.score(path, ScoringOptions())
+        scored_task.score(path, ScoringLimitOverrides())
     aborted = scored_task.abort_of(error.value, tmp_path)
     assert (aborted.plan, aborted.stage, aborted.task) == (scored_task.plan, "scoring", TASK)
     assert (aborted.kind, aborted.message) == ("result", bounded_message(error.value.message))
@@ -140,7 +142,7 @@ def test_what_no_model_returns_is_refused_before_anything_is_fitted(scored_task,
 def ended(scored_task: ScoredTask, path: Path) -> ExtractorRefused | Rescored:
     """Score embeddings within a small limit; return the scores, or what refused them."""
     try:
-        return scored_task.score(path, ScoringOptions(seconds=SECONDS))
+        return scored_task.score(path, ScoringLimitOverrides(seconds=SECONDS))
     except ExtractorRefused as error:
         return error
 
@@ -176,7 +178,7 @@ def test_hostile_embeddings_end_within_the_limits(scored_task, name, tmp_path):
 def test_too_much_memory_is_a_limit_of_its_own(scored_task):
     others = children()
     with pytest.raises(LimitExceeded) as caught:
-        scored_task.score(scored_task.folder / "honest.npy", ScoringOptions(memory_mib=64))
+        scored_task.score(scored_task.folder / "honest.npy", ScoringLimitOverrides(memory_mib=64))
     error = caught.value
     assert (error.limit, error.stage, error.task) == ("scoring_memory_mib", "scoring", TASK)
     assert error.message == (
@@ -188,7 +190,7 @@ def test_too_much_memory_is_a_limit_of_its_own(scored_task):
 
 @pytest.mark.nightly  # in the gate, the limit itself
 def test_after_a_limit_the_next_task_is_scored_by_another_process(scored_task):
-    score = scored_task.score(scored_task.folder / "honest.npy", ScoringOptions())
+    score = scored_task.score(scored_task.folder / "honest.npy", ScoringLimitOverrides())
     assert list(score.tasks) == [TASK]
     assert len(children()) >= 2
 

@@ -28,22 +28,23 @@ NOT_DECIDING = {
     "sizes of files, texts and blocks": """
         verify_embeddings.RERUN_BYTES_MAX outcome.HEADS_MAX outcome.HEAD_NAME_MAX
         statement.ID_DIGITS
-        receipt_variants.REFIT_BYTES_MAX draw.TEST_EMBEDDINGS_MAX direction.BATCH
-        embeddings.BLOCK_BYTES influence.BLOCK influence.FEATURE_MAX
+        receipt_variants.REFIT_BYTES_MAX draw.TEST_EMBEDDINGS_MAX direction.RELABELLINGS_AT_ONCE
+        embeddings.BLOCK_BYTES influence.BLOCK_EMBEDDINGS influence.FEATURE_MAX
     """,
     "the format of a receipt": """
         submission_terms.FLOAT16_BYTES submission_terms.FLOAT16_MAX submission_terms.UNSCALED_MIN
-        submission_terms.TOP_LOG2 embeddings.TOP embeddings.EXPONENT embeddings.NEGATIVE_ZERO
+        submission_terms.TOP_LOG2 embeddings.SCALED_MAGNITUDE embeddings.EXPONENT
+        embeddings.NEGATIVE_ZERO
         honesty.SIGNIFICAND_BITS
     """,
     "names for a value": """
-        receipt_variants.UNDECIDED alteration_power.BINARY
+        receipt_variants.UNDECIDED alteration_power.BINARY_CLASSES
     """,
     "arithmetic": """
         joint.SERIES_ARGUMENT_MAX regime_bounds.BOUND_SCALE
     """,
     "what a plan contains": """
-        draw.STANDARD_TEST draw.STANDARD_TRAINING task_draw.LED_TASKS_MAX
+        draw.STANDARD_TEST_DRAWS draw.STANDARD_TRAINING_DRAWS task_draw.LED_TASKS_MAX
         task_draw._TASK_POINTER_PARTS
         commitment.CLAIM_SCALE commitment.COARSE_STEP commitment.COARSE_SHARE_MIN
         commitment.CLOSE_DISTANCE commitment.CLOSE_SHARE_MIN neighbours.COPY_CELLS_MIN
@@ -53,7 +54,7 @@ NOT_DECIDING = {
         joint.LUCKY_DEVIATIONS joint.HIDDEN_RAISE_MAX joint.HIDDEN_RAISE_TASKS
     """,
     "earlier records alone": """
-        embeddings.TAU joint.EARLIER_SHARE
+        embeddings.TAU joint.EARLIER_RECORD_LIMIT
     """,
 }
 """Why a number of these modules is not in the digest."""

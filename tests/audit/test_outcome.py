@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import skellam
 
-from geneb_ci.audit.compare.joint import UNSEEN_RATE, Difference, MeanBias, joint_test, sum_limit
+from geneb_ci.audit.compare.joint import (
+    UNSEEN_RATE,
+    ClaimDifference,
+    MeanBias,
+    joint_test,
+    sum_limit,
+)
 from geneb_ci.audit.compare.outcome import (
     INFORMATIVE_TOLERANCE,
     AuditedTask,
@@ -25,9 +31,9 @@ from geneb_ci.audit.compare.outcome import (
     informative_cells,
     informative_text,
     mean_biases,
-    objections,
+    objections_to_tasks,
     task_verdict,
-    verdict_by,
+    verdict_from_reasons,
     verdict_of,
 )
 from reference_harness.formats.base import Scores
@@ -74,7 +80,7 @@ def test_a_task_differs_as_soon_as_one_cell_does():
         results = [
             AuditedTask(task="t", reason="drawn", verdict="agrees", regimes=by_regime(cells))
         ]
-        assert verdict_by(objections(results, QUIET)) == expected
+        assert verdict_from_reasons(objections_to_tasks(results, QUIET)) == expected
 
 
 def by_regime(cells: tuple[CellComparison, ...]) -> dict[str, CellComparison]:
@@ -118,13 +124,13 @@ def test_claims_that_all_lie_on_one_side_differ_though_each_is_within(share, exp
     """Thirteen cells, each raised by nine tenths of its tolerance: no single one tells."""
     task_list = tasks(*(cell(share * width, width) for width in [0.02, 0.03, 0.04] * 4 + [0.03]))
     assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
-    assert verdict_by(objections(task_list, QUIET)) == expected
+    assert verdict_from_reasons(objections_to_tasks(task_list, QUIET)) == expected
     assert joint(task_list).is_biased == (expected == "differs")
 
 
 def test_claims_on_both_sides_have_no_mean_bias_and_many_far_ones_are_significant():
     quiet = tasks(*(measured(0.004 * (-1) ** k, 0.002, 0.002) for k in range(14)))
-    assert verdict_by(objections(quiet, QUIET)) == "agrees"
+    assert verdict_from_reasons(objections_to_tasks(quiet, QUIET)) == "agrees"
     loud = joint(tasks(*(measured(0.04 * (-1) ** k, 0.002, 0.002) for k in range(14))))
     assert (loud.is_biased, loud.far_cells, loud.far_limit, loud.is_significant) == (
         False,
@@ -157,7 +163,7 @@ def test_earlier_records_keep_the_bound_that_they_were_judged_by():
 
 @pytest.mark.parametrize("steps", [(0.002,) * 13, (0.0,) * 13, (0.08,) + (0.001,) * 99, (0.05,)])
 def test_the_bound_on_a_sum_is_the_least_of_its_kind(steps):
-    cells = [Difference(0.0, 0.003, step) for step in steps]
+    cells = [ClaimDifference(0.0, 0.003, step) for step in steps]
     parts = [(0.003, step) for step in steps] + [(max(steps) * UNSEEN_RATE**0.5, max(steps))]
     bounds = []
     for u in np.geomspace(1, 1e5, 4000):
@@ -175,7 +181,7 @@ def test_flips_exceed_the_bound_more_rarely_than_its_level():
     """Exactly: right and wrong flips, each a Poisson number, in cells of one step."""
     for rate, count in ((0.02, 13), (0.2, 13), (3.0, 13), (0.02, 100), (3.0, 100)):
         step = 0.004
-        cells = [Difference(0.0, step * math.sqrt(rate), step)] * count
+        cells = [ClaimDifference(0.0, step * math.sqrt(rate), step)] * count
         most = sum_limit(cells, 1e-3) / step
         beyond = 2 * skellam.sf(math.floor(most), rate * count / 2, rate * count / 2)
         assert beyond <= 1e-3
@@ -198,9 +204,12 @@ def test_a_bias_is_found_in_any_number_of_cells(count):
     for sign in (1, -1):
         task_list = tasks(*[measured(sign * 0.045, 0.002, 0.002)] * count)
         assert {task_outcome.verdict for task_outcome in task_list} == {"agrees"}
-        assert verdict_by(objections(task_list, QUIET)) == "differs"
+        assert verdict_from_reasons(objections_to_tasks(task_list, QUIET)) == "differs"
     assert (
-        verdict_by(objections(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET)) == "agrees"
+        verdict_from_reasons(
+            objections_to_tasks(tasks(*[measured(0.002, 0.002, 0.002)] * count), QUIET)
+        )
+        == "agrees"
     )
 
 
@@ -226,10 +235,10 @@ def test_honest_differences_are_rarely_significant():
         step = 0.0025
         if number % 8 < 4:
             values = [rng.gauss(0, 0.01) for _ in range(count)]
-            cells = [Difference(value, 0.01, step) for value in values]
+            cells = [ClaimDifference(value, 0.01, step) for value in values]
         else:  # a flip in one cell of ten, to either side
             flips = [rng.choice((-step, step)) * (rng.random() < 0.1) for _ in range(count)]
-            cells = [Difference(value, step * math.sqrt(0.1), step) for value in flips]
+            cells = [ClaimDifference(value, step * math.sqrt(0.1), step) for value in flips]
         wrong += joint_test(cells, 1).is_significant
     assert wrong <= 4
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.rerun.fetching import BLOCK_BYTES, BrokenArchiveError, tar_members
+from geneb_ci.audit.rerun.fetching import TAR_BLOCK_BYTES, BrokenArchiveError, tar_members
 
 LIMIT = 1 << 24
 NAMES = st.text("abcä/._- \n", min_size=1, max_size=300).filter(
@@ -66,7 +66,7 @@ def header(name: bytes, size: int, kind: bytes = b"0") -> bytes:
     number = b"%011o\0" % size if size < 8**11 else b"\x80" + size.to_bytes(11, "big")
     block = bytearray(name.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + number)
     block += b"00000000000\0" + b" " * 8 + kind + bytes(100) + b"ustar\00000"
-    block += bytes(BLOCK_BYTES - len(block))
+    block += bytes(TAR_BLOCK_BYTES - len(block))
     block[148:156] = b"%06o\0 " % sum(block)
     return bytes(block)
 
@@ -77,11 +77,11 @@ HOSTILE = {
     "a long name that claims one": header(b"x", 1 << 30, b"L"),
     "thousands of headers": header(b"x", 0, b"x") * 3000,
     "a sparse map": header(b"x", 25, b"x")
-    + b"25 GNU.sparse.map=1,xxxxx\n".ljust(BLOCK_BYTES, b"\0"),
-    "a record without an end": header(b"x", 9, b"x") + b"99 path=a".ljust(BLOCK_BYTES, b"\0"),
-    "a record without a length": header(b"x", 9, b"x") + b" path=abc".ljust(BLOCK_BYTES, b"\0"),
+    + b"25 GNU.sparse.map=1,xxxxx\n".ljust(TAR_BLOCK_BYTES, b"\0"),
+    "a record without an end": header(b"x", 9, b"x") + b"99 path=a".ljust(TAR_BLOCK_BYTES, b"\0"),
+    "a record without a length": header(b"x", 9, b"x") + b" path=abc".ljust(TAR_BLOCK_BYTES, b"\0"),
     "a size that is no number": header(b"x", 11, b"x")
-    + b"11 size=-1\n".ljust(BLOCK_BYTES, b"\0")
+    + b"11 size=-1\n".ljust(TAR_BLOCK_BYTES, b"\0")
     + header(b"a", 0),
     "junk": b"not a tar archive" * 100,
     "a bomb": gzip.compress(header(b"a", 1 << 26) + bytes(1 << 26), 1),

@@ -15,7 +15,7 @@ from geneb_ci.audit.compare.outcome import (
     Tolerance,
     differing_metrics,
 )
-from geneb_ci.audit.compare.tolerance import quantile
+from geneb_ci.audit.compare.tolerance import two_sided_quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Triple, largest_effect
 from reference_harness.formats.base import Scores
@@ -23,7 +23,7 @@ from tests.audit.rescoring import SEEDS, measured
 from tests.examples import examples
 
 NONE = Triple(0.0, 0.0, 0.0)
-ALARM = rule.alarm_of_one(13 * 3 * 3 * 2)
+ALARM = rule.alarm_rate_per_comparison(13 * 3 * 3 * 2)
 BASE = [np.array([[150 - s, 50 + s], [60, 140]]) for s in range(SEEDS)]
 FULL = [BASE[0]] * SEEDS
 
@@ -81,7 +81,7 @@ def test_every_outcome_of_a_plain_copy_is_allowed(both, one_fit, seed):
     """A claim equal to what a copy gave at the noise of the dtype agrees."""
     cell = measured(FULL if one_fit else BASE, *both, one_fit=one_fit, seed=seed)
     tolerance = rule.tolerance(cell, ALARM, NONE)
-    rerun = Triple(*(float(np.mean(getattr(cell.base, m))) for m in METRICS))
+    rerun = Triple(*(float(np.mean(getattr(cell.scores_by_seed, m))) for m in METRICS))
     for copy in cell.plain:
         claim = Triple(*(float(np.mean(getattr(copy.per_seed, m))) for m in METRICS))
         assert agree(claim, rerun, tolerance)
@@ -103,7 +103,7 @@ def test_the_allowance_of_stressed_copies_grows_with_their_deviation(both, seed,
                                 was + times * (now - was)
                                 for now, was in zip(
                                     getattr(copy.per_seed, metric),
-                                    getattr(small.base, metric),
+                                    getattr(small.scores_by_seed, metric),
                                     strict=True,
                                 )
                             ]
@@ -159,7 +159,7 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
     cell = measured(BASE, moved[:16], moved[16:])
     tolerance = rule.tolerance(cell, ALARM, NONE)
     farthest = max(
-        abs(float(np.mean(copy.per_seed.MCC)) - float(np.mean(cell.base.MCC)))
+        abs(float(np.mean(copy.per_seed.MCC)) - float(np.mean(cell.scores_by_seed.MCC)))
         for copy in (*cell.plain, *cell.stressed)
     )
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
@@ -167,7 +167,7 @@ def test_a_few_outcomes_far_apart_are_allowed_and_not_blown_up():
 
 
 def test_stops_that_no_copy_showed_widen_the_tolerance_of_a_fit_that_moves():
-    base = measured(BASE).base
+    base = measured(BASE).scores_by_seed
     stop = Scores(MCC=base.MCC[0] - 0.1, Acc=base.Acc[0] - 0.05, F1=base.F1[0] - 0.05)
     same = [Scores(MCC=base.MCC[k], Acc=base.Acc[k], F1=base.F1[k]) for k in range(SEEDS)]
     stops = [[same[0], stop], *([copy_of_score] for copy_of_score in same[1:])]
@@ -188,10 +188,10 @@ def test_a_seed_whose_ties_break_anew_each_time_gets_a_spread():
     cell = measured(BASE, draws[:16], draws[16:], seed=3)
     tolerance = rule.tolerance(cell, ALARM, NONE)
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
-    base = float(np.mean(cell.base.MCC))
+    base = float(np.mean(cell.scores_by_seed.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in (*cell.plain, *cell.stressed)]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert tolerance.MCC - unseen == pytest.approx(quantile(ALARM, 48) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(two_sided_quantile(ALARM, 48) * spread)
 
 
 def test_flips_in_proportion_are_measured_by_their_own_spread():
@@ -202,10 +202,10 @@ def test_flips_in_proportion_are_measured_by_their_own_spread():
     cell = measured(BASE, plain, stressed, seed=11)
     tolerance = rule.tolerance(cell, ALARM, NONE)
     unseen = rule.tolerance(measured(BASE), ALARM, NONE).MCC
-    base = float(np.mean(cell.base.MCC))
+    base = float(np.mean(cell.scores_by_seed.MCC))
     moves = [float(np.mean(copy.per_seed.MCC)) - base for copy in cell.plain]
     spread = float(np.sqrt(np.mean(np.square(moves))))
-    assert tolerance.MCC - unseen == pytest.approx(2**0.5 * quantile(ALARM, 32) * spread)
+    assert tolerance.MCC - unseen == pytest.approx(2**0.5 * two_sided_quantile(ALARM, 32) * spread)
     far = max(abs(float(np.mean(copy.per_seed.MCC)) - base) for copy in cell.stressed)
     assert tolerance.MCC - unseen < rule.MARGIN_MANY * far
 

@@ -37,7 +37,7 @@ def one_unstable(seed: int, number: int) -> list[list[int]]:
 def stops(seed: int) -> list[list[Scores]]:
     """Several places to stop for each fit; the first has none, the second other ones than ours."""
     rng = random.Random(seed)
-    base = measured(BASE).base
+    base = measured(BASE).scores_by_seed
     score_lists: list[list[Scores]] = [[]]
     for k in range(1, SEEDS):
         moves = [0.0 if k != 1 else 0.003, *(rng.uniform(-0.03, 0.03) for _ in range(3))]
@@ -88,7 +88,7 @@ def tolerances_of(case: str) -> dict[str, Any]:
     options = CASES[case]
     cell = measured(FULL if options.get("one_fit") else BASE, **options, seed=len(case))
     values = {
-        "of record": rule.tolerance(cell, rule.alarm_of_one(702), WIDTH),
+        "of record": rule.tolerance(cell, rule.alarm_rate_per_comparison(702), WIDTH),
         "at another level": rule.tolerance(cell, 0.04, Triple(0.0, 0.0, 0.0)),
     }
     return {name: flat(value.model_dump()) for name, value in values.items()}

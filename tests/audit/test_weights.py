@@ -224,7 +224,7 @@ def test_no_model_has_so_many_or_so_large_files(tmp_path: Path, monkeypatch: pyt
         assert f"{size:,} bytes" in refused(folder, weights)
         (folder / name).unlink()
     monkeypatch.setattr(limits, "FILES_MAX", 10)
-    monkeypatch.setattr(limits, "LISTED_MAX", 100)
+    monkeypatch.setattr(limits, "LISTED_FILES_MAX", 100)
     for number in range(10):
         (folder / f"{number}.json").touch()
     assert refused(folder, weights) == "the weights have 11 files or more, expected at most 10"

@@ -26,7 +26,7 @@ from geneb_ci.common.errors import ExtractorFailed, LimitExceeded
 from geneb_ci.harness import process
 from geneb_ci.sandbox import levels, mounts
 from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
-from geneb_ci.sandbox.limits import MIB, Limits, advice
+from geneb_ci.sandbox.limits import MIB, Limits, limit_fix
 from geneb_ci.sandbox.run import (
     ESCAPE_NAMES,
     ExtractorSpec,
@@ -227,13 +227,13 @@ def embedded(
 
     limits = limits or Limits()
     if limits.memory_mib * MIB < PEAK:
-        raise LimitExceeded("memory_mib", "the extractor was stopped", advice("memory_mib"))
+        raise LimitExceeded("memory_mib", "the extractor was stopped", limit_fix("memory_mib"))
     extra = {}
     if spec.module is not None:
         extra[mounts.EXTRACTORS] = spec.module.resolve().parent
     if spec.weights is not None:
         extra[_weights_path(spec.weights)] = spec.weights
-    visible_path = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
+    visible_path = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.sandbox_view(extra, {}))
     file = sandbox.scratch / "options.json"
     file.write_bytes(worker_options(spec, limits, visible_path))
     try:

@@ -10,9 +10,9 @@ from geneb_ci.board.columns import Row, row_of
 from geneb_ci.board.marks import Defect, marks_of, read_defects
 from geneb_ci.board.uncertainty import (
     RegimeIntervals,
-    all_ranks,
-    all_scores,
     ranked_intervals,
+    ranks_by_score_name,
+    scores_by_regime,
 )
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -75,8 +75,8 @@ def intervals(
     entries: Iterable[Row], benchmark: Benchmark, regimes: Iterable[str] | None = None
 ) -> dict[str, RegimeIntervals]:
     """Return the intervals of the ranked models in some regimes, by default in all of them."""
-    boards = all_scores(entries, benchmark, regimes)
-    ranks = {regime: all_ranks(board) for regime, board in boards.items()}
+    boards = scores_by_regime(entries, benchmark, regimes)
+    ranks = {regime: ranks_by_score_name(board) for regime, board in boards.items()}
     return ranked_intervals(boards, benchmark, ranks)
 
 

@@ -22,7 +22,7 @@ from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import parse_benchmark
-from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.cells import differences_from_claims
 from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness.formats.base import Scores, StrictModel
 from reference_harness.formats.receipt_cells import ReceiptCells, TaskCells
@@ -399,11 +399,11 @@ def test_an_audit_by_receipt_compares_what_the_table_says(path: str, scorer: str
         for task in SIZED.task_ids
     }
     cells = constructed(ReceiptCells, tasks=tasks, scorer=honest.run.scorer)
-    assert differences(honest, cells) == []
+    assert differences_from_claims(honest, cells) == []
     group = group_of(path)
     assert group is not None
     checks = {Confirmation.RECEIPT} | ({Confirmation.RECORD} if scorer else set())
-    assert bool(differences(altered, cells)) == bool(checks & set(group.confirmations))
+    assert bool(differences_from_claims(altered, cells)) == bool(checks & set(group.confirmations))
 
 
 def record_of(submission: SubmissionV12, regime: str, task: str) -> Any:

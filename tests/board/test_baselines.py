@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geneb_ci.board.baselines import baseline_comparison, baseline_lines, baseline_scores
+from geneb_ci.board.baselines import baseline_comparison, baseline_scores, baseline_scores_by_column
 from geneb_ci.board.columns import Row
 from geneb_ci.board.site.model import baseline_facts
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -35,7 +35,7 @@ def test_the_practice_board_has_every_task_and_geneb_the_six_real_ones():
 
 
 def test_a_line_is_drawn_where_every_task_of_a_mean_has_a_score():
-    lines = baseline_lines(MINI)
+    lines = baseline_scores_by_column(MINI)
     scores = baseline_scores(MINI)["kmer-4"]["full"]
     assert set(lines["full"]["kmer-4"]) == {
         "macro",
@@ -44,7 +44,9 @@ def test_a_line_is_drawn_where_every_task_of_a_mean_has_a_score():
         *(f"task:{task}" for task in MINI.task_ids),
     }
     assert lines["full"]["kmer-4"]["micro"] == pytest.approx(sum(scores.values()) / 13)
-    assert set(baseline_lines(GENEB)["full"]["kmer-4"]) == {f"task:{task}" for task in REAL}
+    assert set(baseline_scores_by_column(GENEB)["full"]["kmer-4"]) == {
+        f"task:{task}" for task in REAL
+    }
 
 
 def test_a_row_stands_beside_the_baselines_on_the_same_tasks():

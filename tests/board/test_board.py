@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.board.board import is_board
+from geneb_ci.board.board import is_built_board
 from geneb_ci.board.means import mean
 from geneb_ci.board.page import FIXED_FILES
-from geneb_ci.board.rows import InvalidBoard, encode, extra_required, leaderboards
+from geneb_ci.board.rows import InvalidBoard, board_file_bytes, extra_required, leaderboards
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
@@ -54,10 +54,10 @@ def test_a_built_board_is_told_from_a_repository_that_has_one(tmp_path):
     shutil.copy(ROOT / "schemas/benchmark.json", repository / "schemas")
     for folder in (inside, alone):
         folder.mkdir()
-    assert not any(map(is_board, (None, repository, inside, alone)))
+    assert not any(map(is_built_board, (None, repository, inside, alone)))
     for folder in (repository, inside, alone):
         (folder / "leaderboard.json").write_text("{}", encoding="utf-8")
-    assert [is_board(folder) for folder in (repository, inside, alone)] == [False, True, True]
+    assert [is_built_board(folder) for folder in (repository, inside, alone)] == [False, True, True]
 
 
 def test_rows_have_upstreams_keys_in_upstreams_order(board):
@@ -105,7 +105,7 @@ def test_the_order_of_the_files_changes_no_byte(board):
     for name, first, other in zip(
         ("leaderboard.json", "leaderboard_tasks.json"), board, again, strict=True
     ):
-        assert encode(name, first) == encode(name, other)
+        assert board_file_bytes(name, first) == board_file_bytes(name, other)
 
 
 DIGESTS = Path(__file__).with_name("golden") / "board.sha256"
@@ -138,7 +138,7 @@ def test_minus_zero_has_one_way_to_be_written():
 def test_a_board_that_does_not_fit_its_schema_is_refused(board):
     broken = {"data": {"full": [board[0]["data"]["full"][0] | {"macro_MCC": 1.5}]}}
     with pytest.raises(InvalidBoard) as refusal:
-        encode("leaderboard.json", broken)
+        board_file_bytes("leaderboard.json", broken)
     assert (
         refusal.value.message
         == "leaderboard.json: data/full/0/macro_MCC: Input should be less than or equal to 1"
@@ -330,7 +330,7 @@ def test_each_score_is_written_as_python_writes_it(score):
     row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
     value = {"tasks": [], "data": {"full": [row | {"task_MCC": numbers}]}}
     plain = {"tasks": [], "data": {"full": [row | {"task_MCC": {"a": 0.5, "b": score}}]}}
-    raw = encode("leaderboard_tasks.json", value)
+    raw = board_file_bytes("leaderboard_tasks.json", value)
     assert (
         raw
         == json.dumps(
@@ -351,4 +351,4 @@ def test_no_number_that_is_none_is_written(number):
     row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
     broken = PackedNumbers({"a": 0}, array.array("d", [number]), 1)
     with pytest.raises(ValueError, match="Out of range"):
-        encode("leaderboard_tasks.json", {"data": {"full": [row | {"task_MCC": broken}]}})
+        board_file_bytes("leaderboard_tasks.json", {"data": {"full": [row | {"task_MCC": broken}]}})

@@ -17,9 +17,16 @@ from pydantic import TypeAdapter
 
 from geneb_ci.audit.trust.level import AuditSummary
 from geneb_ci.board.board import board_of, checked_rows
-from geneb_ci.board.columns import COLUMNS, PUBLISHED_COLUMNS, Column, Kind, facts_of, page_columns
-from geneb_ci.board.diff import FACTS, BoardSide, board_diff
-from geneb_ci.board.rows import encode, leaderboards
+from geneb_ci.board.columns import (
+    COLUMNS,
+    PUBLISHED_COLUMNS,
+    Column,
+    ValueKind,
+    facts_of,
+    page_columns,
+)
+from geneb_ci.board.diff import COMPARED_FACTS, BoardSide, board_diff
+from geneb_ci.board.rows import board_file_bytes, leaderboards
 from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -111,7 +118,8 @@ def test_the_bytes_of_the_public_board(update_golden):
         strict=True,
     )
     lines = [
-        f"{hashlib.sha256(encode(name, value)).hexdigest()}  {name}\n" for name, value in values
+        f"{hashlib.sha256(board_file_bytes(name, value)).hexdigest()}  {name}\n"
+        for name, value in values
     ]
     path = GOLDEN / "board.sha256"
     if update_golden:
@@ -146,7 +154,7 @@ def test_every_column_says_what_it_means_and_has_a_key_of_its_own():
     assert len(set(headings)) == len(headings)
     assert len(set(sorts)) == len(sorts)
     for column in COLUMNS:
-        assert column.kind in get_args(Kind)
+        assert column.kind in get_args(ValueKind)
         assert column.about.endswith("."), column.key
         # A table that shows what nobody can download, or sort by a column without a name.
         assert column.table is None or (column.download and column.label), column.key
@@ -170,7 +178,7 @@ def side(own: dict[str, Any]) -> BoardSide:
     return BoardSide(board, board, None)
 
 
-@each("key", FACTS)
+@each("key", COMPARED_FACTS)
 def test_diff_names_a_column_that_changed_and_one_that_came(key):
     before, after = row(**{key: "before"}), row(**{key: "after"})
     (changed,) = board_diff(side(before), side(after)).changed

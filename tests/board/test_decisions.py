@@ -19,14 +19,14 @@ from geneb_ci.board.agreement import normal_below
 from geneb_ci.board.decisions import (
     CONFIDENCE,
     ScoreColumn,
-    better,
     compare_pair,
     could_be_best,
     critical_value,
     intervals_of,
-    losses,
-    ranks,
-    rounded_up,
+    possible_losses,
+    rank_ranges,
+    rounded_model_count,
+    significantly_better,
 )
 from geneb_ci.board.uncertainty import RegimeScores
 from geneb_ci.statistics.student import student_quantile
@@ -61,7 +61,7 @@ def test_the_reference_vector(need):
     board = boards()[need["regime"]]
     scores, most = board.scores[need["need"]], need["max_params"]
     among = [k for k in board.best_first(need["need"]) if most is None or board.params[k] <= most]
-    loss_bounds = losses(scores, np.array(among), board.critical)
+    loss_bounds = possible_losses(scores, np.array(among), board.critical)
     best = among[0]
     assert (len(among), board.models[best]) == (need["considered"], NAMES[need["best"]])
     assert scores.values[best] == pytest.approx(need["score"], abs=NEAR)
@@ -95,7 +95,8 @@ def test_the_normal_distribution_is_that_of_scipy():
 
 def test_the_pairs_of_the_public_board():
     counts = [
-        int(better(board.scores["macro"], board.critical).sum()) for board in boards().values()
+        int(significantly_better(board.scores["macro"], board.critical).sum())
+        for board in boards().values()
     ]
     assert counts == [658, 669, 446]
 
@@ -108,7 +109,7 @@ def test_the_pairs_of_the_public_board():
     ],
 )
 def test_one_critical_value_for_a_board(models, rounded, shown):
-    assert rounded_up(models) == rounded
+    assert rounded_model_count(models) == rounded
     if shown is not None:
         assert round(critical_value(rounded), 3) == shown
 
@@ -122,7 +123,7 @@ def test_the_critical_value_is_that_of_the_studentized_range(models):
 def test_ranks_by_hand():
     # With ten models or fewer the limit is 3.164 standard errors of a difference: 0.0447 here.
     scores = made((0.40, 0.01), (0.50, 0.01), (0.46, 0.01), (0.44, 0.01), (0.50, 0.01))
-    rank_table = ranks(scores, critical_value(10))
+    rank_table = rank_ranges(scores, critical_value(10))
     assert list(zip(*(part.tolist() for part in rank_table), strict=True)) == [
         (5, 4, 5),
         (1, 1, 3),
@@ -146,8 +147,8 @@ boards_of = st.lists(numbers, min_size=1, max_size=9)
 @given(boards_of)
 def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
     scores = made(*pairs)
-    c = critical_value(rounded_up(len(pairs)))
-    rank_table, could = ranks(scores, c), could_be_best(scores, everything(scores), c)
+    c = critical_value(rounded_model_count(len(pairs)))
+    rank_table, could = rank_ranges(scores, c), could_be_best(scores, everything(scores), c)
     assert could.tolist() == np.flatnonzero(rank_table.low == 1).tolist()
     assert (rank_table.low <= rank_table.rank).all()
     assert (rank_table.rank <= rank_table.high).all()
@@ -158,7 +159,7 @@ def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
 def test_every_view_of_a_pair_says_the_same(pairs):
     scores = made(*pairs)
     c = critical_value(10)
-    above = better(scores, c)
+    above = significantly_better(scores, c)
     for i, j in itertools.permutations(range(len(pairs)), 2):
         comparison = compare_pair(scores, i, j, c)
         assert comparison.is_significant == (above[i, j] or above[j, i])
@@ -181,11 +182,11 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
     order = list(range(len(pairs)))
     random.shuffle(order)
     scores, moved = made(*pairs), made(*(pairs[k] for k in order))
-    c = critical_value(rounded_up(len(pairs)))
-    assert c == critical_value(rounded_up(len(pairs) + 1))
-    above, again = better(scores, c), better(moved, c)
+    c = critical_value(rounded_model_count(len(pairs)))
+    assert c == critical_value(rounded_model_count(len(pairs) + 1))
+    above, again = significantly_better(scores, c), significantly_better(moved, c)
     assert (again == above[np.ix_(order, order)]).all()
-    grown = better(made(*pairs, (0.1, 0.05)), c)
+    grown = significantly_better(made(*pairs, (0.1, 0.05)), c)
     assert (grown[:-1, :-1] == above).all()
 
 
@@ -194,7 +195,7 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
 def test_laws_of_losses(pairs):
     scores, c = made(*pairs), critical_value(10)
     among = everything(scores)
-    loss_bounds = losses(scores, among, c)
+    loss_bounds = possible_losses(scores, among, c)
     alone = [bool(loss_bounds.bound[k] == 0) for k in among]
     assert alone == [loss_bounds.best.tolist() == [k] for k in among]
     below = scores.values.max() - scores.values
@@ -226,20 +227,23 @@ def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
     if alike:
         half = np.tril(rng.random((count, count)) < 0.2, -1)
         shared = (half + half.T) * 0.9 * np.sqrt(variance[:, None] * variance)
-    scores, c = ScoreColumn(values, variance, freedom, shared), critical_value(rounded_up(count))
-    above = better(scores, c)
+    scores, c = (
+        ScoreColumn(values, variance, freedom, shared),
+        critical_value(rounded_model_count(count)),
+    )
+    above = significantly_better(scores, c)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decisions, "GROUPED_MODELS_MIN", 0)
         patch.setattr(decisions, "GROUP_SIZE_MIN", int(rng.integers(1, 20)))
         patch.setattr(decisions, "PAIRS_AT_ONCE", int(rng.integers(1, 500)))
-        rank_table = ranks(scores, c)
+        rank_table = rank_ranges(scores, c)
         assert rank_table.low.tolist() == (1 + above.sum(axis=0)).tolist()
         assert rank_table.high.tolist() == (count - above.sum(axis=1)).tolist()
         among = rng.permutation(count)[: int(rng.integers(1, count + 1))]
         won = above[np.ix_(among, among)].any(axis=0)
         best = could_be_best(scores, among, c)
         assert sorted(best.tolist()) == sorted(among[~won].tolist())
-        every, some = (losses(scores, among, c, most) for most in (math.inf, 0.01))
+        every, some = (possible_losses(scores, among, c, most) for most in (math.inf, 0.01))
     is_finite = np.isfinite(some.bound)
     assert (some.bound[is_finite] == every.bound[is_finite]).all()
     assert (every.bound[~is_finite] > 0.01).all()

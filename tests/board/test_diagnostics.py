@@ -15,13 +15,13 @@ from scipy.stats import kendalltau, spearmanr
 from geneb_ci.board.agreement import kendall_taus
 from geneb_ci.board.diagnostics.findings import _centred_ranks, _correlation
 from geneb_ci.board.diagnostics.whole import (
-    ATTRIBUTES,
+    COMPARED_ATTRIBUTES,
     _ComparedModel,
     pairs_with_one_difference,
-    pareto,
+    pareto_models,
     rounded,
 )
-from geneb_ci.board.rows import encode
+from geneb_ci.board.rows import board_file_bytes
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import diagnostics, entries, entry, found_diagnostics
@@ -53,13 +53,16 @@ SCHEMA = Draft202012Validator(
 def test_the_order_of_rows_changes_no_byte(rows):
     """Of some public rows, and by night of all of them."""
     own, benchmark = entries()[:rows], shipped_benchmark()
-    raw = [encode("diagnostics.json", diagnostics(rows, benchmark)) for rows in (own, own[::-1])]
+    raw = [
+        board_file_bytes("diagnostics.json", diagnostics(rows, benchmark))
+        for rows in (own, own[::-1])
+    ]
     assert raw[0] == raw[1]
 
 
 @pytest.mark.nightly  # in the gate: boards of few models and one with gaps, below
 def test_the_public_rows_fit_the_schema():
-    SCHEMA.validate(json.loads(encode("diagnostics.json", found_diagnostics())))
+    SCHEMA.validate(json.loads(board_file_bytes("diagnostics.json", found_diagnostics())))
 
 
 def test_every_public_row_is_in_the_diagnostics():
@@ -71,7 +74,7 @@ def test_every_public_row_is_in_the_diagnostics():
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b"), ("a", "b", "c")])
 def test_boards_of_few_models_have_figures_where_those_are_defined(names):
     board_document = board(*names)
-    SCHEMA.validate(json.loads(encode("diagnostics.json", board_document)))
+    SCHEMA.validate(json.loads(board_file_bytes("diagnostics.json", board_document)))
     assert [row["model"] for row in board_document["models"]] == list(names)
     figures = {(finding["id"], finding["scope"]): finding for finding in board_document["findings"]}
     assert figures["size-correlation", "board"]["value"] is None  # all of one size
@@ -85,7 +88,7 @@ def test_a_row_with_gaps_is_left_out_of_its_regime_only(submission_v11):
     rows = [*entries()[:3], entry(row)]
     rows = [e for e in rows if e.submission.model_id != "splicebert-1024nt"] + rows[-1:]
     board_diagnostics = diagnostics(rows, shipped_benchmark())
-    SCHEMA.validate(json.loads(encode("diagnostics.json", board_diagnostics)))
+    SCHEMA.validate(json.loads(board_file_bytes("diagnostics.json", board_diagnostics)))
     counts = [len(board_diagnostics["ranks"][regime]["macro"]) for regime in REGIMES]
     assert counts == [4, 4, 3]
     assert next(m for m in board_diagnostics["models"] if m["model"] == "splicebert-1024nt")[
@@ -168,7 +171,7 @@ def test_agreement_of_categories_is_a_symmetric_matrix():
 
 def test_the_front_by_hand():
     rows_of_models = zip("abcde", (1, 1, 2, 3, 4), (0.3, 0.2, 0.3, 0.5, 0.4), strict=True)
-    assert [(m.model, m.params) for m in pareto(rows_of_models)] == [("a", 1), ("d", 3)]
+    assert [(m.model, m.params) for m in pareto_models(rows_of_models)] == [("a", 1), ("d", 3)]
 
 
 def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():
@@ -183,7 +186,7 @@ def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():
 
 
 def facts(model: str, params: float, **kinds: str) -> _ComparedModel:
-    return _ComparedModel(model, params, dict.fromkeys(ATTRIBUTES[1:], "x") | kinds)
+    return _ComparedModel(model, params, dict.fromkeys(COMPARED_ATTRIBUTES[1:], "x") | kinds)
 
 
 def test_controlled_pairs_differ_in_one_attribute():

@@ -11,8 +11,8 @@ import pytest
 from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.audit.trust.level import decide
 from geneb_ci.board.columns import row_of
-from geneb_ci.board.rows import LEADERBOARD, encode, leaderboards
-from geneb_ci.board.site.inputs import Built, site_of
+from geneb_ci.board.rows import LEADERBOARD, board_file_bytes, leaderboards
+from geneb_ci.board.site.inputs import SourceCommit, site_of
 from geneb_ci.board.site.render import site_files
 from geneb_ci.common.config import find_layout
 from reference_harness.formats.submission import SubmissionV11
@@ -46,9 +46,9 @@ def disputed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     entries = [row_of(SUBMISSION, decision, {})]
     categories, tasks = leaderboards(entries, BENCHMARK)
     values = {LEADERBOARD: categories, "leaderboard_tasks.json": tasks}
-    site = site_of(entries, values, BENCHMARK, layout, Built(COMMIT, "2026-11-20T08:30:00Z"))
+    site = site_of(entries, values, BENCHMARK, layout, SourceCommit(COMMIT, "2026-11-20T08:30:00Z"))
     page = html.unescape(site_files(site)[f"models/{MODEL}.html"].decode())
-    row = json.loads(encode(LEADERBOARD, categories))["data"]["full"][0]
+    row = json.loads(board_file_bytes(LEADERBOARD, categories))["data"]["full"][0]
     return row, page, record.stem
 
 

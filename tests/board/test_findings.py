@@ -8,13 +8,13 @@ from geneb_ci.board.diagnostics.findings import (
     FigureRow,
     _centred_ranks,
     _correlation,
-    figure_kinds,
+    figure_definitions,
     figure_of,
 )
 from geneb_ci.statistics.metrics import PackedNumbers
 
 REGIMES = ["full", "10shot", "1shot"]
-KINDS = {kind.id: kind for kind in figure_kinds(REGIMES)}
+KINDS = {kind.id: kind for kind in figure_definitions(REGIMES)}
 
 
 def row(model: str, params: float | None, full: float, few: float = 0.1) -> FigureRow:
@@ -80,7 +80,7 @@ def test_a_spread_needs_two_rows():
 
 
 def test_without_rows_nothing_is_known():
-    for kind in figure_kinds(REGIMES):
+    for kind in figure_definitions(REGIMES):
         assert figure_of(kind, [], "paper").value in {None, 0}
 
 

@@ -11,11 +11,11 @@ from scipy.special import ndtri
 from geneb_ci.board.decisions import (
     Bools,
     ScoreColumn,
-    better,
     compare_pair,
     could_be_best,
     intervals_of,
-    ranks,
+    rank_ranges,
+    significantly_better,
 )
 from tests.board.board import found_intervals
 
@@ -48,9 +48,9 @@ def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
             rules = (sidak(scores, count), overlap(scores), sidak(scores, 2))
             array = np.array([rule[upper] for rule in rules])
             former += int((array.any(axis=0) & ~array.all(axis=0)).sum())
-            above = better(scores, board.critical)
+            above = significantly_better(scores, board.critical)
             differs = (above | above.T)[upper]
-            stood = ranks(scores, board.critical)
+            stood = rank_ranges(scores, board.critical)
             every = could_be_best(scores, np.arange(count), board.critical)
             assert (np.flatnonzero(stood.low == 1) == np.sort(every)).all()
             for index in range(0, len(upper[0]), 7):

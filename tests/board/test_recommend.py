@@ -13,15 +13,15 @@ from geneb_ci.board.advice import (
     AdviceFacts,
     AdvisedModel,
     model_request,
-    parameters,
+    parameter_count,
     with_board_names,
 )
-from geneb_ci.board.decisions import ScoreColumn, intervals_of, losses
+from geneb_ci.board.decisions import ScoreColumn, intervals_of, possible_losses
 from geneb_ci.board.reasons import bound_text, score_text, size_text
 from geneb_ci.board.recommend import advise, advise_rows
 from geneb_ci.board.rows import published_tasks
-from geneb_ci.board.uncertainty import RegimeScores, mean_of, task_numbers
-from geneb_ci.board.variance import DRAW_SPREAD
+from geneb_ci.board.uncertainty import RegimeScores, mean_over_tasks, task_numbers
+from geneb_ci.board.variance import DRAW_DEVIATION
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -214,7 +214,7 @@ def test_the_mean_of_one_category_is_that_of_the_board():
         places = np.arange(len(board.models))
         for category in CATEGORIES:
             tasks = shipped_benchmark().categories[category]
-            own = mean_of(task_numbers(board, tasks, places).sum(axis=1), len(tasks))
+            own = mean_over_tasks(task_numbers(board, tasks, places).sum(axis=1), len(tasks))
             whole = board.scores[category]
             assert np.allclose(own.values, whole.values, rtol=0, atol=1e-14)
             assert np.allclose(own.variance, whole.variance, rtol=1e-12)
@@ -239,14 +239,14 @@ def test_an_interval_covers_other_training_draws():
         columns = {t: ScoreColumn(seen[k], variance, certain) for k, t in enumerate(tasks)}
         board = RegimeScores(ids, (1,) * models, {}, columns, 50, 3.992, ())
         every = np.arange(models)
-        numbers = task_numbers(board, tasks, every, DRAW_SPREAD**2 / fits)
-        mean = mean_of(numbers.sum(axis=1), count)
+        numbers = task_numbers(board, tasks, every, DRAW_DEVIATION**2 / fits)
+        mean = mean_over_tasks(numbers.sum(axis=1), count)
         low, high = intervals_of(mean)
         true = truth.mean(axis=0)
         inside += int(((low <= true) & (true <= high)).sum())
-        bound = losses(mean, np.arange(models), board.critical).bound
+        bound = possible_losses(mean, np.arange(models), board.critical).bound
         bounded += bool((true.max() - true <= bound).all())
-        alone = intervals_of(mean_of(task_numbers(board, tasks, every).sum(axis=1), count))
+        alone = intervals_of(mean_over_tasks(task_numbers(board, tasks, every).sum(axis=1), count))
         assert (high - low > alone[1] - alone[0]).all()
     assert inside / (sets * models) >= 0.95
     assert bounded / sets >= 0.95
@@ -324,7 +324,7 @@ def test_equal_models_are_named_by_size():
     ],
 )
 def test_parameter_counts_as_people_write_them(text, value):
-    assert parameters(text) == value
+    assert parameter_count(text) == value
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_parameter_counts_as_people_write_them(text, value):
 )
 def test_what_is_no_parameter_count(text):
     with pytest.raises(UsageProblem):
-        parameters(text)
+        parameter_count(text)
 
 
 def test_parameter_counts_are_written_for_people():

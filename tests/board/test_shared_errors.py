@@ -11,8 +11,8 @@ import pytest
 
 from geneb_ci.board.board import CheckedFolder, analyses_of
 from geneb_ci.board.columns import Row
-from geneb_ci.board.decisions import better, compare_pair, difference_errors
-from geneb_ci.board.diagnostics.whole import shared_of
+from geneb_ci.board.decisions import compare_pair, difference_errors, significantly_better
+from geneb_ci.board.diagnostics.whole import error_covariances
 from geneb_ci.board.diff import macro_scores_of
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
@@ -23,7 +23,7 @@ from geneb_ci.models.tasks import NO_NOTES
 from geneb_ci.publish.comparison import _board_side
 from geneb_ci.receipt.predicted import ROWS_MAX, paired_regimes, shared_errors_of
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
-from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_notes
+from geneb_ci.receipt.seen import SharedErrors, read_shared_errors, write_notes
 from geneb_ci.statistics.metrics import scores_of_matrix
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.submission import SubmissionV12
@@ -128,9 +128,9 @@ def test_a_pair_is_never_less_sure_and_often_decided(regime, plain, paired):
         assert pairs.shared is not None
         assert np.array_equal(alone.variance, pairs.variance)
         assert np.linalg.eigvalsh(np.diag(pairs.variance) + pairs.shared).min() > -1e-9
-        won = better(pairs, after.critical)
-        assert not (better(alone, before.critical) & ~won).any()
-        gained += int(won.sum() - better(alone, before.critical).sum())
+        won = significantly_better(pairs, after.critical)
+        assert not (significantly_better(alone, before.critical) & ~won).any()
+        gained += int(won.sum() - significantly_better(alone, before.critical).sum())
     assert gained > 0
 
 
@@ -186,25 +186,25 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
 
 def test_without_predictions_nothing_is_shared(plain):
     board = intervals(plain, MINI, regimes=["full"])["full"].board
-    assert shared_of(board) is None
+    assert error_covariances(board) is None
     assert all(score_value.shared is None for score_value in board.scores.values())
 
 
 def test_notes_are_kept_and_broken_ones_refused(tmp_path, noted):
     layout = find_layout(repository(tmp_path))
     path = tmp_path / "leaderboard/policy/pairs.json"
-    assert shared_errors(layout) is None
+    assert read_shared_errors(layout) is None
     write_notes(path, noted)
-    assert shared_errors(layout) is None, "they are of another benchmark"
+    assert read_shared_errors(layout) is None, "they are of another benchmark"
     own = noted.model_copy(update={"benchmark": benchmark_of(layout).sha256})
     write_notes(path, own)
-    assert shared_errors(layout) == own
+    assert read_shared_errors(layout) == own
     path.write_text(own.model_dump_json().replace('"macro":[[', '"macro":[[1.0],['))
     with pytest.raises(
         BadConfiguration,
         match=r"pairs\.json: .*a triangle of full does not have a line for each row",
     ):
-        shared_errors(layout)
+        read_shared_errors(layout)
 
 
 def test_more_rows_than_are_noted_are_refused(predictions):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from geneb_ci.board.decisions import better
+from geneb_ci.board.decisions import significantly_better
 from geneb_ci.board.diagnostics.whole import rounded
-from geneb_ci.board.uncertainty import standings
+from geneb_ci.board.uncertainty import model_ranking
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries, entry, found_intervals, intervals
 
@@ -68,12 +68,12 @@ def test_the_order_of_rows_and_other_rows_change_no_bit():
     )
     less = intervals(some[:3], BENCHMARK, regimes=["full"])["full"]
     for name in less.board.scores:
-        every = standings(whole.board, name)
-        for model, stood in standings(less.board, name).items():
+        every = model_ranking(whole.board, name)
+        for model, stood in model_ranking(less.board, name).items():
             assert [stood[key] for key in OF_A_ROW] == [every[model][key] for key in OF_A_ROW]
-        pairs = better(less.board.scores[name], less.board.critical)
+        pairs = significantly_better(less.board.scores[name], less.board.critical)
         places = [whole.board.models.index(model) for model in less.board.models]
-        more = better(whole.board.scores[name], whole.board.critical)
+        more = significantly_better(whole.board.scores[name], whole.board.critical)
         assert (more[np.ix_(places, places)] == pairs).all()
 
 
@@ -103,7 +103,7 @@ def test_one_model_and_none():
 def test_intervals_hold_their_scores():
     for value in found_intervals().values():
         for name in value.board.scores:
-            models = standings(value.board, name)
+            models = model_ranking(value.board, name)
             assert len(models) == 41
             assert dict(models) == models.plain_dict()
             for model in models.values():

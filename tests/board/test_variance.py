@@ -12,12 +12,12 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from benchmarks.simulate import correct_counts, matrix_scores, mcc_of
 from geneb_ci.board.confusion import recovered_tables
 from geneb_ci.board.variance import (
-    OVERLAP,
-    cells_of,
-    near_mean,
-    rate,
+    FIT_CORRELATION,
+    cell_variances,
+    correct_share,
+    near_correct_counts,
     recovered_table,
-    variance_of_two,
+    two_class_variance,
 )
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -39,21 +39,21 @@ PREDICTED_MIN = 20
 
 
 def test_the_variance_follows_from_the_recovered_matrices():
-    cells = cells_of(SPACE, "full", BENCHMARK)
+    cells = cell_variances(SPACE, "full", BENCHMARK)
     tables = list(recovered_tables(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
     assert len(tables) == 91
     for cell in tables:
         assert cell.table is not None
         small, small_wrong, large, large_wrong = map(np.float64, cell.table)
         n1, n0 = small + small_wrong, large + large_wrong
-        expected = variance_of_two(n1, n0, small, large)
+        expected = two_class_variance(n1, n0, small, large)
         assert cells.variance[PLACE[cell.task]] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_the_error_of_one_task_is_that_of_the_formula_for_even_classes():
     # For classes of one size predicted evenly, MCC = 2 A - 1: its error is 2 sqrt(A (1 - A) / n).
     printed = SPACE.results["full"][EVEN]
-    error = math.sqrt(cells_of(SPACE, "full", BENCHMARK).variance[PLACE[EVEN]])
+    error = math.sqrt(cell_variances(SPACE, "full", BENCHMARK).variance[PLACE[EVEN]])
     assert error == pytest.approx(2 * math.sqrt(printed.Acc * (1 - printed.Acc) / 1616), rel=0.02)
 
 
@@ -62,7 +62,7 @@ def test_a_task_of_more_classes_has_the_error_of_its_accuracy():
     slope = (1 - printed.MCC) / (1 - printed.Acc)
     right = round(printed.Acc * n) / n
     expected = slope * slope * right * (1 - right) / n
-    assert cells_of(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(expected)
+    assert cell_variances(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(expected)
 
 
 @pytest.mark.nightly  # a simulation
@@ -72,7 +72,7 @@ def test_the_closed_form_is_near_twenty_thousand_draws():
     few: list[float] = []
     often: list[float] = []
     for entry in entries()[::6]:
-        cells = cells_of(entry.submission, "full", BENCHMARK)
+        cells = cell_variances(entry.submission, "full", BENCHMARK)
         for k, task in enumerate(BENCHMARK.tasks):
             if not task.test_class_counts or len(task.test_class_counts) != 2:
                 continue
@@ -80,7 +80,7 @@ def test_the_closed_form_is_near_twenty_thousand_draws():
             printed = entry.submission.results["full"][task.id]
             right = correct_counts(classes, Triple(printed.MCC, printed.Acc, printed.F1))
             sizes = np.array(classes, dtype=float)
-            a, b = rate(np.rint(np.array(right)), sizes)
+            a, b = correct_share(np.rint(np.array(right)), sizes)
             shares = zip(classes, (float(a), float(b)), strict=True)
             drawn = [np.asarray(rng.binomial(n, p, DRAWS), dtype=float) for n, p in shares]
             error = float(np.std(mcc_of(sizes[0], sizes[1], *drawn)))
@@ -94,13 +94,15 @@ def test_the_closed_form_is_near_twenty_thousand_draws():
 
 
 def test_few_shot_variance_is_that_of_five_fits_that_err_alike():
-    whole = cells_of(SPACE, "10shot", BENCHMARK)
+    whole = cell_variances(SPACE, "10shot", BENCHMARK)
     assert not whole.seed_variance.any()
     assert not whole.has_seeds
     benchmark_of_one_seed = replace(BENCHMARK, protocol=replace(BENCHMARK.protocol, seeds=[13]))
     more = [k for k, task in enumerate(BENCHMARK.tasks) if not task.test_class_counts]
-    shares = whole.variance[more] / cells_of(SPACE, "10shot", benchmark_of_one_seed).variance[more]
-    assert shares == pytest.approx((1 + 4 * OVERLAP) / 5)
+    shares = (
+        whole.variance[more] / cell_variances(SPACE, "10shot", benchmark_of_one_seed).variance[more]
+    )
+    assert shares == pytest.approx((1 + 4 * FIT_CORRELATION) / 5)
 
 
 @given(st.integers(1, 300), st.integers(0, 300), st.data())
@@ -117,8 +119,8 @@ def test_a_matrix_that_exists_is_found_from_its_triple(small, more, data):
 @given(st.integers(1, 400), st.integers(1, 400), st.data())
 def test_a_variance_is_positive_and_shrinks_with_the_test_set(n1, n0, data):
     right = [np.float64(data.draw(st.integers(0, n))) for n in (n1, n0)]
-    variance = float(variance_of_two(np.float64(n1), np.float64(n0), *right))
-    tenfold = variance_of_two(np.float64(10 * n1), np.float64(10 * n0), *(10 * k for k in right))
+    variance = float(two_class_variance(np.float64(n1), np.float64(n0), *right))
+    tenfold = two_class_variance(np.float64(10 * n1), np.float64(10 * n0), *(10 * k for k in right))
     assert 0 < float(tenfold) < variance
 
 
@@ -137,7 +139,7 @@ def test_a_task_of_unknown_size_is_refused():
     tasks = [replace(t, n_test=None, test_class_counts=None) for t in BENCHMARK.tasks]
     unknown = replace(BENCHMARK, tasks=tasks)
     with pytest.raises(BadConfiguration) as refusal:
-        cells_of(SPACE, "full", unknown)
+        cell_variances(SPACE, "full", unknown)
     assert refusal.value.message == (
         "the benchmark lacks the number of test sequences of "
         "InstaDeepAI_nucleotide_transformer_downstream_tasks_H3"
@@ -187,7 +189,7 @@ def test_a_triple_that_no_table_has_gets_a_whole_table_near_it(classes, triple, 
 def test_arrays_and_single_tables_agree():
     small, large = np.array([4.0, 10.0]), np.array([16.0, 10.0])
     means = Triple(np.array([0.0, 0.2]), np.array([0.8, 0.6]), np.array([4 / 9, 0.6]))  # type: ignore[arg-type]
-    rates = np.array(near_mean(small, large, means)).T
+    rates = np.array(near_correct_counts(small, large, means)).T
     fit_counts = [
         correct_counts(Classes(4, 16), Triple(0.0, 0.8, 4 / 9)),
         correct_counts(Classes(10, 10), Triple(0.2, 0.6, 0.6)),

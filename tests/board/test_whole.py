@@ -14,7 +14,7 @@ from typing import Any
 from geneb_ci.audit.trust.level import AuditSummary
 from geneb_ci.board.board import analyses_of
 from geneb_ci.board.columns import Row
-from geneb_ci.board.rows import encode, leaderboards
+from geneb_ci.board.rows import board_file_bytes, leaderboards
 from geneb_ci.board.uncertainty import row_scores
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.types import TrustLevel
@@ -98,7 +98,7 @@ def rows() -> list[Row]:
 def test_two_processes_give_what_one_does():
     first, two = (analyses_of(rows(), SIZED, NO_NOTES, jobs=jobs) for jobs in (1, 2))
     name = "diagnostics.json"
-    assert encode(name, first.diagnostics) == encode(name, two.diagnostics)
+    assert board_file_bytes(name, first.diagnostics) == board_file_bytes(name, two.diagnostics)
     assert first.first_advice == two.first_advice
 
 

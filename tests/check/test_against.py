@@ -14,7 +14,7 @@ from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
 from geneb_ci.common.finding import Need
-from geneb_ci.render.formats import rules_run, skipped_rules
+from geneb_ci.render.formats import rules_run_count, skipped_rules
 from geneb_ci.statistics.reference import score_table_of
 from geneb_ci.submission.peers import read_row
 from geneb_ci.submission.reading import files_in
@@ -157,7 +157,7 @@ def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp
 )
 def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, run, messages):
     report_text = report(check(copied(tmp_path), against))
-    assert rules_run(report_text) == run
+    assert rules_run_count(report_text) == run
     assert [skipped_rule.message for skipped_rule in skipped_rules(report_text)] == [
         *messages,
         (
@@ -193,7 +193,7 @@ def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
     inside = check(SUBMISSIONS / "splicebert-1024nt.json", None)
     report_text = report(inside, check(copied(tmp_path), None))
     assert inside.skipped == ()
-    assert rules_run(report_text) == len(RULES)
+    assert rules_run_count(report_text) == len(RULES)
     assert {skipped_rule.files for skipped_rule in skipped_rules(report_text)} == {1}
     assert skipped_rules(report_text)[0].message == (
         "11 rules need the other rows in 1 of 2 files: run inside the repository or pass "

@@ -87,7 +87,7 @@ def shown(results: Any, rules: int) -> str:
                 )
     except BadConfiguration as error:
         fault = f"{error.message} {error.fix}"
-    frames = sorted((finding.sort_key(), frame) for finding, frame in report.frames.items())
+    frames = sorted((finding.sort_key(), frame) for finding, frame in report.excerpts.items())
     skipped = {need: dict(rules) for need, rules in report.skipped.items()}
     return f"{render('json', report)}{frames}{skipped}{report.files}{fault}"
 

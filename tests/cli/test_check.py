@@ -290,7 +290,7 @@ def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert list(shared.with_progress(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert ("checking" in terminal.text) == drawn
 
 
@@ -298,10 +298,10 @@ def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
 def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, value):
     terminal = Terminal()
     monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
-    monkeypatch.setattr("geneb_ci.cli.main.PAUSE", 0.0)
+    monkeypatch.setattr("geneb_ci.cli.main.PROGRESS_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv(name, value)
-    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert list(shared.with_progress(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     lines = [f"checking: {number} of 5, about 0 s left" for number in (2, 3, 4, 5)]
     assert terminal.text.splitlines() == lines
 
@@ -311,7 +311,7 @@ def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, valu
 )
 def test_a_build_shows_after_its_checks_how_long_it_takes(monkeypatch, seconds, shown):
     terminal = Terminal()
-    monkeypatch.setattr(shared, "BUILD_SECONDS_ROW", seconds)
+    monkeypatch.setattr(shared, "BUILD_SECONDS_PER_ROW", seconds)
     monkeypatch.setattr(sys, "stderr", terminal)
     assert list(shared.watch_build(iter("a"), 1)) == ["a"]
     assert terminal.text == shown
@@ -319,7 +319,7 @@ def test_a_build_shows_after_its_checks_how_long_it_takes(monkeypatch, seconds, 
 
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
-    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    assert list(shared.with_progress(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert capsys.readouterr().err == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.publish.comparison import compare_boards
-from geneb_ci.render.comparison import WRITERS
+from geneb_ci.render.comparison import COMPARISON_WRITERS
 from tests.cli.repository import commit, put, real_repository, small_repository
 from tests.git import git
 from tests.small import small
@@ -43,7 +43,7 @@ def test_public_rows_added_changed_removed_and_moved(tmp_path, update_golden):
     del policy["files"]["deepgene"]
     official.write_text(json.dumps(policy), encoding="utf-8")
     comparison = compare_boards(find_layout(root), "main")
-    for name, writer in WRITERS.items():
+    for name, writer in COMPARISON_WRITERS.items():
         out = (
             writer(comparison)
             .replace(comparison.commit, "COMMIT")

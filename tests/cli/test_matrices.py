@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.render.rows import COLUMNS, formula_safe
+from geneb_ci.render.rows import MATRIX_COLUMNS, formula_safe
 from tests.paths import SUBMISSIONS
 from tests.rules.fixtures import fixture
 from tests.rules.place import built
@@ -29,7 +29,7 @@ def test_csv_has_a_line_for_each_two_class_cell_whose_counts_add_up(capsys):
     assert main(["matrices", SPACE, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["task"] for row in rows] == [task.id for task in TWO_CLASSES]
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == list(MATRIX_COLUMNS)
     for row, task in zip(rows, TWO_CLASSES, strict=True):
         counts = [
             int(row[f"{side}_right"]) + int(row[f"{side}_wrong"]) for side in ("small", "large")

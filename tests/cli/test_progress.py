@@ -94,7 +94,7 @@ def test_a_slow_command_shows_what_is_left(repository_folder, tmp_path, monkeypa
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shared, "SILENT_SECONDS", 0.0)
-    for name in ("SILENT_SECONDS", "PAUSE"):
+    for name in ("SILENT_SECONDS", "PROGRESS_PAUSE_SECONDS"):
         monkeypatch.setattr(program, name, 0.0)
     monkeypatch.setattr(sys, "stderr", terminal)
     arguments = [path.split()[1], *words.format(out=tmp_path / "out").split()]

@@ -22,7 +22,7 @@ from geneb_ci.cli.main import COMMANDS, main
 from geneb_ci.common.errors import Exit
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.results import AuditResult
-from geneb_ci.render.table import ROWS_MAX, Table
+from geneb_ci.render.table import HTML_ROWS_MAX, Table
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.audit.test_embedding_verify import sound
@@ -319,7 +319,7 @@ def test_html_is_harmless_and_short(tmp_path):
     path.write_text(json.dumps(document | {HOSTILE: 1}), encoding="utf-8")
     shown = [
         geneb_ci.check(path, against="none")._repr_html_(),
-        Table(("a",), [[HOSTILE]] * (ROWS_MAX + 5)).html(HOSTILE),
+        Table(("a",), [[HOSTILE]] * (HTML_ROWS_MAX + 5)).html(HOSTILE),
         AuditResult(HOSTILE, 0, commitment=HOSTILE)._repr_html_(),  # type: ignore[arg-type]
     ]
     for html in shown:
@@ -327,7 +327,7 @@ def test_html_is_harmless_and_short(tmp_path):
         assert "\u202e" not in html
         assert "\x1b" not in html
         assert html.startswith("<table>")
-    assert shown[1].count("<td>") == ROWS_MAX
+    assert shown[1].count("<td>") == HTML_ROWS_MAX
     assert "5 more rows are not shown" in shown[1]
 
 

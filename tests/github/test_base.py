@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from geneb_ci.board.decisions import better
+from geneb_ci.board.decisions import significantly_better
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.base_branch import BaseBranch
@@ -43,7 +43,7 @@ def test_ranks_are_those_of_the_board(board):
             stood["rank_low"],
             stood["rank_high"],
         )
-        above = better(known.board.scores["macro"], known.board.critical)
+        above = significantly_better(known.board.scores["macro"], known.board.critical)
         index = known.board.models.index(own.model_id)
         assert (decided_standing.better_than, decided_standing.worse_than) == (
             above[index].sum(),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.rerun.credentials import refuse_tokens
+from geneb_ci.audit.rerun.credentials import refuse_credentials
 from geneb_ci.common.errors import UsageProblem
 
 VARIABLES = (
@@ -38,7 +38,7 @@ def made(folder: Path, name: str, text: str = "x") -> Path:
 
 def refused(environment: dict[str, str]) -> str:
     with pytest.raises(UsageProblem) as refusal:
-        refuse_tokens(environment)
+        refuse_credentials(environment)
     return str(refusal.value.message)
 
 
@@ -52,7 +52,7 @@ def test_each_variable_and_each_file_is_named(tmp_path):
         path.unlink()
     for name in ("known_hosts", "known_hosts.old", "authorized_keys", "config", "id_rsa.pub"):
         made(tmp_path, f".ssh/{name}")
-    refuse_tokens(home | HARMLESS)
+    refuse_credentials(home | HARMLESS)
 
 
 def test_a_folder_that_was_moved_is_looked_at(tmp_path):
@@ -80,11 +80,11 @@ def test_a_folder_that_was_moved_is_looked_at(tmp_path):
 )
 def test_only_a_runner_for_one_job_may_have_its_own(tmp_path, settings: str | None, is_refused):
     environment = {"HOME": str(tmp_path), "RUNNER_TEMP": str(tmp_path / "runner/_work/_temp")}
-    refuse_tokens(environment)  # nothing of a runner is there
+    refuse_credentials(environment)  # nothing of a runner is there
     made(tmp_path, "runner/.credentials")
     if settings is not None:
         made(tmp_path, "runner/.runner", settings)
     if is_refused:
         assert f"the runner in {tmp_path}/runner runs more than one job" in refused(environment)
     else:
-        refuse_tokens(environment)
+        refuse_credentials(environment)

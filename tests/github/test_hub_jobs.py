@@ -91,7 +91,7 @@ def test_a_job_ends_before_the_job_of_github_that_waits_for_it(monkeypatch):
 
 def test_levels_are_read_as_doctor_prints_them(monkeypatch, capsys):
     monkeypatch.setattr(
-        levels, "unavailable_reason", lambda level, _folder: None if level < 3 else "no runsc"
+        levels, "level_failure", lambda level, _folder: None if level < 3 else "no runsc"
     )
     doctor.show_machine(network=False)
     assert levels_in(capsys.readouterr().out.splitlines()) == [1, 2]

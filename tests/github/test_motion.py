@@ -111,7 +111,7 @@ def test_a_commit_with_all_its_statuses_is_named(world):
     world.sweep()
     (wait,) = read_waits(world.github()).waits.values()
     assert wait.reason == (
-        "GitHub answered 422: Validation Failed: "
+        "GitHub refused the request (422): Validation Failed: "
         "This SHA and context has reached the maximum number of statuses."
     )
     world.push(number, sound())

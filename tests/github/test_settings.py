@@ -21,7 +21,7 @@ from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.required import SETTINGS, settings_table
 from geneb_ci.init.new_repository import BoardAnswers, benchmark_bytes, repository_files
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from tests.gate import gated
 from tests.github.broken_settings import BREAKS, KEYS, key_file, rule
 from tests.github.conftest import IMPATIENT
@@ -340,7 +340,7 @@ def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the port of discard: nobody listens
     (setting,) = (setting for setting in SETTINGS if setting.id == "space")
     (diagnosed,) = diagnosis.diagnoses_of(observed(sound), [setting])
-    assert (diagnosed.state, diagnosed.fix) == (SettingState.UNSEEN, "run this again later")
+    assert (diagnosed.state, diagnosed.fix) == (SettingState.UNSEEN, "run the command again later")
     assert diagnosed.actual.startswith(f"the Hub did not show {SPACE}: ")
 
 
@@ -393,7 +393,7 @@ def test_the_report_fits_a_terminal_of_80_columns(hub, capsys, monkeypatch):
         code, out, err = doctor(capsys, "--all")
     assert (code, err) == (11, "")
     assert len(out.splitlines()) > 100
-    assert len(short.splitlines()) < LINES_MAX
+    assert len(short.splitlines()) < REPORT_LINES_MAX
     assert "main-linear" in short
     assert short.splitlines()[-2:] == out.splitlines()[-2:]
     assert [line for line in out.splitlines() if len(line) > 80 and " " in line.strip()] == []

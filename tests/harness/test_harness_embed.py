@@ -171,11 +171,11 @@ class Gives:
         (np.array([[1.0], [np.nan]]), "t: the embedding of 'GG' has NaN or infinity"),
         (
             np.ones((2, 3), int),
-            "the extractor Mine failed: TypeError: the extractor returned int64, expected",
+            "the extractor Mine returned int64, expected a NumPy or torch array of float",
         ),
         (
             [[1.0], [2.0]],
-            "the extractor Mine failed: TypeError: the extractor returned list, expected",
+            "the extractor Mine returned list, expected a NumPy or torch array of float",
         ),
         (
             RuntimeError("CUDA out of memory"),

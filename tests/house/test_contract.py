@@ -68,10 +68,10 @@ def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert TOKEN_BUDGET == batching.DEFAULT_TOKEN_BUDGET
     assert run.BATCH_SEQUENCES == extractor_calls.FILE_BATCH_SEQUENCES
     assert ExtractorSpec.__annotations__["batching"] == extractor_calls.BatchingMode
-    assert (supervise.MAGIC, supervise.VERSION) == (worker.MAGIC, worker.VERSION)
-    assert supervise.HEADER.format == worker.HEADER.format
-    assert struct.calcsize(supervise.HEADER.format) == 32
-    assert {f"float{8 * size}" for size in supervise.DTYPES} == set(extractor_calls._FLOATS)
+    assert (supervise.RESULT_START, supervise.RESULT_VERSION) == (worker.MAGIC, worker.VERSION)
+    assert supervise.RESULT_HEADER.format == worker.HEADER.format
+    assert struct.calcsize(supervise.RESULT_HEADER.format) == 32
+    assert {f"float{8 * size}" for size in supervise.DTYPE_BY_CODE} == set(extractor_calls._FLOATS)
 
 
 def test_a_submission_is_a_projection_of_a_run_record():
@@ -92,9 +92,11 @@ def test_the_harness_knows_each_option_that_an_audit_passes(data, jobs, tmp_path
     source = TaskSource(data, Path("benchmark.json") if data else None)
     scoring.write_sequences(["a", "b"], source, tmp_path, HarnessProcess())
     np.save(tmp_path / "e.npy", np.ones((3, 2)))
-    how = scoring.Scoring("float32", 1, 16, jobs, ("full", "1shot"))
+    how = scoring.ScoringSettings("float32", 1, 16, jobs, ("full", "1shot"))
     with pytest.raises(NothingChecked):  # nobody wrote the scores
-        scoring.rescored("a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess())
+        scoring.rescore_embeddings(
+            "a", source, tmp_path / "s", tmp_path / "e.npy", how, HarnessProcess()
+        )
     assert [words[0] for words in requests] == ["sequences", "rescore"]
     for name, *words in requests:
         command = cli.commands[name]

@@ -6,7 +6,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from tests.gate import gated
 from tests.git import board_of_rows
 from tests.house.test_terminal import COLUMNS, TERMINAL, is_data, run
@@ -66,7 +66,7 @@ def test_output_of_real_rows_fits_the_terminal(repository_folder, words, code, m
     output = run(program, words)
     shown = capfd.readouterr()
     lines = (shown.out + shown.err).splitlines()
-    assert len(lines) <= LINES_MAX
+    assert len(lines) <= REPORT_LINES_MAX
     assert [line for line in lines if cell_len(line) > COLUMNS and not is_data(line)] == []
     assert "\x1b" not in shown.out + shown.err
     assert lines

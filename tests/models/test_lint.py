@@ -14,7 +14,7 @@ from geneb_ci.models.lint import (
     contradictions,
     contradictions_with_facts,
     contradictions_with_row,
-    unknowns,
+    unknown_fact_explanations,
 )
 from geneb_ci.models.registry import ModelRegistry
 from tests.each import each
@@ -129,6 +129,8 @@ def test_verify_names_what_contradicts_and_what_is_unknown(tmp_path, monkeypatch
 
 def test_what_is_unknown_stands_in_the_documentation():
     page = (ROOT / "docs/reference/models.md").read_text(encoding="utf-8")
-    listed = {(name, fact) for name in REGISTRY for fact in unknowns(entry_of(name))}
+    listed = {
+        (name, fact) for name in REGISTRY for fact in unknown_fact_explanations(entry_of(name))
+    }
     assert ("enformer-official-rough", "run") in listed
     assert all(f"| {name} | {fact} | " in page for name, fact in listed)

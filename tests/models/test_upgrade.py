@@ -66,7 +66,7 @@ def test_every_public_row_has_the_findings_that_it_had() -> None:
         assert check_by_schema(value) == check_structure(value)
         folder = checker._folder_context(path.parent)
         check_results = [
-            checker.result(checker.context_in(parse_document(raw_text, path, path.name), folder))
+            checker.run_rules(checker.context_in(parse_document(raw_text, path, path.name), folder))
             for raw_text in (old.text.encode(), raw)
         ]
         rules = [

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from geneb_ci.board.advice import MARGIN, Advice, AdviceFacts, model_request
+from geneb_ci.board.advice import DEFAULT_MARGIN, Advice, AdviceFacts, model_request
 from geneb_ci.board.columns import Row
-from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
+from geneb_ci.board.decisions import ScoreColumn, critical_value, rank_ranges, rounded_model_count
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.recommend import advice_facts_of, advise
-from geneb_ci.board.rows import encode, leaderboards
+from geneb_ci.board.rows import board_file_bytes, leaderboards
 from geneb_ci.board.tables import (
-    CODEBOOK,
+    CODEBOOK_FILE,
     PAGE_TABLES,
     VALUES_CSV,
     VALUES_PARQUET,
@@ -71,7 +71,7 @@ def table_files() -> dict[str, bytes]:
     return {
         VALUES_CSV: b"".join(csv_text(table)),
         VALUES_PARQUET: b"".join(parquet_text(table)),
-        CODEBOOK: codebook((table, *PAGE_TABLES)),
+        CODEBOOK_FILE: codebook((table, *PAGE_TABLES)),
     }
 
 
@@ -91,7 +91,7 @@ def advice(
     category: str | None = None,
     memory: float | None = None,
     evidence: str | None = None,
-    margin: float = MARGIN,
+    margin: float = DEFAULT_MARGIN,
 ) -> Advice:
     """Return the advice that a visitor of the public rows gets."""
     need = model_request(category, species, regime, None, memory, evidence, margin)
@@ -111,7 +111,7 @@ def public_scripts(
 def public(folder: Path) -> None:
     """Write the board of the 41 public rows, one of which has a history."""
     scripts = public_scripts([EVENT])
-    write_files(folder, {name: encode(name, value) for name, value in values().items()})
+    write_files(folder, {name: board_file_bytes(name, value) for name, value in values().items()})
     write_files(folder, table_files())
     write_page(folder, with_data(page_files(), scripts) | scripts)
 
@@ -179,7 +179,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
         if regime == 0:
             base["overall"] = [row[:3] for row in part["standings"][1]]
         changed_part(scripts, name, part)
-    base["decisions"]["critical"] = [critical_value(rounded_up(own * copies))] * REGIMES
+    base["decisions"]["critical"] = [critical_value(rounded_model_count(own * copies))] * REGIMES
     changed_part(scripts, "data", base)
     for regime in range(REGIMES):
         name = f"tasks-{regime}"
@@ -203,7 +203,7 @@ def _ranked(column: list[list[float]], shift: list[float]) -> list[list[float | 
     moved = [score + by for (score, *_), by in zip(column, shift, strict=True)]
     errors = np.array([error for _, error, *_ in column])
     scores = ScoreColumn(np.array(moved), errors * errors, np.full(len(moved), np.inf))
-    rank_table = ranks(scores, critical_value(rounded_up(len(moved))))
+    rank_table = rank_ranges(scores, critical_value(rounded_model_count(len(moved))))
     return [
         [score, float(error), None, *(int(part[k]) for part in rank_table)]
         for k, (score, error) in enumerate(zip(moved, errors, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Error
 
-from geneb_ci.board.rows import encode
+from geneb_ci.board.rows import board_file_bytes
 from geneb_ci.common.files import write_files
 from tests.page.boards import crowd, values
 from tests.page.site import write_site
@@ -40,7 +40,7 @@ def folder(tmp_path_factory) -> Path:
     """Write the board of the public rows with all its pages, as a publish does."""
     made: Path = tmp_path_factory.mktemp("site")
     write_site(made)
-    write_files(made, {name: encode(name, value) for name, value in values().items()})
+    write_files(made, {name: board_file_bytes(name, value) for name, value in values().items()})
     return made
 
 

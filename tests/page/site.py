@@ -9,7 +9,7 @@ from typing import Any
 from geneb_ci.board.columns import Row
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.board.site.inputs import Built, Site, site_of
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
 from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
@@ -37,7 +37,7 @@ def layout(**more: Any) -> Layout:
 
 
 def public_site(rows: list[Row] | None = None, **more: Any) -> Site:
-    built = Built(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
+    built = SourceCommit(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
     return site_of(rows or entries(), values(), shipped_benchmark(), layout(**more), built)
 
 
@@ -45,7 +45,7 @@ def small_site(rows: list[Row], **more: Any) -> Site:
     """Return the pages' inputs of made-up rows on three tasks, without diagnostics."""
     categories, tasks = leaderboards(rows, BENCHMARK)
     files = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
-    built = Built(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
+    built = SourceCommit(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
     return site_of(rows, files, BENCHMARK, layout(**more), built)
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from geneb_ci.audit.trust.attestation import column_author
-from geneb_ci.board.columns import COLUMNS, Kind
+from geneb_ci.board.columns import COLUMNS, ValueKind
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -34,7 +34,7 @@ def order(column: Any, row: dict[str, Any]) -> Any:
 
 
 def test_the_page_has_every_kind_of_column(call):
-    assert set(call("facts.kinds")) == set(get_args(Kind))
+    assert set(call("facts.kinds")) == set(get_args(ValueKind))
 
 
 def test_the_page_knows_every_kind_of_evidence():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.board.page import FIXED_FILES, SECURITY_POLICY, page_files
 from geneb_ci.board.page_data import millionths, page_scripts
-from geneb_ci.board.rows import encode
+from geneb_ci.board.rows import board_file_bytes
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.page.boards import advice, name_of, public_scripts, script, value_in, values
@@ -89,7 +89,7 @@ def test_a_script_is_ascii_and_gives_its_value_back(text):
 
 def test_page_and_data_of_41_models_are_small_when_compressed(scripts, record_property):
     files = page_files() | scripts
-    files |= {name: encode(name, value) for name, value in values().items()}
+    files |= {name: board_file_bytes(name, value) for name, value in values().items()}
     size = sum(len(gzip.compress(content, 9)) for content in files.values())
     record_property("compressed_bytes", size)
     assert size < BUDGET

@@ -8,13 +8,13 @@ from scipy.special import ndtr
 
 from geneb_ci.board.decisions import (
     ScoreColumn,
-    better,
     compare_pair,
     critical_value,
     intervals_of,
+    significantly_better,
 )
 from geneb_ci.board.page_data import NORMAL_QUANTILE
-from geneb_ci.board.reasons import UNIT, bound_text
+from geneb_ci.board.reasons import SHOWN_UNIT, bound_text
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
 from tests.gate import gated
@@ -57,7 +57,7 @@ def rows_of(scores: ScoreColumn) -> list[list[float | None]]:
 
 def same_relation(answer, scores: ScoreColumn, c: float) -> bool:
     """Say whether the page decides each pair, in each of its views, as Python does."""
-    above = better(scores, c)
+    above = significantly_better(scores, c)
     own = (above.tolist(), (above | above.T).tolist())
     return (answer["pairs"], answer["significant"]) == own
 
@@ -139,7 +139,7 @@ def test_intervals_of_the_page_are_published(evaluated):
 
 def probability_text(value: float) -> str:
     """Return the text of a lower bound of a probability, rounded down."""
-    rounded = Decimal(repr(value)).quantize(UNIT, ROUND_FLOOR)
+    rounded = Decimal(repr(value)).quantize(SHOWN_UNIT, ROUND_FLOOR)
     return "more than 0.999" if value >= 0.999 else f"at least {rounded}"
 
 
@@ -184,7 +184,9 @@ def test_compare_says_what_the_relation_says(tab):
         words = row.locator(".verdict").all_inner_texts()
         expected = [
             "significantly lower"
-            if better(scores, board.critical)[index_by_model[first], index_by_model[model_id]]
+            if significantly_better(scores, board.critical)[
+                index_by_model[first], index_by_model[model_id]
+            ]
             else "not significant"
             for model_id in ids
             if model_id != first

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.board.board import board_of, page_of
+from geneb_ci.board.board import board_of, page_files_of
 from geneb_ci.board.columns import Row
 from geneb_ci.board.page import INDEX, SCRIPT, STYLE, page_files, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -92,7 +92,7 @@ def test_every_view_of_another_board_is_drawn_and_fits(
     monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: benchmark)
     board_layout = layout()
     board = board_of(rows, board_layout)
-    write_page(tmp_path, page_of(rows, board, board_layout) | board.files)
+    write_page(tmp_path, page_files_of(rows, board, board_layout) | board.files)
     first = rows[0].submission.model_id
     category = next(Path(tmp_path, "categories").iterdir()).name
     static = [f"models/{first}.html", f"categories/{category}", "scores/full-MCC.html"]
@@ -145,7 +145,7 @@ def test_baselines_are_lines_of_the_plot_where_they_have_every_task(browser, tmp
     rows, board_layout = [v10("a", benchmark=mini), v10("b", benchmark=mini)], layout()
     monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: mini)
     board = board_of(rows, board_layout)
-    write_page(tmp_path, page_of(rows, board, board_layout) | board.files)
+    write_page(tmp_path, page_files_of(rows, board, board_layout) | board.files)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
         tab.go("#/plots?plot=sizes")
         assert tab.page.locator("#chart-size .baseline").count() == 3

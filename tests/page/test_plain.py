@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.site.inputs import score_text
-from geneb_ci.board.site.render import INDEX_MODELS, MARKER, completed_index, site_files
+from geneb_ci.board.site.render import INDEX_MODELS, SCORES_MARK, completed_index, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entry
@@ -132,7 +132,7 @@ def test_a_page_lists_the_best_and_leads_to_all(monkeypatch):
         for number in range(7)
     ]
     whole = site_files(small_site(rows))
-    monkeypatch.setattr("geneb_ci.board.site.pages.LISTED_MAX", 5)
+    monkeypatch.setattr("geneb_ci.board.site.pages.LISTED_MODELS_MAX", 5)
     cut = site_files(small_site(rows))
     task = BENCHMARK.task_ids[0]
     for name in (f"tasks/{task}.html", "scores/full-MCC.html", "categories/promoters.html"):
@@ -140,5 +140,5 @@ def test_a_page_lists_the_best_and_leads_to_all(monkeypatch):
         assert names == re.findall(r'href="../models/(m[0-9]).html"', whole[name].decode())[:5]
         assert "2 more models are" in cut[name].decode()
         assert "more models are" not in whole[name].decode()
-    index = completed_index(MARKER, small_site(rows)).decode()
+    index = completed_index(SCORES_MARK, small_site(rows)).decode()
     assert "more models are in" not in index

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from geneb_ci.board.decisions import better, compare_pair
+from geneb_ci.board.decisions import compare_pair, significantly_better
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
 from tests.page.boards import advice, values
@@ -42,7 +42,7 @@ def test_ranges_and_the_front_are_those_of_the_boards_decisions(evaluated):
         [published[model][name] for name in ("rank", "rank_low", "rank_high")]
         for model in board.models
     ]
-    above = better(scores, board.critical)
+    above = significantly_better(scores, board.critical)
     assert set(drawn_sizes["front"]) == {
         own
         for own, size in enumerate(params)

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from geneb_ci.board.site.inputs import range_text, score_text, slugs, tex
+from geneb_ci.board.site.inputs import bibtex_text, file_names_of, range_text, score_text
 from geneb_ci.board.site.links import citation, safe_address
 from geneb_ci.board.site.model import snippet_of
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -50,7 +50,7 @@ def pages(folder) -> dict[str, str]:
 
 def test_every_model_task_and_category_has_a_page(folder, pages):
     benchmark = shipped_benchmark()
-    names = slugs(benchmark.category_order).values()
+    names = file_names_of(benchmark.category_order).values()
     expected = {
         *(f"models/{e.submission.model_id}.html" for e in entries()),
         *(f"tasks/{task}.html" for task in benchmark.task_ids),
@@ -216,7 +216,7 @@ def test_a_citation_has_its_braces_in_pairs(text):
 
 
 def test_words_for_tex_numbers_and_files():
-    assert tex("a_b & {c} 100% $x$ #1 ~^\\") == (
+    assert bibtex_text("a_b & {c} 100% $x$ #1 ~^\\") == (
         r"a\_b \& \{c\} 100\% \$x\$ \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"
     )
     assert [score_text(s) for s in (0.0004, -0.0004, -0.5, None)] == [
@@ -225,7 +225,7 @@ def test_words_for_tex_numbers_and_files():
         f"{MINUS}0.500",
         "",
     ]
-    assert slugs(["Coding/NC", "coding nc", "\u00c9t\u00e9", "/"]) == {
+    assert file_names_of(["Coding/NC", "coding nc", "\u00c9t\u00e9", "/"]) == {
         "Coding/NC": "coding-nc",
         "coding nc": "coding-nc-2",
         "\u00c9t\u00e9": "ete",
@@ -324,7 +324,7 @@ def test_a_row_is_cited_with_author_year_rank_range_and_an_address_that_stays(pa
         assert f"GENEB leaderboard (2026). {cited}. {version}. {lasting}" in text
         for line in (
             "author = {{GENEB leaderboard}}",
-            f"title = {{{{{tex(cited)}}}}}",
+            f"title = {{{{{bibtex_text(cited)}}}}}",
             "year = {2026}",
             rf"howpublished = {{\url{{{lasting}}}}}",
         ):

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import pytest
 from playwright.sync_api import Page
 
-from geneb_ci.board.page_data import FIGURE_PARTS
+from geneb_ci.board.page_data import FIGURE_PARTS_MAX
 from tests.gate import gated
 from tests.page.boards import name_of, values
 from tests.page.rows import ALL, BY_MACRO, FULL, PROMOTER, shown
@@ -214,7 +214,7 @@ def test_findings_are_those_of_diagnostics(tab, scope):
         if figure["parts"] or (figure["unit"] == "MCC" and figure["value"] is not None)
     ]
     for figure_text, table in zip(drawn, page.locator(".findings").all(), strict=True):
-        shown_parts = [part["value"] for part in figure_text["parts"][:FIGURE_PARTS]] or [
+        shown_parts = [part["value"] for part in figure_text["parts"][:FIGURE_PARTS_MAX]] or [
             figure_text["value"]
         ]
         texts = table.locator("tbody .number").all_inner_texts()

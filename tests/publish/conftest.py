@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.board.site.inputs import slugs
+from geneb_ci.board.site.inputs import file_names_of
 from geneb_ci.board.texts import script_part
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
@@ -80,7 +80,10 @@ def pages_of(model: str, generation: str, commit: str) -> list[str]:
         [
             *(f"badges/{model}.svg", f"models/{model}.html"),
             *("feed.xml", "marks.html", "pages.css"),
-            *(f"categories/{slug}.html" for slug in slugs(BENCHMARK.category_order).values()),
+            *(
+                f"categories/{slug}.html"
+                for slug in file_names_of(BENCHMARK.category_order).values()
+            ),
             *(f"tasks/{task}.html" for task in BENCHMARK.task_ids),
             *scores,
             *(f"v/{folder}index.html" for folder in ("", f"{generation}/", f"{commit}/")),

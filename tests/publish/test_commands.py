@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
-from geneb_ci.render.published import FILES_MAX
+from geneb_ci.render.published import LISTED_FILES_MAX
 from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
@@ -72,8 +72,8 @@ def test_dry_run_of_a_first_board(run, repo, clone):
         f"{added}full 0.7399 (#1); 10shot 0.8053 (#1); 1shot 0.6888 (#1)",
         "",
         f"files: {len(files)} added; {sum(files.values()):,} bytes to upload",
-        *(f"  + {name}  {size:,} bytes" for name, size in [*files.items()][:FILES_MAX]),
-        f"  and {len(files) - FILES_MAX} more files",
+        *(f"  + {name}  {size:,} bytes" for name, size in [*files.items()][:LISTED_FILES_MAX]),
+        f"  and {len(files) - LISTED_FILES_MAX} more files",
         "  2 files of earlier boards or from other sources, kept",
         "",
         "nothing was uploaded",
@@ -133,9 +133,9 @@ def test_dry_run_shows_files_and_rows_and_sends_nothing(run, repo, clone):
         "files: {} added, {} changed, {} deleted; {:,} bytes to upload".format(*counts, sent),
         *(
             f"  {sign} {name}" + (f"  {sizes[name]:,} bytes" if name in sizes else "")
-            for name, sign in sorted(signs.items())[:FILES_MAX]
+            for name, sign in sorted(signs.items())[:LISTED_FILES_MAX]
         ),
-        f"  and {len(signs) - FILES_MAX} more files",
+        f"  and {len(signs) - LISTED_FILES_MAX} more files",
         f"  {len(after) - counts[0] - counts[1]} files unchanged",
         "  4 files of earlier boards or from other sources, kept",
         "",

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from geneb_ci.board.rows import encode
+from geneb_ci.board.rows import board_file_bytes
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
@@ -119,7 +119,7 @@ def test_names_of_files_do_not_break_out(clone, monkeypatch):
     clone.commit("A name that is no UTF-8")
     answer = ledger_of(clone)
     assert {event.model for event in answer.events} == {"model-a", *NAMES, r"\xff"}
-    raw = encode("ledger.json", answer.model_dump(mode="json"))
+    raw = board_file_bytes("ledger.json", answer.model_dump(mode="json"))
     schema = json.loads((ROOT / "schemas/ledger.schema.json").read_bytes())
     Draft202012Validator(schema).validate(json.loads(raw))
     monkeypatch.chdir(clone.root)

@@ -9,7 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.page import page_files, with_data
-from geneb_ci.board.site.render import BENCHMARK_NAME, BOARD_HEADER, MARKER, MODELS
+from geneb_ci.board.site.render import (
+    BENCHMARK_NAME_MARK,
+    HEADER_MARK,
+    MODEL_WORD_MARK,
+    SCORES_MARK,
+)
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import BadManifest, HubRefused, NewerManifest
@@ -75,9 +80,9 @@ def test_a_repository_without_a_page_gets_the_one_of_this_version(space, repo, c
     publish(space, clone)
     shipped = page_files() | {"board.css": b"p { color: red }"}
     shipped = with_data(shipped, repo.head.tree)
-    marks = b"|".join((BENCHMARK_NAME, BOARD_HEADER, MARKER))
+    marks = b"|".join((BENCHMARK_NAME_MARK, HEADER_MARK, SCORES_MARK))
     head, named, before, after = re.split(
-        marks, shipped.pop("index.html").replace(MODELS, b"models")
+        marks, shipped.pop("index.html").replace(MODEL_WORD_MARK, b"models")
     )
     assert {name: repo.head.tree[name] for name in shipped} == shipped
     index = repo.head.tree["index.html"]

@@ -28,7 +28,7 @@ from geneb_ci.audit.compare.embeddings import (
     direction_of,
     drawn_task,
     effect_of,
-    influences,
+    influence_by_part,
     read_task_files,
     room_of,
 )
@@ -152,7 +152,7 @@ def audit(
             again[member.drawn.rows[path]] = RepeatedEmbedding(result, value)
         room = room_of(member.drawn, rerun.astype(np.float32))
         tasks.append(compared_task(member.drawn, judged, again, width, room))
-        by_task.append(influences(member.drawn, rerun.astype(np.float32)))
+        by_task.append(influence_by_part(member.drawn, rerun.astype(np.float32)))
     drawn = [value.drawn for value in scored_by_task.values()]
     direction = direction_of(
         drawn, [reruns[task.task][task.rows].astype(np.float32) for task in drawn], seed

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from geneb_ci.receipt.alteration_power import (
-    alterations_of,
-    altered_counts,
     hit_lower_bound,
     hit_probability_in_test,
     hit_probability_in_training,
     mcc,
+    possible_alterations,
+    tried_altered_counts,
 )
 from geneb_ci.receipt.draw import STANDARD_COUNTS, TaskStrata, draw_shares, drawn_embeddings
 from geneb_ci.receipt.raise_bound import alterations_of_regime
@@ -22,7 +22,7 @@ MATRIX = [[12, 4], [6, 9]]
 
 
 def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
-    alterations = alterations_of(MATRIX, 1.0)
+    alterations = possible_alterations(MATRIX, 1.0)
     at = 0
     for a, b in itertools.product(range(13), range(10)):
         honest = scores_of_matrix([[12 - a, 4 + a], [6 + b, 9 - b]]).mcc
@@ -41,7 +41,7 @@ def test_the_mcc_of_an_empty_row_is_zero() -> None:
 
 def test_the_grid_begins_with_nothing_and_ends_with_all() -> None:
     for most in (0, 1, 5, 16, 17, 1000, 123_456):
-        counts = altered_counts(most)
+        counts = tried_altered_counts(most)
         assert (counts[0], counts[-1]) == (0, most)
         assert len(counts) <= 18
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.receipt.draw import (
-    SMALL_TASK,
+    SMALL_TASK_EMBEDDINGS,
     STANDARD_COUNTS,
     TaskShare,
     TaskStrata,
@@ -105,7 +105,7 @@ def test_a_full_draw_has_every_row_of_a_small_task_and_every_support_row() -> No
     assert set(draw.rows["support 10shot"]) | set(draw.rows["support 1shot"]) == set(
         strata.support["10shot"].tolist()
     )
-    large = strata_example(train=SMALL_TASK)
+    large = strata_example(train=SMALL_TASK_EMBEDDINGS)
     assert len(drawn_embeddings([SEED], large, SHARE._replace(whole=True)).rows["training"]) == 7
 
 

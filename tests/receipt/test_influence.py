@@ -12,16 +12,16 @@ from geneb_ci.receipt.influence import (
     TRAINING,
     DrawnPart,
     EmbeddingInfluence,
-    gradients,
+    influence_gradients,
     influence_of,
     influence_on_loss,
     largest_loss_reduction,
     part_statistic,
-    residuals,
+    probabilities_and_residuals,
     strongest_embeddings,
     too_large_reason,
 )
-from geneb_ci.receipt.rounding import Wide
+from geneb_ci.receipt.rounding import Float64Array
 from reference_harness.probe.optimum import SolvedProbe, solve
 
 TRAIN, WIDTH = 200, 12
@@ -40,9 +40,9 @@ def probe_of(rows: np.ndarray, labels: Labels) -> tuple[SolvedProbe, Probe]:
     return solved, Probe(solved.weights, solved.intercepts, solved.classes)
 
 
-def loss(solved: SolvedProbe, test: Wide, labels: Labels) -> float:
+def loss(solved: SolvedProbe, test: Float64Array, labels: Labels) -> float:
     decision = test @ solved.weights + solved.intercepts
-    probabilities, _ = residuals(decision, labels, solved.classes)
+    probabilities, _ = probabilities_and_residuals(decision, labels, solved.classes)
     return float(-np.log(probabilities[np.arange(len(labels)), labels]).mean())
 
 
@@ -55,7 +55,7 @@ def test_it_is_what_a_refit_shows(classes: int) -> None:
     before = loss(solved, wide[TRAIN:], labels[TRAIN:])
     for part, row in ((TRAINING, 3), (TRAINING, 7), (TEST, TRAIN + 3)):
         own = DrawnPart(part, rows[[row]], rows[[row]], labels[[row]])
-        expected = gradients(own, 0, influence, probe)[0]
+        expected = influence_gradients(own, 0, influence, probe)[0]
         step = draw.normal(size=WIDTH) * 1e-3
         moved = wide.copy()
         moved[row] += step
@@ -84,7 +84,7 @@ def test_an_extractor_that_mixes_its_columns_hides_no_influence(classes: int) ->
     )
     features = np.hstack([rows.astype(np.float64) - result.centre, np.ones((len(rows), 1))])
     decision = features[:, :-1] @ probe.weights + probe.intercepts + result.centre @ probe.weights
-    chances, residual = residuals(decision, labels, probe.classes)
+    chances, residual = probabilities_and_residuals(decision, labels, probe.classes)
     gradient = features[TRAIN:].T @ residual[TRAIN:] / (len(rows) - TRAIN)
     h = np.vstack([result.weights, result.intercepts])
     moved = features[:TRAIN] @ h
@@ -128,7 +128,9 @@ def test_training_rows_that_lower_the_loss_are_found_and_noise_is_not(classes: i
     _, probe = probe_of(rows.astype(np.float32), labels)
     influence = influence_of(rows, 0, TRAIN, labels, probe)
     own, draw = slice(0, 60), np.random.default_rng(1)
-    slopes = gradients(DrawnPart(TRAINING, rows[own], rows[own], labels[own]), 0, influence, probe)
+    slopes = influence_gradients(
+        DrawnPart(TRAINING, rows[own], rows[own], labels[own]), 0, influence, probe
+    )
     step = np.spacing(rows[own])
     for direction, least, most in (
         (-np.sign(slopes), -99.0, -EFFECT),
@@ -148,7 +150,7 @@ def test_what_tolerances_permit_is_what_the_best_alteration_within_them_does() -
     _, probe = probe_of(rows.astype(np.float32), labels)
     influence = influence_of(rows, 0, TRAIN, labels, probe)
     own = DrawnPart(TRAINING, rows[:TRAIN], rows[:TRAIN], labels[:TRAIN])
-    slopes = gradients(own, 0, influence, probe)
+    slopes = influence_gradients(own, 0, influence, probe)
     above = np.nextafter(rows[:TRAIN], np.float16(np.inf), dtype=np.float16)
     halfway = (rows[:TRAIN].astype(np.float64) + above) / 2
     tight = np.full(halfway.shape, 1e-9)

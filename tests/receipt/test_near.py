@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.near import (
-    CLOSE,
+    CLOSE_DISTANCE,
     EMBEDDINGS_MIN,
-    NEAR_PREDICTIONS,
+    NEAR_PREDICTION_SHARE,
     Nearness,
     ReceiptSample,
     compared_positions,
@@ -93,13 +93,13 @@ def test_what_is_seen_through(name: str) -> None:
     assert nearness.is_near
     assert nearness.close[how] > 0.5
     first = next(key for key, share in nearness.close.items() if share > 0.5)
-    assert nearness.why.endswith(f"of {COUNT} embeddings are within {CLOSE:g}, {first}")
+    assert nearness.reason.endswith(f"of {COUNT} embeddings are within {CLOSE_DISTANCE:g}, {first}")
 
 
 @pytest.mark.parametrize("name", NOT_SEEN)
 def test_what_rows_do_not_tell(name: str) -> None:
     nearness = nearness_of(sample(ROWS), sample(NOT_SEEN[name]))
-    assert (nearness.is_near, nearness.why, nearness.same_predictions) == (False, "", None)
+    assert (nearness.is_near, nearness.reason, nearness.same_predictions) == (False, "", None)
     assert max(nearness.close.values()) < 0.05
 
 
@@ -145,8 +145,8 @@ def test_equal_predictions_are_near_whatever_the_rows_are(share: float, is_near:
     two = sample(NOT_SEEN["any linear map"])._replace(predictions=predictions(share))
     nearness = nearness_of(changed_sample, two)
     assert nearness.same_predictions == pytest.approx(1 - share)
-    assert nearness.is_near == is_near == (1 - share >= NEAR_PREDICTIONS)
-    assert not is_near or nearness.why == f"{1 - share:.2%} of the predictions are equal"
+    assert nearness.is_near == is_near == (1 - share >= NEAR_PREDICTION_SHARE)
+    assert not is_near or nearness.reason == f"{1 - share:.2%} of the predictions are equal"
 
 
 def test_predictions_of_other_rows_do_not_count() -> None:
@@ -191,5 +191,5 @@ def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
 
 def test_nearness_is_plain_data() -> None:
     nearness = Nearness(60, {"as they are": 0.75}, None)
-    assert nearness.why == "75.0% of 60 embeddings are within 0.01, as they are"
+    assert nearness.reason == "75.0% of 60 embeddings are within 0.01, as they are"
     assert json.loads(json.dumps(nearness._asdict()))["rows"] == 60

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import parse_benchmark, shipped_benchmark
 from geneb_ci.receipt import predictions as toolkit
-from geneb_ci.receipt.predicted import contradictions, repeated_per_seed
+from geneb_ci.receipt.predicted import claim_contradictions, repeated_per_seed
 from geneb_ci.receipt.predictions import (
-    BYTES_MAX,
     HEADER,
+    HEADER_BIT_BY_SET,
     OF_RECORD,
-    SETS,
+    PREDICTIONS_BYTES_MAX,
     PredictionsRefused,
     decode_predictions,
     read_predictions,
@@ -43,10 +43,10 @@ WORDS = (
 
 
 def test_both_programs_have_the_same_constants() -> None:
-    assert (toolkit.FILE, toolkit.MAGIC, toolkit.VERSION, HEADER.format) == (
+    assert (toolkit.PREDICTIONS_FILE, toolkit.MAGIC, toolkit.VERSION, HEADER.format) == (
         harness.FILE_NAME, harness.MAGIC, harness.VERSION, harness.HEADER,
     )  # fmt: skip
-    assert list(SETS.values()) == [harness.OF_RECORD, harness.CANONICAL]
+    assert list(HEADER_BIT_BY_SET.values()) == [harness.OF_RECORD, harness.CANONICAL]
 
 
 SETS_AT = 10
@@ -78,7 +78,7 @@ def test_what_is_written_is_read(
     sizes: list[tuple[int, int]], regimes: set[str], seed: int, is_of_earlier_run: bool
 ) -> None:
     """Also the files of earlier runs, which have two sets of predictions."""
-    sets = list(SETS) if is_of_earlier_run else [OF_RECORD]
+    sets = list(HEADER_BIT_BY_SET) if is_of_earlier_run else [OF_RECORD]
     rng = np.random.default_rng(seed)
     bench = open_benchmark([n for _, n in sizes])
     theirs = replace(MINI, sha256=bench.sha256, tasks=MINI.tasks[: len(sizes)])
@@ -117,7 +117,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def raw(made: Path) -> bytes:
-    return (made / "receipt" / toolkit.FILE).read_bytes()
+    return (made / "receipt" / toolkit.PREDICTIONS_FILE).read_bytes()
 
 
 def submission(made: Path) -> dict[str, Any]:
@@ -129,14 +129,16 @@ def test_matrices_and_digests_of_a_run_follow_from_its_predictions(made: Path) -
     document = submission(made)
     typed = SubmissionV12.model_validate(document)
     assert typed.receipt is not None
-    predictions = read_predictions(made / "receipt" / toolkit.FILE, MINI, typed.receipt.predictions)
+    predictions = read_predictions(
+        made / "receipt" / toolkit.PREDICTIONS_FILE, MINI, typed.receipt.predictions
+    )
     assert list(predictions.tasks) == ["mini_tf", "mini_species"]
     assert {
         (name, regime): codes.shape
         for name, by in predictions.tasks["mini_tf"].fits.items()
         for regime, codes in by.items()
     } == {(name, regime): (FITS[regime], 160) for name in [OF_RECORD] for regime in FITS}
-    assert contradictions(typed, predictions, MINI) == []
+    assert claim_contradictions(typed, predictions, MINI) == []
     record = json.loads((made / "record.json").read_bytes())
     assert record["predictions"] == document["receipt"]["predictions"]
 
@@ -178,7 +180,7 @@ def test_what_does_not_follow_is_named(
 ) -> None:
     document = submission(made)
     change(document["evidence"]["1shot"]["mini_tf"])
-    contradiction_list = contradictions(
+    contradiction_list = claim_contradictions(
         SubmissionV12.model_validate(document), decode_predictions(raw, MINI), MINI
     )
     assert [line[: len(message)] for line in contradiction_list] == [message]
@@ -189,13 +191,15 @@ def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
     whole = decode_predictions(raw, MINI)
     part = whole._replace(tasks={"mini_tf": whole.tasks["mini_tf"]})
     typed = SubmissionV12.model_validate(document)
-    assert contradictions(typed, part, MINI) == [
+    assert claim_contradictions(typed, part, MINI) == [
         f'"mini_species" in "{regime}" has evidence, but no predictions' for regime in FITS
     ]
     for cells in document["evidence"].values():
         del cells["mini_species"]
     typed = SubmissionV12.model_validate(document)
-    assert contradictions(typed, whole, MINI) == ['"mini_species" has predictions, but no evidence']
+    assert claim_contradictions(typed, whole, MINI) == [
+        '"mini_species" has predictions, but no evidence'
+    ]
 
 
 def test_one_fit_stands_for_every_seed(raw: bytes) -> None:
@@ -272,7 +276,7 @@ def test_a_file_is_compared_with_its_receipt_and_bounded(tmp_path: Path, raw: by
     ) as refused:
         read_predictions(path, MINI, PredictionsFile(bytes=len(raw), sha256="0" * 64))
     assert refused.value.member == "file"
-    path.write_bytes(bytes(BYTES_MAX + 1))
+    path.write_bytes(bytes(PREDICTIONS_BYTES_MAX + 1))
     with pytest.raises(PredictionsRefused, match="the limit is 8,388,608"):
         read_predictions(path, MINI)
     with pytest.raises(PredictionsRefused, match="No such file"):
@@ -294,7 +298,7 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
             change(document["evidence"]["1shot"]["mini_tf"])
         (tmp_path / f"submissions/{name}.json").write_text(json.dumps(document))
         (tmp_path / "receipts" / name).mkdir(parents=True)
-        shutil.copy(made / "receipt" / toolkit.FILE, tmp_path / "receipts" / name)
+        shutil.copy(made / "receipt" / toolkit.PREDICTIONS_FILE, tmp_path / "receipts" / name)
     (tmp_path / "submissions/unread.json").write_text('{"model_id": "unread", "results": {}}')
     done = forked.run(
         "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=test_harness.folder

@@ -11,9 +11,9 @@ from geneb_ci.receipt.draw import TaskShare, drawn_embeddings, draws_of_regime
 from geneb_ci.receipt.embeddings import MISSED
 from geneb_ci.receipt.raise_bound import (
     CellDraw,
+    covering_intervals,
     hidden_alterations,
     hits_limit,
-    intervals,
     largest_raise,
 )
 from geneb_ci.statistics.metrics import scores_of_matrix
@@ -37,7 +37,7 @@ def test_the_limit_of_hits_is_that_of_a_poisson_variable(hits: int, limit: float
 
 @pytest.mark.parametrize("most", [0, 1, 16, 17, 1000])
 def test_intervals_cover_every_number_once(most: int) -> None:
-    lower, upper = intervals(most)
+    lower, upper = covering_intervals(most)
     covered = [
         n for low, high in zip(lower, upper, strict=True) for n in range(int(low), int(high) + 1)
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.sampling.design import policy_text
-from geneb_ci.board.board import board_of, read_rows
+from geneb_ci.board.board import board_of, read_checked_rows
 from geneb_ci.check.registry import select
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
@@ -17,7 +17,7 @@ from geneb_ci.receipt.seen import (
     ReceiptNote,
     ReceiptNotes,
     published_state,
-    seen_receipts,
+    read_receipt_notes,
     updated_notes,
 )
 from reference_harness.formats.submission import SubmissionV12
@@ -147,7 +147,7 @@ def test_the_board_says_it(of_small: Written, tmp_path: Path, looked: int, state
         }
     )  # fmt: skip
     (root / "leaderboard/policy/receipts.json").write_text(notes.model_dump_json())
-    entries = list(read_rows(root, select(("structure",), ())).rows)
+    entries = list(read_checked_rows(root, select(("structure",), ())).rows)
     files = board_of(entries, find_layout(root), has_intervals=False).files
     board = json.loads(files["leaderboard.json"])
     (row,) = board["data"]["full"]
@@ -173,5 +173,5 @@ def test_notes_that_are_not_right(tmp_path: Path, text: str, message: str) -> No
     (root / "pyproject.toml").write_text("[tool.geneb-ci]\n")
     (root / "leaderboard/policy/receipts.json").write_text(text)
     with pytest.raises(BadConfiguration) as caught:
-        seen_receipts(find_layout(root))
+        read_receipt_notes(find_layout(root))
     assert message in caught.value.message

@@ -12,9 +12,9 @@ import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.receipt.predictions import FILE as PREDICTIONS
+from geneb_ci.receipt.predictions import PREDICTIONS_FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode_predictions
-from geneb_ci.receipt.verify import STEPS, subject_of
+from geneb_ci.receipt.verify import STEPS, receipt_subject
 from reference_harness.probe.metrics import mean_scores, scores_of
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
@@ -351,7 +351,7 @@ def test_sizes_that_nobody_could_verify(of_mini: Written, name: str, tmp_path: P
     (receipt["tasks"][TASK] if member else receipt)[member or "dim"] = size
     written.says(document)
     with pytest.raises(NothingChecked) as caught:
-        subject_of(written.file)
+        receipt_subject(written.file)
     assert caught.value.message == f"{written.file} cannot be read as a submission: {message}"
 
 

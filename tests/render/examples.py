@@ -104,10 +104,10 @@ def mixed() -> Report:
     ]
     for item in (*scores, *others):
         report.findings.append(item)
-    report.frames = dict.fromkeys(scores, (LINE, LINE.index("1.7")))
-    report.frames[others[2]] = ("- **Pooling:** <mean or cls>", 0)
-    report.frames[others[3]] = ('  "model_id": "evo-1-131k-base",', 14)
-    report.frames[others[4]] = (HOSTILE_LINE, HOSTILE_LINE.index("<img"))
+    report.excerpts = dict.fromkeys(scores, (LINE, LINE.index("1.7")))
+    report.excerpts[others[2]] = ("- **Pooling:** <mean or cls>", 0)
+    report.excerpts[others[3]] = ('  "model_id": "evo-1-131k-base",', 14)
+    report.excerpts[others[4]] = (HOSTILE_LINE, HOSTILE_LINE.index("<img"))
     report.unreadable = [
         NothingChecked(
             "submissions/x.json: cannot be read: Permission denied",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.board.tables import MARK
+from geneb_ci.board.tables import FORMULA_GUARD
 
 VALIDATORS = Path(sys.prefix, "validators")  # also in a copy of the checkout with more rows
 WHEN = "2026-11-20T08:30:00Z"
@@ -47,4 +47,4 @@ def validated(code: str, *arguments: str | Path) -> Any:
 def unmarked(content: bytes) -> list[dict[str, str]]:
     """Read a CSV file as docs/reader/exports.md says."""
     lines = csv.DictReader(io.StringIO(content.decode(), newline=""))
-    return [{k: v.removeprefix(MARK) for k, v in line.items()} for line in lines]
+    return [{k: v.removeprefix(FORMULA_GUARD) for k, v in line.items()} for line in lines]

@@ -57,5 +57,5 @@ def reports(draw):
     )
     for finding in report.findings:
         text = draw(texts)
-        report.frames[finding] = (text, draw(st.integers(0, len(text))))
+        report.excerpts[finding] = (text, draw(st.integers(0, len(text))))
     return report

@@ -50,7 +50,7 @@ def replays(draw):
 
 
 WRITTEN: list[tuple[Any, Any]] = [
-    *((comparisons(), writer) for writer in comparison.WRITERS.values()),
+    *((comparisons(), writer) for writer in comparison.COMPARISON_WRITERS.values()),
     *((replays(), writer) for writer in comparison.REPLAY_WRITERS.values()),
 ]
 
@@ -70,7 +70,7 @@ def test_no_line_is_a_command_and_no_character_is_unseen(values, writer):
 
 @given(comparisons())
 def test_markdown_neither_pings_nor_links_nor_embeds(value):
-    output = comparison.as_markdown(value)
+    output = comparison.comparison_markdown(value)
     assert (
         re.search(r"[@#]\w|<[A-Za-z!/?]|\]\(|!\[|://|\bwww\.", output.replace("### ", "")) is None
     )
@@ -87,7 +87,7 @@ def test_markdown_of_a_replay_neither_pings_nor_links_nor_embeds(value):
 @given(comparisons())
 def test_a_table_keeps_its_columns(value):
     """A bar in a name would move the cells behind it."""
-    lines = comparison.as_markdown(value).split("\n")
+    lines = comparison.comparison_markdown(value).split("\n")
     for head, ruler in itertools.pairwise(lines):
         if not ruler.startswith("| --- "):
             continue
@@ -99,5 +99,5 @@ def test_a_table_keeps_its_columns(value):
 
 @given(comparisons(), replays())
 def test_json_reads_back(board_row, other):
-    assert json.loads(comparison.as_json(board_row))["pushed"] == {"full": 3}
+    assert json.loads(comparison.comparison_json(board_row))["pushed"] == {"full": 3}
     assert json.loads(comparison.replay_json(other))["rows"] == 41

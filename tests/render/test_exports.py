@@ -19,8 +19,8 @@ from geneb_ci.audit.trust.attestation import RowAttestation
 from geneb_ci.board.columns import Row
 from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.tables import FORMULA, MARK, DescribedTable, TableColumn
+from geneb_ci.board.site.inputs import Site, SourceCommit, site_of
+from geneb_ci.board.tables import FORMULA_GUARD, FORMULA_START, DescribedTable, TableColumn
 from geneb_ci.common import parquet
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
@@ -30,8 +30,8 @@ from geneb_ci.render.export_tables import (
     croissant_files,
     csv_bytes,
     csv_files,
+    exported_tables,
     parquet_files,
-    tables,
 )
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import MODELS
@@ -51,7 +51,7 @@ def read(document: dict[str, Any], **more: Any) -> Row:
 
 def site(entries: list[Row], benchmark: Benchmark = small.BENCHMARK, **more: Any) -> Site:
     layout = Layout(LayoutKind.GENEB_CI, Path("/nowhere"), **more)
-    return site_of(entries, {}, benchmark, layout, Built("c" * 40, WHEN))
+    return site_of(entries, {}, benchmark, layout, SourceCommit("c" * 40, WHEN))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def audited(tmp_path: Path) -> Site:
     layout = Layout(
         LayoutKind.GENEB_CI, tmp_path, audits=record.parent.parent, repository=REPOSITORY
     )
-    return site_of(three(), {}, small.BENCHMARK, layout, Built("c" * 40, WHEN))
+    return site_of(three(), {}, small.BENCHMARK, layout, SourceCommit("c" * 40, WHEN))
 
 
 LINK = f"{REPOSITORY}/blob/{'c' * 40}/audits/c/0a1b.json"
@@ -153,7 +153,7 @@ def test_csv_has_seeds_records_and_hostile_texts(audited: Site) -> None:
         cell_text
         for line in cells
         for cell_text in line
-        if FORMULA.match(cell_text) and cell_text[0] != MARK
+        if FORMULA_START.match(cell_text) and cell_text[0] != FORMULA_GUARD
     ]
     seeds = unmarked(files["scores.csv"])[-1]["MCC_per_seed"]
     assert json.loads(seeds) == list(third_evidence(audited).per_seed.MCC)
@@ -198,7 +198,7 @@ def test_no_text_becomes_a_formula_and_each_comes_back(texts: list[str]) -> None
         if cell_text[:1] in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
     ] == []
     assert [
-        cell_text[1:] if cell_text.startswith(MARK) else cell_text for cell_text in line
+        cell_text[1:] if cell_text.startswith(FORMULA_GUARD) else cell_text for cell_text in line
     ] == texts
 
 
@@ -398,7 +398,7 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
     assert files == dict(parquet_files(audited))
     write_page(tmp_path / "out", files)
     document = validated(PARQUET, tmp_path / "out")
-    for table in tables(audited):
+    for table in exported_tables(audited):
         types, rows = document[table.name]
         names = {"text": "string", "number": "double", "count": "int64", "flag": "bool"}
         names["numbers"] = "list<element: double>"

@@ -13,7 +13,14 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.cli.check import check_command
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.render.formats import FORMATS, FULL_TEXT, Renderer, counts, render, renderer
+from geneb_ci.render.formats import (
+    FORMATS,
+    FULL_TEXT,
+    Renderer,
+    counts_by_severity,
+    render,
+    renderer,
+)
 from tests.house.tracked import python_files
 from tests.paths import outside_rows
 
@@ -58,7 +65,7 @@ def test_a_real_run_in_every_format(tmp_path):
     for result in Checker(RULES).run([path]):
         assert isinstance(result, FileResult)
         report.add(result)
-    assert len(report.frames) == len(report.findings) == sum(counts(report).values())
+    assert len(report.excerpts) == len(report.findings) == sum(counts_by_severity(report).values())
     for name in FORMATS:
         assert render(name, report).count("duplicate-key") >= 1
 

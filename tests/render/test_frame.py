@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from geneb_ci.render.text import frame
+from geneb_ci.render.text import excerpt_around
 from tests.each import each
 from tests.render.hostile import texts
 
@@ -28,11 +28,11 @@ from tests.render.hostile import texts
     ],
 )
 def test_whole_frames(text, at, width, is_cut, line, caret):
-    assert frame(text, at, width, is_cut=is_cut) == (line, caret)
+    assert excerpt_around(text, at, width, is_cut=is_cut) == (line, caret)
 
 
 @given(text=texts, data=st.data(), width=st.integers(20, 100), is_cut=st.booleans())
 def test_it_fits(text, data, width, is_cut):
-    line, caret = frame(text, data.draw(st.integers(0, len(text))), width, is_cut=is_cut)
+    line, caret = excerpt_around(text, data.draw(st.integers(0, len(text))), width, is_cut=is_cut)
     assert cell_len(line) <= width
     assert caret <= cell_len(line)

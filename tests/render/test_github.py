@@ -7,7 +7,12 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import nothing_checked_reason, render, sentence, sorted_findings
+from geneb_ci.render.formats import (
+    finding_sentence,
+    nothing_checked_reason,
+    render,
+    sorted_findings,
+)
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
 from tests.render.hostile import BRIEF, reports
@@ -40,7 +45,7 @@ def command(finding: Finding) -> Command:
         "title": visible(finding.rule),
     }
     fix = f"\nFix: {visible(finding.fix)}" if finding.fix else ""
-    return names[finding.severity], properties, visible(sentence(finding)) + fix
+    return names[finding.severity], properties, visible(finding_sentence(finding)) + fix
 
 
 @BRIEF

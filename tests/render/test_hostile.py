@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from geneb_ci.common.finding import HIDING_CHARACTERS
 from geneb_ci.render.formats import FORMATS, render
-from geneb_ci.render.plain import pieces, visible
+from geneb_ci.render.plain import printable_pieces, visible
 from geneb_ci.render.text import WIDTH_MAX, WIDTH_MIN, escape
 from tests.render.hostile import BRIEF, reports, texts
 
@@ -40,8 +40,8 @@ def test_colour_adds_nothing_but_colour(report):
 
 @given(text=texts)
 def test_a_piece_for_every_character(text):
-    assert len(pieces(text)) == len(text)
-    assert "".join(pieces(text)).isprintable()
+    assert len(printable_pieces(text)) == len(text)
+    assert "".join(printable_pieces(text)).isprintable()
     assert "##[" not in visible(text)
     assert "::" not in escape(text)
 

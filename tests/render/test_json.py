@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from geneb_ci import __version__
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.findings_json import FindingV1, findings_schema
-from geneb_ci.render.formats import counts, render, sorted_findings, verdict
+from geneb_ci.render.formats import counts_by_severity, render, sorted_findings, verdict_of
 from reference_harness.formats.text import well_formed
 from tests.render import examples
 from tests.render.hostile import BRIEF, reports
@@ -45,10 +45,12 @@ def test_it_reads_back_and_validates(report):
         {
             "format_version": "1.0",
             "tool": {"name": "geneb-ci", "version": __version__},
-            "verdict": str(verdict(report)),
+            "verdict": str(verdict_of(report)),
             "files": len(report.files),
             "rules": report.rules,
-            "counts": {str(severity): number for severity, number in counts(report).items()},
+            "counts": {
+                str(severity): number for severity, number in counts_by_severity(report).items()
+            },
             "benchmarks": [
                 {"name": name, "sha256": sha} for name, sha in sorted(report.benchmarks.items())
             ],

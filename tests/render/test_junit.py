@@ -6,7 +6,12 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Severity
-from geneb_ci.render.formats import nothing_checked_reason, render, sentence, sorted_findings
+from geneb_ci.render.formats import (
+    finding_sentence,
+    nothing_checked_reason,
+    render,
+    sorted_findings,
+)
 from geneb_ci.render.plain import visible
 from tests.render.hostile import BRIEF, reports
 
@@ -54,4 +59,4 @@ def test_every_finding_says_what_it_is(report):
             failed = finding.severity is Severity.ERROR
             assert verdict.tag == ("failure" if failed else "skipped")
         if verdict.tag != "skipped":
-            assert verdict.get("message") == visible(sentence(finding))
+            assert verdict.get("message") == visible(finding_sentence(finding))

@@ -9,7 +9,7 @@ from markdown_it.token import Token
 
 from geneb_ci.check.runner import Report
 from geneb_ci.render.formats import render
-from geneb_ci.render.markdown import CHARACTERS_MAX, SPAN_MAX, code, prose
+from geneb_ci.render.markdown import CHARACTERS_MAX, CODE_SPAN_MAX, code_span, prose_text
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
 from tests.render.hostile import BRIEF, reports, texts
@@ -60,10 +60,10 @@ def test_only_our_own_structure(report):
 @example("   ")
 @example("")
 def test_a_code_span_cannot_be_left(text):
-    parts = inline(code(text))
+    parts = inline(code_span(text))
     assert [part for part, _ in parts] == ["text", "code_inline", "text"]
     assert (parts[0][1], parts[2][1]) == ("x", "x")
-    assert parts[1][1].strip(" ") == visible(text, SPAN_MAX).strip(" ")
+    assert parts[1][1].strip(" ") == visible(text, CODE_SPAN_MAX).strip(" ")
 
 
 @given(text=texts)
@@ -72,10 +72,10 @@ def test_a_code_span_cannot_be_left(text):
 @example("<?x`")
 @example("x")
 def test_prose_is_shown_as_it_stands(text):
-    parts = inline(prose(text))
+    parts = inline(prose_text(text))
     assert {part for part, _ in parts} <= {"text", "code_inline"}
     shown = "".join(content for _, content in parts)
-    expected = visible(visible(text), SPAN_MAX)
+    expected = visible(visible(text), CODE_SPAN_MAX)
     assert re.sub("[` ]", "", shown) == f"x{re.sub('[` ]', '', expected)}x"
 
 
@@ -103,7 +103,7 @@ def test_a_text_as_long_as_a_file_does_not_hide_the_verdict():
         "## geneb-ci: changes needed\n\n1 submission, 61 rules: 1 error.\n\n"
         "### Error: `score-out-of-range`\n\n"
         f"**Fix:** {report.findings[0].fix}\n\n"
-        f"- `MCC is {'9' * (SPAN_MAX - 10)}...`\\\n"
+        f"- `MCC is {'9' * (CODE_SPAN_MAX - 10)}...`\\\n"
         "  `submissions/GROVER.json:1:1` at `/results/full/H3K1ac/MCC`\n\n---\n\n"
         "To explain a rule: `geneb-ci explain RULE`. To run this check on your own machine: "
         "`geneb-ci check PATH`.\n"

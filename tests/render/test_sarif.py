@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding
-from geneb_ci.render.formats import is_complete, render, sentence, sorted_findings
+from geneb_ci.render.formats import finding_sentence, is_complete, render, sorted_findings
 from geneb_ci.render.plain import visible
 from geneb_ci.render.sarif import escape
 from reference_harness.formats.text import well_formed
@@ -42,7 +42,7 @@ def test_it_validates_and_names_every_place(report):
     assert run["invocations"][0]["executionSuccessful"] == is_complete(report)
     for result, item in zip(run["results"], sorted_findings(report), strict=True):
         location = result["locations"][0]
-        text = f"{sentence(item)}. {item.fix}".rstrip()
+        text = f"{finding_sentence(item)}. {item.fix}".rstrip()
         assert result["message"]["text"] == escape(text)
         assert result["level"] == item.severity
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == visible(item.rule)

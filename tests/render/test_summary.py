@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import percent
-from geneb_ci.render.formats import render, sentence, summary_line, verdict
+from geneb_ci.render.formats import finding_sentence, render, summary_line, verdict_of
 from reference_harness.formats.text import plural
 from tests.render.examples import finding
 
@@ -59,7 +59,7 @@ LOST = NothingChecked("b.json: cannot be read", "")
     ],
 )
 def test_verdict_and_line(report, expected, line):
-    assert (verdict(report), summary_line(report)) == (expected, line)
+    assert (verdict_of(report), summary_line(report)) == (expected, line)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_verdict_and_line(report, expected, line):
 )
 def test_each_is_said_once(message, result, expected, text):
     item = finding("missing-task", "a.json", message, found=result, expected=expected)
-    assert sentence(item) == text
+    assert finding_sentence(item) == text
 
 
 def test_the_score_of_a_finding_is_not_taken_for_a_score_of_the_submission():
     item = finding("missing-task", "a.json", "MCC is off", found="0.3063", expected="about 0.792")
     message = "MCC is off; found 0.3063, expected about 0.792 (finding score 1.4)"
-    assert sentence(dataclasses.replace(item, score=1.4)) == message
+    assert finding_sentence(dataclasses.replace(item, score=1.4)) == message
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from geneb_ci.common.errors import SandboxUnavailable
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.processes import NAMESPACES, surviving_pids
+from geneb_ci.sandbox.processes import NAMESPACES_FILE, surviving_pids
 from geneb_ci.sandbox.run import ExtractorSpec
 
 HOSTILE = Path(__file__).parent / "hostile"
@@ -54,9 +54,9 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 @pytest.fixture
 def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     """Assert that no process of the sandbox is alive after the test."""
-    (sandbox.scratch / NAMESPACES).unlink(missing_ok=True)
+    (sandbox.scratch / NAMESPACES_FILE).unlink(missing_ok=True)
     yield
-    if (sandbox.scratch / NAMESPACES).exists():
+    if (sandbox.scratch / NAMESPACES_FILE).exists():
         assert surviving_pids(sandbox.scratch) == []
     else:  # the run ended before it was looked at for the first time
         assert started_for(sandbox.scratch) == []

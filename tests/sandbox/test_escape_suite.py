@@ -103,7 +103,7 @@ def test_a_writable_proc_under_root_is_noticed(bubblewrap_sandbox: Sandbox, monk
 
 def test_a_missing_filter_is_noticed(sandbox: Sandbox, monkeypatch):
     allow_all = seccomp._INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW)
-    monkeypatch.setattr(seccomp, "program", lambda: allow_all)
+    monkeypatch.setattr(seccomp, "filter_program", lambda: allow_all)
     open_ones = {attempt.name for attempt in run_escape_suite(sandbox) if not attempt.refused}
     assert {"trace", "rare-system-calls"} <= open_ones
 
@@ -163,7 +163,7 @@ def test_nothing_of_ours_is_on_the_command_line(bubblewrap_sandbox: Sandbox, mon
 
 def test_an_unknown_machine_has_no_filter():
     with pytest.raises(SandboxUnavailable) as caught:
-        seccomp.program("riscv64")
+        seccomp.filter_program("riscv64")
     assert (
         caught.value.message
         == "there is no filter of system calls for riscv64, expected x86_64 or aarch64"

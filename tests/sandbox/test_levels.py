@@ -72,7 +72,7 @@ def test_threads_of_a_model_sleep_where_they_wait(monkeypatch):
     with contextlib.suppress(SystemExit):
         main()
     assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
-    assert mounts.view({}, {}).environment["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert mounts.sandbox_view({}, {}).environment["OMP_WAIT_POLICY"] == "PASSIVE"
 
 
 def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
@@ -197,7 +197,7 @@ def test_a_process_with_a_gpu_names_its_threads_and_writes_nothing_of_the_kernel
 ):
     """NVIDIA's driver starts only where it can write /proc/PID/task/TID/comm."""
     with_gpu = dataclasses.replace(bubblewrap_sandbox, devices=("/dev/nvidia0",))
-    view = mounts.view({}, {})
+    view = mounts.sandbox_view({}, {})
     inner = [view.python, "-c", NAMES_ITSELF]
     with start_sandboxed(with_gpu, view, Limits(seconds=30), inner) as process:
         output, errors = process.communicate(timeout=30)
@@ -211,7 +211,7 @@ def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
     devices = mounts.gpu_devices()
     assert [Path(d).name for d in devices] == ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]
-    words = mounts.bubblewrap_options(mounts.view({}, {}, devices), Limits(), {}, 9)
+    words = mounts.bubblewrap_options(mounts.sandbox_view({}, {}, devices), Limits(), {}, 9)
     assert words.index("--dev") < words.index("--dev-bind-try")
     assert words.count("--dev-bind-try") == 4
 
@@ -312,7 +312,7 @@ def test_a_measured_budget_keeps_to_the_memory_of_the_sandbox(bubblewrap_sandbox
 
 
 def test_the_bundle_for_gvisor(tmp_path):
-    view = mounts.view({mounts.WEIGHTS: tmp_path}, {"/mnt/input/sequences": b"ACGT\n"})
+    view = mounts.sandbox_view({mounts.WEIGHTS: tmp_path}, {"/mnt/input/sequences": b"ACGT\n"})
     mounts.gvisor_bundle(tmp_path / "bundle", view, SMALL, ["/usr/bin/true"])
     made = json.loads((tmp_path / "bundle" / "config.json").read_bytes())
     assert made["process"]["args"] == ["/usr/bin/true"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.common.errors import ResultRefused
-from geneb_ci.sandbox.supervise import Receiver
+from geneb_ci.sandbox.supervise import EmbeddingsReceiver
 from tests.sandbox.conftest import SMALL
 
 ROWS = 3
@@ -19,7 +19,7 @@ def header(rows: int, width: int, size: int = 4) -> bytes:
 
 def received(content: bytes) -> np.ndarray:
     """Return the matrix of a result that comes in pieces. Raises ResultRefused."""
-    receiver = Receiver(ROWS, SMALL)
+    receiver = EmbeddingsReceiver(ROWS, SMALL)
     for start in range(0, len(content), 20):
         receiver.feed(content[start : start + 20])
     return receiver.finish()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.sandbox import seccomp
 
-MACHINES = sorted(seccomp.ARCHES)
+MACHINES = sorted(seccomp.AUDIT_NUMBER_BY_MACHINE)
 ALLOWED = seccomp.ALLOW
 SPECIAL = ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
 STEPS_MAX = 4096  # BPF_MAXINSNS of linux/bpf_common.h
@@ -21,14 +21,14 @@ STEPS_MAX = 4096  # BPF_MAXINSNS of linux/bpf_common.h
 @functools.cache
 def steps_of(machine: str) -> list[tuple[int, int, int, int]]:
     """Return the instructions of a machine's filter: code, jump if met, jump if not, value."""
-    return list(struct.iter_unpack("<HBBI", seccomp.program(machine)))
+    return list(struct.iter_unpack("<HBBI", seccomp.filter_program(machine)))
 
 
 def verdict(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
     """Interpret classic BPF: the five instructions that the filter is made of."""
     steps = steps_of(machine)
     filled = [*arguments, 0, 0, 0, 0, 0, 0][:6]
-    arch = seccomp.ARCHES[machine] if arch is None else arch
+    arch = seccomp.AUDIT_NUMBER_BY_MACHINE[machine] if arch is None else arch
     data = struct.pack("<IIQ6Q", number, arch, 0, *filled)
     at, held = 0, 0
     while True:
@@ -53,8 +53,8 @@ def refused(number: int) -> int:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_each_named_call_is_refused(machine):
-    assert len(seccomp.program(machine)) // 8 <= STEPS_MAX
-    for name, numbers in seccomp.REFUSED.items():
+    assert len(seccomp.filter_program(machine)) // 8 <= STEPS_MAX
+    for name, numbers in seccomp.REFUSED_CALLS.items():
         number = getattr(numbers, machine)
         if number is not None:
             assert verdict(machine, number) == refused(errno.EPERM), name
@@ -63,7 +63,7 @@ def test_each_named_call_is_refused(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 @given(number=st.integers(0, 500), first=st.integers(0, 2**64 - 1))
 def test_all_other_calls_are_allowed(machine, number, first):
-    named = {getattr(numbers, machine) for numbers in seccomp.REFUSED.values()}
+    named = {getattr(numbers, machine) for numbers in seccomp.REFUSED_CALLS.values()}
     named |= {getattr(getattr(seccomp, name), machine) for name in SPECIAL}
     if number not in named:
         assert verdict(machine, number, first) == ALLOWED
@@ -72,7 +72,7 @@ def test_all_other_calls_are_allowed(machine, number, first):
 @pytest.mark.parametrize("machine", MACHINES)
 @given(number=st.integers(0, 2**32 - 1), arch=st.integers(0, 2**32 - 1))
 def test_calls_of_another_architecture_are_killed(machine, number, arch):
-    if arch != seccomp.ARCHES[machine]:
+    if arch != seccomp.AUDIT_NUMBER_BY_MACHINE[machine]:
         assert verdict(machine, number, arch=arch) == seccomp.KILL_PROCESS
 
 
@@ -115,7 +115,7 @@ def test_the_numbers_are_the_kernels(machine, file, pattern):
     special = {
         n.lower(): getattr(seccomp, n) for n in ("CLONE", "CLONE3", "SOCKET", "SOCKETPAIR", "IOCTL")
     }
-    table = seccomp.REFUSED | special
+    table = seccomp.REFUSED_CALLS | special
     ours = {
         name: getattr(numbers, machine)
         for name, numbers in table.items()

@@ -17,7 +17,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.situation.contributor import CONTRIBUTOR_SITUATIONS, BranchState, DeclaredReceipt
-from geneb_ci.situation.table import Role, decide
+from geneb_ci.situation.table import Role, step_of
 from tests.cli.repository import commit, put, small_repository
 from tests.git import git
 from tests.github.conftest import IMPATIENT
@@ -720,12 +720,12 @@ def test_a_row_of_a_practice_board_is_committed_where_it_would_be_merged():
         receipt=DeclaredReceipt(is_published=False, file_count=13),
         is_practice_board=True,
     )
-    step = decide(Role.CONTRIBUTOR, state, CONTRIBUTOR_SITUATIONS)
+    step = step_of(Role.CONTRIBUTOR, state, CONTRIBUTOR_SITUATIONS)
     assert step.situation == "practice-row"
     assert step.command == (
         f"git add --all -- {ROW} && git commit -m 'Add gamma' && geneb-ci next --as maintainer"
     )
-    step = decide(
+    step = step_of(
         Role.CONTRIBUTOR,
         dataclasses.replace(state, is_practice_board=False),
         CONTRIBUTOR_SITUATIONS,

@@ -32,7 +32,7 @@ from geneb_ci.situation.maintainer import (
     WaitingPull,
     pull_command,
 )
-from geneb_ci.situation.table import Role, decide
+from geneb_ci.situation.table import Role, step_of
 from tests.audit import unboxed
 from tests.audit.file_place import MODEL as PRACTISED
 from tests.audit.file_place import made
@@ -252,12 +252,12 @@ def work(root: Path, *, is_drawn: bool = False, is_rerun: bool = False) -> None:
     plan = plan_for(RAW)
     folder = WorkFolder(default_work_folder(plan.commitment, "audits"))
     folder.folder.mkdir(parents=True)
-    folder.keep(COMMITMENT_FILE, commitment_text(plan.commitment))
-    folder.keep(SHOWN_FILE, plan.commitment_sha256)
+    folder.write_text(COMMITMENT_FILE, commitment_text(plan.commitment))
+    folder.write_text(SHOWN_FILE, plan.commitment_sha256)
     if is_drawn:
-        folder.keep(PLAN_FILE, json_text_of(plan))
+        folder.write_text(PLAN_FILE, json_text_of(plan))
     if is_rerun:
-        folder.keep_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
+        folder.write_result(OUTCOME_FILE, json_text_of(outcome_of(plan, RAW)))
 
 
 def plan_here(root: Path) -> None:
@@ -714,7 +714,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         key=KeyFacts("key.pem"),
         needs_data=False,
     )
-    decision = decide(Role.MAINTAINER, state, MAINTAINER_SITUATIONS)
+    decision = step_of(Role.MAINTAINER, state, MAINTAINER_SITUATIONS)
     assert decision.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert decision.lines[1:4] == (
         "audit b first: no audit confirms this row; its warnings have the weight 12.5",
@@ -722,7 +722,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
         "number of rows that cannot be audited: 1; the first is a: weights are not pinned",
     )
     begun = OpenAudit("b", "submissions/b.json", "0" * 64, statement="s.json", is_practice=True)
-    decision = decide(
+    decision = step_of(
         Role.MAINTAINER, dataclasses.replace(state, audits=(begun,)), MAINTAINER_SITUATIONS
     )
     assert decision.situation == "practice-not-drawn"

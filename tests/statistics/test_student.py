@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from geneb_ci.audit.compare.tolerance import quantile
+from geneb_ci.audit.compare.tolerance import two_sided_quantile
 from geneb_ci.statistics.student import normal_quantile_of, student_quantile
 from tests.each import each
 
@@ -29,4 +29,4 @@ def test_many_degrees_of_freedom_are_normal():
 @each("level", [0.05, 1e-3, 3e-6])
 def test_a_tolerance_has_the_two_sided_quantile_or_little_more(freedom, level):
     exact = t.isf(level / 2, freedom)
-    assert exact * 0.9999 < quantile(level, freedom) < exact * 1.004
+    assert exact * 0.9999 < two_sided_quantile(level, freedom) < exact * 1.004

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.render.text import LINES_MAX
+from geneb_ci.render.text import REPORT_LINES_MAX
 from reference_harness import mini
 from reference_harness.data.define import define
 from tests.harness.support import write_flat
@@ -74,7 +74,7 @@ def seen(made: Practice) -> Iterator[tuple[str, bytes]]:
     def command_output(*words: str) -> tuple[str, bytes]:
         done = geneb_ci(made.board, environment, *words)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
-        assert done.stdout.count("\n") <= LINES_MAX, words
+        assert done.stdout.count("\n") <= REPORT_LINES_MAX, words
         return " ".join(words), (done.stdout + done.stderr).encode()
 
     yield "verdicts", made.sweep().encode()

@@ -19,13 +19,13 @@ from geneb_ci.audit.compare.outcome import (
     Heads,
     StatementSubject,
     Verdict,
-    extractor_objections,
     is_absent,
+    objections_to_extractor,
 )
 from geneb_ci.audit.rerun.few_shot import FewShotResult
 from geneb_ci.audit.rerun.honesty import (
     FRESH_MARGIN,
-    VARIED_MIN,
+    VARIED_PER_TASK_MIN,
     FreshResult,
     VariantResult,
     summed_decisions,
@@ -53,7 +53,8 @@ from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Po
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.text import plural
 
-EMBEDDING_PREDICATE = "urn:geneb-ci:row-audit:1.0"
+EMBEDDING_PREDICATE_TYPE = "urn:geneb-ci:row-audit:1.0"
+"""Type of the in-toto statement about an audit by receipt."""
 NOT_PROVED = (
     "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
     (
@@ -64,8 +65,8 @@ NOT_PROVED = (
     "that the auditor reported what the extractor gave: anybody can compute an embedding again",
     "that the scores on the board are right: the run names no scorer of record; no level follows",
 )
-"""What an audit by receipt does not prove, as part of each record. A fresh set replaces the first
-sentence; the last is left out if the scores of record were compared."""
+"""Sentences of each record on what an audit by receipt does not prove. A fresh set replaces the
+first; the last is left out if the scores of record were compared."""
 EmbeddingVersion = Literal["1.0", "2.0", "2.1", "2.2", "2.3"]
 WITH_ROW_TOLERANCES: Final = "1.0"
 WITH_COLUMN_TOLERANCES: Final = "2.0"
@@ -79,62 +80,65 @@ of record also decide on variants; 2.2: upper bounds of the raise of each regime
 and of few tasks more test sequences are varied. The verdict follows from the numbers by the rule of
 the version."""
 WITHOUT_REFITS = frozenset({WITH_ROW_TOLERANCES, WITH_COLUMN_TOLERANCES})
-"""Versions before 2.1, whose probes were not fitted again."""
+"""Versions before 2.1, without probes fitted on variants of training sequences."""
 WITHOUT_BOUNDS = WITHOUT_REFITS | {WITH_REFITS}
-"""Versions before 2.2."""
+"""Versions before 2.2, without bounds of the raise of each regime."""
 WITHOUT_FEW_SHOT = WITHOUT_BOUNDS | {WITH_BOUNDS}
-"""Versions before 2.3."""
-SUPERSEDED = (
+"""Versions before 2.3, without few-shot probes fitted on other sequences."""
+SUPERSEDED_REASON = (
     "its embeddings were compared by their size, which one column of large values sets: altered "
     "ones could pass"
 )
-"""Why a record of version 1.0 no longer counts."""
-Measure = Annotated[float, Field(ge=0)]
-_NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
-_NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
+"""Reason why a record of version 1.0 no longer counts."""
+NonNegativeFloat = Annotated[float, Field(ge=0)]
+_NUMBER_PATTERN = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
+_NUMBERS_PATTERN = rf"^({_NUMBER_PATTERN}( {_NUMBER_PATTERN})*)?$"
+"""Numbers with a space between them, or none."""
 
 
-def _numbers_in(value: object) -> object:
-    """Return the numbers in a text; return any other value unchanged, for pydantic to validate."""
+def _parsed_counts(value: object) -> object:
+    """Return the numbers in a text, or any other value unchanged, for pydantic to validate."""
     if not isinstance(value, str):
         return value
-    if not re.fullmatch(_NUMBERS, value):
+    if not re.fullmatch(_NUMBERS_PATTERN, value):
         raise ValueError("expected numbers with a space between them")
     return [float(number) if set(number) & set(".e") else int(number) for number in value.split()]
 
 
-def _floats_in(value: object) -> object:
-    numbers = _numbers_in(value)
+def _parsed_floats(value: object) -> object:
+    """Return the numbers in a text as floats, or any other value unchanged."""
+    numbers = _parsed_counts(value)
     return [float(number) for number in numbers] if isinstance(numbers, list) else numbers
 
 
-def _joined(numbers: list[int] | list[float]) -> str:
+def _numbers_text(numbers: list[int] | list[float]) -> str:
+    """Return numbers as text with a space between them."""
     return " ".join(
         f"{number:g}" if isinstance(number, float) else str(number) for number in numbers
     )
 
 
-_AS_TEXT = (
-    PlainSerializer(_joined, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
+_WRITTEN_AS_TEXT = (
+    PlainSerializer(_numbers_text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _NUMBERS_PATTERN}),
 )
-Counts = Annotated[list[Count], BeforeValidator(_numbers_in), *_AS_TEXT]
-"""Whole numbers, written as one text, since a record of 10,000 embeddings would have too many
-values."""
-Measures = Annotated[list[Measure], BeforeValidator(_floats_in), *_AS_TEXT]
-"""Numbers with six significant digits, written as one text."""
+Counts = Annotated[list[Count], BeforeValidator(_parsed_counts), *_WRITTEN_AS_TEXT]
+"""A list of whole numbers, written as one text, since a record of 10,000 embeddings would have too
+many values."""
+Measures = Annotated[list[NonNegativeFloat], BeforeValidator(_parsed_floats), *_WRITTEN_AS_TEXT]
+"""A list of numbers with six significant digits, written as one text."""
 
 
 class EmbeddingRepeat(StrictModel):
-    """The comparison of a failed embedding that was computed again, alone."""
+    """A second rerun of one embedding that differed from the first rerun, alone in its batch."""
 
     dtype: Name
-    """`float64` if the extractor has that option, else `a batch of its own`."""
-    deviation: Measure
-    """Deviation from the committed embedding, measured as `ComparedTask.deviation`."""
+    """`float64` if the extractor can compute in that dtype, else `a batch of its own`."""
+    deviation: NonNegativeFloat
+    """Deviation from the committed embedding, in the unit of `ComparedTask.deviation`."""
     mismatch: Count
     """Number of coordinates that differ from the committed embedding once rounded."""
-    distance: Measure | None = Field(default=None, exclude_if=operator.not_)
+    distance: NonNegativeFloat | None = Field(default=None, exclude_if=operator.not_)
     """Distance from the first rerun, in tolerances; left out if it is 0, and in records of version
     1.0."""
 
@@ -143,9 +147,9 @@ class FailedEmbedding(StrictModel):
     """A committed embedding that differs from its rerun."""
 
     row: Count
-    """Index of its row in the file, where training embeddings come first."""
+    """Index of the embedding in the file of the task, where training embeddings come first."""
     again: EmbeddingRepeat | None
-    """None if it was not computed again, since another embedding already proved to be altered."""
+    """The second rerun; None if there was none, since another embedding was proved altered."""
 
 
 class ComparedTask(StrictModel):
@@ -163,11 +167,13 @@ class ComparedTask(StrictModel):
     draws."""
     deviation: Measures
     """For each distinct row, ascending: largest distance of a coordinate beyond half a unit of
-    float16, in units of its tolerance; in version 1.0, of the root mean square of the embedding."""
+    float16, divided by the tolerance of the coordinate, or in version 1.0 by the root mean square
+    of the embedding."""
     mismatch: Counts
     """For each distinct row: number of coordinates that differ from the rounded rerun."""
     failed: list[FailedEmbedding]
-    room: Measure | None = Field(default=None, exclude_if=operator.not_)
+    """The embeddings whose deviation or mismatch is too large."""
+    room: NonNegativeFloat | None = Field(default=None, exclude_if=operator.not_)
     """By how much embeddings altered within the tolerances can lower the mean test loss, in nats;
     left out if it is 0, and in records of version 1.0."""
 
@@ -189,7 +195,7 @@ class ComparedCells(StrictModel):
     unclaimed: list[str]
     """Cells that were recomputed and that the submission does not claim."""
     unequal: list[str]
-    """Sentences about equal sequences with unequal embeddings, one for each scale."""
+    """Sentences about equal sequences with unequal embeddings."""
     of_record: Count | None = Field(default=None, exclude_if=operator.not_)
     """Number of cells whose scores of record, which the board shows, were compared too; left out if
     none were, as in earlier records."""
@@ -203,6 +209,7 @@ class Direction(StrictModel):
     statistic: float
     """Van Elteren's statistic, in standard deviations."""
     p: Annotated[float, Field(ge=0, le=1)]
+    """One-sided p-value of the deviations towards the labels."""
 
 
 class PartEffect(StrictModel):
@@ -220,6 +227,7 @@ class Effect(StrictModel):
     training: PartEffect
     """Effect of training embeddings, support embeddings included."""
     test: PartEffect
+    """Effect of test embeddings."""
 
 
 class RefitTask(StrictModel):
@@ -240,23 +248,24 @@ class RegimeBound(StrictModel):
 
     regime: Name
     draws: Count
-    """Number of drawn test embeddings; one that was drawn twice counts twice."""
+    """Number of draws of test embeddings; an embedding that was drawn twice counts twice."""
     flipped: Count
     """Number of draws that the probe of record classifies rightly as committed, but wrongly as
     rerun."""
-    raised: Measure
+    raised: NonNegativeFloat
     """Largest raise of the mean MCC by altered test embeddings, with 95 % confidence, rounded
     up."""
 
 
 class ReceiptFacts(StrictModel):
-    """The facts of the receipt that the submission states."""
+    """What the submission states about its receipt."""
 
     root: Hex64
-    """Merkle root of its embeddings."""
+    """Merkle root of the embeddings of the receipt."""
     dim: Positive
     """Number of columns of an embedding."""
     compute_dtype: Name
+    """Dtype in which the model computed the embeddings."""
     tf32: bool
     """Whether the embeddings may have been computed with TF32."""
     tasks: Positive
@@ -269,13 +278,17 @@ class EmbeddingOutcome(StrictModel):
     schema_version: EmbeddingVersion
     plan: EmbeddingPlan
     receipt: ReceiptFacts
+    """What the submission states about its receipt."""
     cells: ComparedCells
+    """The comparison of the claims with the cells recomputed from the receipt."""
     tasks: Annotated[list[ComparedTask], Field(min_length=1)]
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
+    """Whether committed embeddings deviate from their reruns towards their labels."""
     effect: Effect | None = Field(default=None, exclude_if=operator.not_)
-    """Left out in records of version 1.0."""
+    """Effect of the deviations on the test loss; left out in records of version 1.0."""
     decoys: Decoys
+    """The result of the decoys."""
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants; left out in earlier records."""
     fresh: FreshResult | None = Field(default=None, exclude_if=operator.not_)
@@ -321,7 +334,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def room(self) -> float:
-        """By how much alterations within the tolerances can lower the test loss: mean, in nats."""
+        """By how much alterations within the tolerances can lower the mean test loss, in nats."""
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
@@ -340,8 +353,8 @@ class EmbeddingOutcome(StrictModel):
         ]
 
     def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether a failed embedding also failed when it was computed again, alone."""
-        return failed.again is not None and not is_rescued(
+        """Whether a failed embedding failed again in the second rerun, so that it was altered."""
+        return failed.again is not None and not passes_when_repeated(
             failed.again, self.receipt.dim, self.schema_version
         )
 
@@ -356,7 +369,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def is_decided(self) -> bool:
-        """Whether the audit differs in any case, so that no more embeddings are computed again."""
+        """Whether the audit is certain to differ, so that no more embeddings are computed again."""
         has_altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return has_altered or (
             self.schema_version != WITH_ROW_TOLERANCES
@@ -365,8 +378,8 @@ class EmbeddingOutcome(StrictModel):
 
 
 def varied_test_count(version: EmbeddingVersion, tasks: int) -> int:
-    """Return how many test sequences of each task are varied in a record of `tasks` tasks."""
-    return VARIED_MIN if version in WITHOUT_FEW_SHOT else varied_sequence_count(tasks)
+    """Return how many test sequences of each task an audit by receipt of `tasks` tasks varies."""
+    return VARIED_PER_TASK_MIN if version in WITHOUT_FEW_SHOT else varied_sequence_count(tasks)
 
 
 def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
@@ -375,7 +388,7 @@ def summed_training_decisions(refits: Iterable[RefitTask]) -> ChangedDecisions |
     return summed_decisions(decisions) if decisions else None
 
 
-def not_proved(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
+def not_proved_sentences(cells: ComparedCells, fresh: FreshResult | None, tasks: int) -> list[str]:
     """Return a sentence for each claim that an audit by receipt of `tasks` tasks does not prove."""
     memory_sentence, *further_sentences, scorer_sentence = NOT_PROVED
     if fresh is not None:
@@ -390,7 +403,7 @@ AnyOutcome = AuditOutcome | EmbeddingOutcome
 
 
 class RerunResult(NamedTuple):
-    """The outcome of a finished rerun, and the file that its record names."""
+    """The outcome of a finished rerun, and the content of the file of rerun embeddings."""
 
     outcome: AnyOutcome
     embeddings: bytes | None = None
@@ -416,21 +429,21 @@ def deviation_limit(version: EmbeddingVersion) -> float:
     return TAU if version == WITH_ROW_TOLERANCES else 1.0
 
 
-def is_rescued(
+def passes_when_repeated(
     repeat: EmbeddingRepeat, width: int, version: EmbeddingVersion = WITH_COLUMN_TOLERANCES
 ) -> bool:
-    """Whether a failed embedding passes when it is computed again.
+    """Whether a failed embedding agrees with its second rerun.
 
-    It does not pass if it lies far from the first rerun, whatever the committed embedding is.
+    It does not if the second rerun lies far from the first, whatever the committed embedding is.
     """
     is_near = version == WITH_ROW_TOLERANCES or (repeat.distance or 0.0) <= NEAR
     return is_near and is_within(repeat.deviation, repeat.mismatch, width, deviation_limit(version))
 
 
 def reasons_of(outcome: EmbeddingOutcome) -> list[str]:
-    """Return why an audit differs, one sentence each; empty if it agrees."""
+    """Return the reasons why an audit by receipt differs, one sentence each; [] if it agrees."""
     noun = outcome.noun
-    objections = extractor_objections(
+    objections = objections_to_extractor(
         outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
     )
     return [
@@ -444,7 +457,7 @@ def reasons_of(outcome: EmbeddingOutcome) -> list[str]:
 
 
 def room_reason(outcome: EmbeddingOutcome) -> str:
-    """Return why altered embeddings could matter in an audit that agrees, or ""."""
+    """Return why embeddings altered within the tolerances could raise a score too far, or ""."""
     if outcome.room > ROOM:
         return (
             "deviations within the tolerances can lower the loss of the test embeddings by "
@@ -466,6 +479,7 @@ def room_reason(outcome: EmbeddingOutcome) -> str:
 
 
 def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
+    """Yield a reason for wrong cells, and for unequal embeddings of equal sequences."""
     if cells.differing:
         yield (
             f"{len(cells.differing)} of {cells.of} cells are not those that the committed {noun}s "
@@ -476,6 +490,7 @@ def _cell_reasons(cells: ComparedCells, noun: str) -> Iterator[str]:
 
 
 def _embedding_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
+    """Yield a reason if an embedding is altered."""
     altered_embeddings = [
         (task, failure)
         for task in outcome.tasks
@@ -513,6 +528,7 @@ def _embedding_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
 
 
 def _pooled_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
+    """Yield the reasons that follow from all drawn embeddings together."""
     rescued_count, row_count, width, noun = (
         outcome.rescued_count, outcome.embedded, outcome.receipt.dim, outcome.noun,
     )  # fmt: skip
@@ -537,6 +553,7 @@ def _pooled_reasons(outcome: EmbeddingOutcome) -> Iterator[str]:
 
 
 def _direction_reasons(direction: Direction, noun: str) -> Iterator[str]:
+    """Yield a reason if deviations point towards the labels."""
     if direction.p < LEVEL:
         yield (
             f"what the {noun}s differ by points towards the labels: rank sum "
@@ -546,6 +563,7 @@ def _direction_reasons(direction: Direction, noun: str) -> Iterator[str]:
 
 
 def _effect_reasons(effect: Effect, noun: str) -> Iterator[str]:
+    """Yield a reason for each split whose deviations change the test loss systematically."""
     for split, part in (("training", effect.training), ("test", effect.test)):
         if abs(part.statistic) > EFFECT:
             yield (

@@ -23,7 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingRepeat,
     FailedEmbedding,
     PartEffect,
-    is_rescued,
+    passes_when_repeated,
 )
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
@@ -31,7 +31,12 @@ from geneb_ci.audit.record.statement import RERUN_SUFFIX, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import cells_in, claim_of_record, differences, record_is_comparable
+from geneb_ci.receipt.cells import (
+    claim_of_record,
+    computed_cells,
+    differences_from_claims,
+    record_is_comparable,
+)
 from geneb_ci.receipt.column_rule import (
     EmbeddingComparison,
     distance,
@@ -49,7 +54,7 @@ from geneb_ci.receipt.influence import (
     EmbeddingInfluence,
     StrongestEmbeddings,
     TaskInfluence,
-    gradients,
+    influence_gradients,
     influence_of,
     influence_on_loss,
     largest_loss_reduction,
@@ -58,7 +63,7 @@ from geneb_ci.receipt.influence import (
     too_large_reason,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.rounding import receipt_values, rounded_for_record, scaled
+from geneb_ci.receipt.rounding import divided_by_scale, receipt_values, rounded_for_record
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -91,6 +96,7 @@ class TaskFiles(NamedTuple):
     """The contents of the files that the harness writes for a task."""
 
     strata: TaskStrata
+    """The sets of embeddings that are drawn from."""
     sequences: list[str]
     """Training sequences, then test sequences."""
     train_labels: "npt.NDArray[np.int64]"
@@ -167,18 +173,21 @@ class DrawnTask(NamedTuple):
 
     task: str
     receipt_task: ReceiptTask
+    """What the receipt states about the task."""
     drawn: DrawnEmbeddings
-    """The drawn rows by part, one of which has the most influential training embeddings, and the
-    sizes of the strata."""
+    """The drawn rows by part, and the sizes of the strata. One part has the training embeddings
+    that could affect scores most."""
     strongest: StrongestEmbeddings
+    """The training embeddings that could affect the scores of the task most."""
     rows: list[int]
     """Indices of the n embeddings in the file."""
     is_drawn: "npt.NDArray[np.bool_]"
-    """(n,) whether an embedding was drawn, and not only added as one of the strongest."""
+    """(n,) whether an embedding was drawn, not only added since it could affect scores most."""
     unforeseen: "npt.NDArray[np.bool_] | None"
     """(n,) whether nobody could foresee its draw, so that it counts for the tolerances; None in
     records before version 2.2, where all count."""
     sequences: list[str]
+    """The sequence of each embedding."""
     committed: "npt.NDArray[np.float16]"
     """(n, d) embeddings of the receipt."""
     proofs: list[list[bytes]]
@@ -188,6 +197,7 @@ class DrawnTask(NamedTuple):
     is_outside_supports: "npt.NDArray[np.bool_]"
     """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
+    """The sets of embeddings that were drawn from."""
     full_probe: Probe
     """The canonical probe of the regime `FULL_REGIME`."""
     probe_sets: dict[str, ProbeSet]
@@ -277,10 +287,11 @@ class AuditedReceipt(NamedTuple):
     commitment: Commitment
     receipt: EmbeddingReceipt
     open_files: Callable[[], AbstractContextManager[ReceiptFiles]]
+    """Opens the files of the receipt, which are downloaded if necessary."""
     benchmark: Benchmark
 
     def is_compared_with(self, plan: EmbeddingPlan) -> bool:
-        """Whether the receipt of a plan is compared: of another method, on the same benchmark."""
+        """Whether this receipt is compared with a plan's: same benchmark, but another method."""
         commitment, planned_commitment = self.commitment, plan.commitment
         return (
             commitment.sha256 != plan.commitment_sha256
@@ -313,13 +324,13 @@ class AuditedReceipt(NamedTuple):
             return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
 
 
-def near_roots(
+def near_receipt_roots(
     audited_receipt: AuditedReceipt,
     repository: AuditRepository,
     other_receipts: Path | None,
     say: Say,
 ) -> dict[str, str]:
-    """Return the Merkle roots of drawn receipts that are near, each with the reason.
+    """Return the Merkle roots of audited receipts that are probably of this model, with a reason.
 
     Only receipts of other methods are compared, since draws for the same method are inherited in
     any case. `other_receipts` contains a folder with the files of the receipt of each model. A
@@ -360,7 +371,7 @@ def near_roots(
                 say(f"{model}: not compared: {error.message}")
                 continue
             if nearness.is_near:
-                reason_by_root[root] = f"{model}: {nearness.why}"
+                reason_by_root[root] = f"{model}: {nearness.reason}"
     return reason_by_root
 
 
@@ -372,7 +383,7 @@ def _earlier_sample(
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
     recorded_sample = next(_recorded_samples(plan.root, repository), None)
-    receipt = _current_receipt(plan, repository)
+    receipt = _receipt_of_plan(plan, repository)
     if receipt is None:
         if recorded_sample is None:
             say(f"{model}: not compared: no embeddings of its record or receipt were found")
@@ -430,8 +441,8 @@ def _shuffle_key(task: str, row: int) -> bytes:
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
-def _current_receipt(plan: EmbeddingPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
-    """Return the receipt that a plan drew from; None if its submission no longer has it."""
+def _receipt_of_plan(plan: EmbeddingPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
+    """Return the receipt that a plan drew from; None if the submission no longer has this one."""
     current = repository.inputs.submission(plan.commitment.model_id)
     submission = current.submission if current is not None else None
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
@@ -463,6 +474,7 @@ def direction_of(
 
 
 def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
+    """Return the strata of a task for the directional test, without support embeddings."""
     import numpy as np  # slow to import, and only needed here
 
     is_compared = task.is_outside_supports
@@ -474,7 +486,9 @@ def _direction_strata(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list
     return label_strata(task.task, difference, features, task.labels[is_compared], task.full_probe)
 
 
-def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
+def influence_by_part(
+    task: DrawnTask, rerun: "npt.NDArray[np.float32]"
+) -> dict[str, EmbeddingInfluence]:
     """Return, for "training" and "test", how much deviations of embeddings move the test loss."""
     import numpy as np  # slow to import, and only needed here
 
@@ -511,9 +525,14 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
         part = DrawnPart(
             split, task.committed[is_in_part], rounded[is_in_part], task.labels[is_in_part]
         )
-        slopes = gradients(part, scale, task.influence, probe)
+        slopes = influence_gradients(part, scale, task.influence, probe)
         loss_reduction += largest_loss_reduction(
-            part, scaled(rerun[is_in_part], scale), tolerances[is_in_part], slopes, scale, row_count
+            part,
+            divided_by_scale(rerun[is_in_part], scale),
+            tolerances[is_in_part],
+            slopes,
+            scale,
+            row_count,
         )
     return float(rounded_for_record(np.array([loss_reduction]))[0])
 
@@ -533,11 +552,12 @@ def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
 
 
 class RepeatedEmbedding(NamedTuple):
-    """A failed embedding that was computed again."""
+    """A second rerun of an embedding that differed from the first rerun."""
 
     result: EmbeddingRepeat
+    """The comparison that a record contains."""
     values: "npt.NDArray[np.float32]"
-    """(d,) embedding of the repeat."""
+    """(d,) embedding of the second rerun."""
 
 
 def own_noise_clause(
@@ -547,7 +567,7 @@ def own_noise_clause(
     again: Mapping[str, Mapping[int, RepeatedEmbedding]],
     repeats: "Iterable[tuple[str, npt.NDArray[np.float32]]]",
 ) -> str:
-    """Return a clause if the extractor's own noise explains the deviations of a receipt.
+    """Return a clause of a sentence if the extractor's own noise explains a receipt's deviations.
 
     The clause says how far repeated embeddings of one sequence differ. Returns "" if that does not
     explain the deviations, or if they are small enough to pass. `again` maps task and row of the
@@ -566,7 +586,7 @@ def own_noise_clause(
     if (
         mismatches <= pooled_mismatch_limit(row_count, width)
         and len(repeat_facts) <= rescued_limit(row_count)
-        and all(is_rescued(facts, width) for facts in repeat_facts)
+        and all(passes_when_repeated(facts, width) for facts in repeat_facts)
     ):
         return ""
     repeats_by_sequence: defaultdict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
@@ -631,7 +651,10 @@ class EmbeddedVariants(NamedTuple):
     """For each task, the (v, d) embeddings of its variants."""
 
     def arrays(self, prefix: str) -> dict[str, Any]:
-        """Return the arrays of a file of rerun embeddings, whose names begin with `prefix`."""
+        """Return the arrays of these variants in a file of rerun embeddings, by name.
+
+        Each name begins with `prefix`.
+        """
         import numpy as np
 
         return {
@@ -649,7 +672,7 @@ def rerun_file(
     support: EmbeddedVariants,
     again: Sequence[Mapping[int, RepeatedEmbedding]],
 ) -> bytes:
-    """Return the file of rerun embeddings: each drawn one as committed, as rerun, and its proof.
+    """Return the file of rerun embeddings: each as committed, as rerun, and its Merkle proof.
 
     `test`, `training` and `support` are the variants; `again` has for each task the embeddings that
     failed and were embedded again, by row of the file.
@@ -690,13 +713,13 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
     """Return the exact comparison of every recomputed cell with its claim."""
     differing_parts: dict[str, list[str]] = {}
     unclaimed = []
-    for difference in differences(submission, cells):
+    for difference in differences_from_claims(submission, cells):
         cell = f"{difference.task}, {difference.regime}"
         if difference.is_unclaimed:
             unclaimed.append(cell)
         else:
             differing_parts.setdefault(cell, []).append(difference.part_name)
-    cell_count = sum(1 for _ in cells_in(cells))
+    cell_count = sum(1 for _ in computed_cells(cells))
     claim_of_record_count = None
     if record_is_comparable(submission, cells):
         claim_of_record_count = sum(

@@ -24,10 +24,10 @@ from typing import NamedTuple
 ALARM = 1e-3
 """Probability that an honest audit is flagged by any joint test; divided by the number of tests."""
 FAR_DEVIATIONS = 3.0
-"""Number of standard deviations from which a cell is far from its rerun."""
+"""Number of standard deviations beyond which the claim of a cell counts as far from the rerun."""
 FAR_SHARE = 0.02
-"""Largest probability that an honest cell is far from its rerun. For normal differences it is
-0.003, but they are not normal if only few predictions are near the decision boundary."""
+"""Largest probability that an honest claim is far from the rerun. For normal differences it is
+0.003, but differences are not normal if only few predictions are near the decision boundary."""
 UNSEEN_RATE = math.sqrt(2) / 144
 """Expected number of steps of the largest size that an honest claim has although no copy had one.
 
@@ -35,37 +35,42 @@ A claim has sqrt(2) times the noise of a plain copy; the copies together have at
 16 * 1 + 16 * 8 = 144 times that noise (16 plain ones, 16 stressed ones).
 """
 U_RATIO = 2**-0.25
-"""Ratio of successive values of u in the search for the minimum."""
+"""Ratio of successive values of u, the free number of Bennett's bound, in the search for the lowest
+bound."""
 LARGEST_EXPONENT = 500.0
-"""Largest exponent in the search: no overflow, and above the exponent of any minimum."""
+"""Largest exponent e u that the search for the lowest bound tries: exp does not overflow, and no
+lowest bound has a larger exponent."""
 SERIES_ARGUMENT_MAX = 1e-4
-"""Argument of `_exponential_remainder` below which two terms of its series are more exact."""
-EARLIER_SHARE = 2.0
-"""Limit of |mean of x_i / tolerance_i| sqrt(n) for records without deviations."""
+"""Argument of `_exponential_remainder` below which two terms of a series are more exact than
+exp."""
+EARLIER_RECORD_LIMIT = 2.0
+"""Limit of |mean of difference / tolerance| sqrt(number of cells), by which earlier records,
+without standard deviations, were judged."""
 
 
-class Difference(NamedTuple):
-    """The difference between claim and rerun of one cell in one metric."""
+class ClaimDifference(NamedTuple):
+    """The difference between claim and rerun of one cell in one metric, and its honest size."""
 
     value: float
     """Claimed score minus rescored score."""
     deviation: float
     """Standard deviation of `value` for an honest claim."""
     step: float
-    """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
+    """Largest effect on the score of one changed prediction, or of one fit that stops elsewhere."""
     centre: float | None = 0.0
     """Mean of `value` for an honest claim that is rounded differently; None in earlier records."""
 
 
 LUCKY_DEVIATIONS = 1.645
-"""Number of standard deviations by which noise helps one claim in twenty: the normal quantile."""
+"""Number of standard deviations by which noise helps one forged claim in twenty: the 95 % quantile
+of the normal distribution."""
 HIDDEN_RAISE_MAX, HIDDEN_RAISE_TASKS = 0.005, 100
 """Largest mean raise of MCC that an audit may miss in a regime to count as reproducing it, on a
 benchmark of 100 tasks. On a smaller benchmark the limit grows as the error of a mean."""
 
 
 def largest_hidden_raise(tasks: int) -> float:
-    """Return the largest mean raise that may be hidden, on a benchmark of `tasks` tasks."""
+    """Return the largest mean raise of MCC that an audit of `tasks` tasks may leave undetected."""
     return HIDDEN_RAISE_MAX * math.sqrt(max(1.0, HIDDEN_RAISE_TASKS / tasks))
 
 
@@ -107,8 +112,8 @@ class MeanBias(NamedTuple):
         return sentence
 
 
-def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
-    """Return the joint test of at least one cell, at the level `ALARM` divided by `tests`."""
+def joint_test(cells: Sequence[ClaimDifference], tests: int) -> MeanBias:
+    """Return the joint test of cells, with the false-alarm rate `ALARM` divided by `tests`."""
     level = ALARM / tests
     count = len(cells)
     difference_sum = math.fsum(cell.value for cell in cells)
@@ -130,12 +135,12 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
 
 
 def distance_outside(value: float, centre: float) -> float:
-    """Return how far a value lies outside of the interval of 0 and a centre; negative if below."""
+    """Return how far a value lies outside the interval from 0 to `centre`; negative if below."""
     return value - min(max(value, min(centre, 0.0)), max(centre, 0.0))
 
 
-def sum_limit(cells: Sequence[Difference], level: float) -> float:
-    """Return the largest absolute sum that chance explains, at a level."""
+def sum_limit(cells: Sequence[ClaimDifference], level: float) -> float:
+    """Return the largest absolute sum of differences that chance explains at a false-alarm rate."""
     log_term = math.log(2 / level)
     step = max(cell.step for cell in cells)
     deviations_and_steps = [(cell.deviation, cell.step) for cell in cells]
@@ -156,13 +161,15 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     # Downwards from the best u of a normal sum, which is the largest u of any minimum. The smallest
     # of these bounds is at most 2 % above the minimum.
     smallest_limit = math.inf
-    while (bound := _bound(deviations_and_steps, u, log_term)) < smallest_limit:
+    while (bound := _bennett_bound(deviations_and_steps, u, log_term)) < smallest_limit:
         smallest_limit, u = bound, u * U_RATIO
     return smallest_limit
 
 
-def _bound(deviations_and_steps: Sequence[tuple[float, float]], u: float, log_term: float) -> float:
-    """Return Bennett's bound at one `u`, from deviation and step of each cell."""
+def _bennett_bound(
+    deviations_and_steps: Sequence[tuple[float, float]], u: float, log_term: float
+) -> float:
+    """Return Bennett's bound of the sum for one value of `u`, as in the formula above."""
     return (
         log_term
         + math.fsum(
@@ -178,7 +185,7 @@ def _exponential_remainder(y: float) -> float:
 
 @functools.cache
 def far_limit(count: int, level: float) -> int:
-    """Return the largest number of far cells that chance explains, at a level.
+    """Return the largest number of far cells that chance explains at a false-alarm rate.
 
     It is the smallest k with P(more than k of `count` cells are far) <= level.
     """
@@ -191,5 +198,5 @@ def far_limit(count: int, level: float) -> int:
 
 
 def earlier_deviation(tolerance: float, tests: int) -> float:
-    """Return the standard deviation that gives a cell of an earlier record its earlier limit."""
-    return tolerance * EARLIER_SHARE / math.sqrt(2 * math.log(2 * tests / ALARM))
+    """Return the standard deviation with which a cell of an earlier record keeps its limit."""
+    return tolerance * EARLIER_RECORD_LIMIT / math.sqrt(2 * math.log(2 * tests / ALARM))

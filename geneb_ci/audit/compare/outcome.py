@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
+from geneb_ci.audit.compare.joint import ClaimDifference, MeanBias, earlier_deviation, joint_test
 from geneb_ci.audit.rerun.few_shot import OTHERS, TESTS, FewShotResult, flagged_gains
 from geneb_ci.audit.rerun.few_shot import VARIANTS as VARIED
 from geneb_ci.audit.rerun.honesty import (
@@ -23,7 +23,9 @@ from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Sc
 from reference_harness.formats.text import plural
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
+"""Type of the in-toto statement about an audit of tasks."""
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+"""Type of every in-toto statement."""
 
 TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
 ORDER, DECOYS = "repeats in another order", "decoys"
@@ -44,7 +46,7 @@ class EachMetric(StrictModel):
 
 
 class HonestCentre(StrictModel):
-    """The mean difference of an honest claim from the rescored value, in each metric."""
+    """The mean of an honest claim minus the rescored value, in each metric."""
 
     MCC: Annotated[float, Field(ge=-2, le=2)]
     Acc: Annotated[float, Field(ge=-1, le=1)]
@@ -52,14 +54,14 @@ class HonestCentre(StrictModel):
 
 
 class HonestDifference(StrictModel):
-    """Measured difference between an honest claim and the rescored value."""
+    """Measured distribution of an honest claim minus the rescored value."""
 
     deviation: EachMetric
     """Standard deviation of the difference."""
     step: EachMetric
     """Largest effect of one changed prediction, or of one fit that stops elsewhere."""
     centre: HonestCentre | None = None
-    """Mean of the jittered copies less the rescored value; null in earlier records."""
+    """Mean of the difference over the jittered copies; null in earlier records."""
 
 
 class Tolerance(StrictModel):
@@ -75,14 +77,16 @@ class Tolerance(StrictModel):
     spread: Annotated[float, Field(ge=0)]
     """Standard deviation of MCC over the plain copies."""
     honest: HonestDifference | None = None
-    """Measured difference, for the joint tests; null in earlier records."""
+    """How an honest claim may differ, for the joint tests; null in earlier records."""
 
 
 class CellComparison(StrictModel):
     """The comparison of claim and rerun of one task in one regime."""
 
     claimed: Scores
+    """Scores of record that the submission claims."""
     rescored: Scores
+    """Scores of record of the rerun."""
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the digests of the predictions agree; null if the claim has none."""
@@ -105,9 +109,11 @@ class AuditedTask(StrictModel):
 
     task: Name
     reason: Reason
+    """Why the task was rerun: `drawn`, `earlier` or `targeted`."""
     verdict: Verdict
     """`differs` if any regime differs."""
     regimes: Annotated[dict[str, CellComparison], Field(min_length=1)]
+    """The comparison of the cell of each regime."""
 
 
 class Decoys(StrictModel):
@@ -118,6 +124,7 @@ class Decoys(StrictModel):
     memorised: bool
     """Whether sequences of the benchmark are embedded unlike similar new sequences."""
     detail: str
+    """The measured numbers, as text."""
 
 
 class HarnessFacts(StrictModel):
@@ -174,6 +181,7 @@ HEADS_MAX = 10_000
 """Largest number of statements that one statement names: on an old board, the first that names any
 names all."""
 HEAD_NAME_MAX = 300
+"""Largest number of characters in the name of a statement."""
 Heads = Annotated[
     dict[Annotated[str, Field(max_length=HEAD_NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
 ]
@@ -248,7 +256,7 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     tests = len(cells) * len(METRICS)
     return {
         f"{regime}, {kind}{metric}": joint_test(
-            [difference(cell, metric, tests) for cell in regime_cells], tests
+            [claim_difference(cell, metric, tests) for cell in regime_cells], tests
         )
         for (regime, kind), regime_cells in cells.items()
         for metric in METRICS
@@ -261,7 +269,7 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     tests = len(cells) * len(METRICS)
     return {
         regime: joint_test(
-            [difference(cell, "MCC", tests) for cell in regime_cells], tests
+            [claim_difference(cell, "MCC", tests) for cell in regime_cells], tests
         ).hidden_raise
         for (regime, kind), regime_cells in cells.items()
         if not kind
@@ -284,15 +292,17 @@ def cells_by_joint_test(
     return cells
 
 
-def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: int) -> Difference:
-    """Return one metric of a cell as the input of a joint test."""
+def claim_difference(
+    cell: CellComparison | CanonicalComparison, metric: str, tests: int
+) -> ClaimDifference:
+    """Return the difference between claim and rerun in one metric, as input of a joint test."""
     tolerance = cell.tolerance
     claimed_less_rescored = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
     if tolerance.honest is None:
         deviation = earlier_deviation(getattr(tolerance, metric), tests)
-        return Difference(claimed_less_rescored, deviation, 0.0, None)
+        return ClaimDifference(claimed_less_rescored, deviation, 0.0, None)
     honest = tolerance.honest
-    return Difference(
+    return ClaimDifference(
         claimed_less_rescored,
         getattr(honest.deviation, metric),
         getattr(honest.step, metric),
@@ -304,18 +314,19 @@ class Objection(NamedTuple):
     """A reason why an audit does not confirm a submission."""
 
     defence: str
-    """Name of the defence that found it, as in `geneb_ci.audit.defences`."""
+    """Name of the defence that found the reason, as in `geneb_ci.audit.defences`."""
     text: str
+    """The reason as a sentence."""
 
 
-def objections(
+def objections_to_tasks(
     tasks: Sequence[AuditedTask],
     decoys: Decoys,
     variants: VariantResult | None = None,
     fresh: FreshResult | None = None,
     few_shot: FewShotResult | None = None,
 ) -> list[Objection]:
-    """Return why an audit of tasks differs; [] if it agrees."""
+    """Return the reasons why an audit of tasks differs; [] if it agrees."""
     differing_tasks = [
         task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS
     ]
@@ -330,17 +341,17 @@ def objections(
         for test_name, bias in mean_biases(tasks).items()
         if bias.is_significant
     ]
-    return [*claim_objections, *extractor_objections(decoys, variants, fresh, few_shot)]
+    return [*claim_objections, *objections_to_extractor(decoys, variants, fresh, few_shot)]
 
 
-def objections_of(outcome: AuditOutcome) -> list[Objection]:
-    """Return why an audit of tasks differs, from the parts of its outcome."""
-    return objections(
+def objections_to_outcome(outcome: AuditOutcome) -> list[Objection]:
+    """Return the reasons why the audit of tasks with this outcome differs; [] if it agrees."""
+    return objections_to_tasks(
         outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh, outcome.few_shot
     )
 
 
-def extractor_objections(
+def objections_to_extractor(
     decoys: Decoys,
     variants: VariantResult | None,
     fresh: FreshResult | None,
@@ -371,16 +382,18 @@ def extractor_objections(
                 )
 
 
-def verdict_by(reasons: Sequence[object]) -> Verdict:
-    """Return the verdict of an audit, which agrees if there is no reason to differ."""
+def verdict_from_reasons(reasons: Sequence[object]) -> Verdict:
+    """Return the verdict of an audit: `differs` if there is any reason, else `agrees`."""
     return DIFFERS if reasons else AGREES
 
 
 class InformativeCells(NamedTuple):
-    """Numbers of informative and of compared cells of a regime."""
+    """Numbers of cells of a regime that were compared, and with a tolerance of at most 0.1."""
 
     informative: int
+    """Number of cells with a tolerance of MCC of at most 0.1."""
     compared: int
+    """Number of compared cells."""
 
     @property
     def suffices(self) -> bool:
@@ -389,7 +402,7 @@ class InformativeCells(NamedTuple):
 
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
-    """Return, by regime, how many compared cells are informative: tolerance of MCC at most 0.1."""
+    """Return, by regime, how many compared cells have a tolerance of MCC of at most 0.1."""
     counts: dict[str, InformativeCells] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():

@@ -80,7 +80,7 @@ def _flipped_draw_count(
     test_draws: Sequence[TestDraw],
     probe_set: ProbeSet,
 ) -> int:
-    """Return how many drawn embeddings a probe classifies right as committed, wrong as rerun."""
+    """Return how many draws a probe classifies right as committed, but wrong as rerun."""
     rounded = receipt_values(rerun, task.receipt_task.scale_log2)
     differs = np.asarray((rounded != task.committed).any(axis=1))
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))

@@ -29,18 +29,20 @@ from reference_harness.formats.rescored import Rescored
 CellKey = tuple[str, str]
 """Regime and task of a cell."""
 _RESCORE_FIX = "run `geneb-harness rescore` again, for this plan and with this version"
-STOPPING_EFFECT = 0.015
+KERNEL_EFFECT = 0.015
 """Largest change of MCC in the full regime by another batch or BLAS kernel, in 24 comparisons of
 random BERTs with 613 to 1,883 test sequences."""
-DEVICE_TABLE = "atlas.json"
-DEVICE_TABLE_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
+DEVICE_TABLE_FILE = "atlas.json"
+"""Name of the shipped file of measured differences between two types of device."""
+DEVICE_TABLE_BYTES_MAX = 1_000_000
+"""Largest size of the table of devices, in bytes: forty entries take 12 kB."""
 UNMEASURED_FACTOR = 8.0
 """Two devices that were never compared may differ by this factor times the largest measured
 difference: the factor of the noise of stressed copies."""
 
 
 class DeviceDifference(NamedTuple):
-    """Largest differences of two honest runs by device, kernels and batches alone."""
+    """Largest differences that device, kernels and batches alone make between two honest runs."""
 
     embedding_distance: float
     """Largest distance of an embedding from its rerun, divided by its length."""
@@ -53,7 +55,7 @@ class DeviceDifference(NamedTuple):
 @functools.cache
 def device_table() -> tuple[Mapping[str, Any], ...]:
     """Return the measured pairs of devices in the shipped table. Raises BrokenInstallation."""
-    path = shipped("schemas", DEVICE_TABLE)
+    path = shipped("schemas", DEVICE_TABLE_FILE)
     try:
         entries = read_json(read_regular(path, DEVICE_TABLE_BYTES_MAX))["entries"]
         return tuple(entry for entry in entries if entry["row_max"] is not None)
@@ -131,7 +133,7 @@ def audited_claims(
     return AuditedClaims(claimed_scores, digests)
 
 
-def compare(
+def compare_claims(
     claimed: AuditedClaims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
 ) -> list[AuditedTask]:
     """Return the comparison of every claim on the chosen tasks with the rerun, in their order.
@@ -155,7 +157,9 @@ def compare(
         raise NothingChecked(
             f"nothing to compare: {objection}", "commit and draw again, for this submission"
         )
-    alarm_rate = tolerances.alarm_of_one(len(METRICS) * sum(map(len, regimes_by_task.values())))
+    alarm_rate = tolerances.alarm_rate_per_comparison(
+        len(METRICS) * sum(map(len, regimes_by_task.values()))
+    )
     tasks = []
     for choice in chosen:
         regimes = {
@@ -169,8 +173,8 @@ def compare(
     return tasks
 
 
-def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
-    """Return notes on the tolerances for readers of the record, one sentence each."""
+def tolerance_notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
+    """Return notes on the tolerances, one sentence each, for readers of the record."""
     lines = [
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "
@@ -196,7 +200,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     if full_tolerances:
         lines.append(
             "the probe on all training sequences stops before its optimum, and the last bit "
-            f"decides where: that alone changed MCC by up to {STOPPING_EFFECT} in measurements. "
+            f"decides where: that alone changed MCC by up to {KERNEL_EFFECT} in measurements. "
             f"Tolerances of MCC there: {min(full_tolerances):.4f} to {max(full_tolerances):.4f}; "
             "the few-shot regimes are the stronger evidence"
         )
@@ -212,7 +216,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
 
 
 def _require_same_settings(rescored: Rescored, benchmark: Benchmark) -> None:
-    """Refuse a rescoring of another benchmark, or with other noise than the tolerance assumes."""
+    """Raise NothingChecked for scores of another benchmark, or with noise of another size."""
     if rescored.benchmark.sha256 != benchmark.sha256:
         raise NothingChecked(
             f"the rescoring was made for benchmark {rescored.benchmark.name} "
@@ -232,7 +236,7 @@ def _require_same_settings(rescored: Rescored, benchmark: Benchmark) -> None:
 def _claimed_regimes(
     task: str, claimed: AuditedClaims, rescored: Rescored, benchmark: Benchmark
 ) -> Iterator[str]:
-    """Yield the regimes with a claim on a task. Raises NothingChecked if one is not rescored."""
+    """Yield the regimes with a claim on a task. Raises NothingChecked for one without rescoring."""
     for regime in benchmark.regimes:
         if (regime, task) in claimed.scores_of_record:
             if task not in rescored.tasks or regime not in rescored.tasks[task].regimes:
@@ -258,7 +262,7 @@ def _cell_comparison(
     )
     tolerance = tolerances.tolerance(cell, alarm_rate, claim.width)
     digest = claimed.prediction_digests.get((regime, task))
-    scores, rerun = _scores_of(claim.value), rescored_cell.base.scores
+    scores, rerun = _as_scores(claim.value), rescored_cell.base.scores
     return CellComparison(
         claimed=scores,
         rescored=rerun,
@@ -271,5 +275,6 @@ def _cell_comparison(
     )
 
 
-def _scores_of(triple: Triple) -> Scores:
+def _as_scores(triple: Triple) -> Scores:
+    """Return MCC, accuracy and F1 as `Scores`."""
     return Scores(MCC=float(triple.mcc), Acc=float(triple.acc), F1=float(triple.f1))

@@ -25,7 +25,7 @@ from reference_harness.formats.run_record import PerSeed
 
 
 @functools.cache
-def quantile(alarm_rate: float, freedom: int) -> float:
+def two_sided_quantile(alarm_rate: float, freedom: int) -> float:
     """Return the two-sided quantile of Student's t: |T| exceeds it with probability `alarm_rate`.
 
     T has `freedom` degrees of freedom.
@@ -38,47 +38,48 @@ def quantile(alarm_rate: float, freedom: int) -> float:
 FALSE_ALARM = 1e-3
 """Probability that an honest audit differs anywhere; divided by the number of comparisons."""
 UNITS = {"float64": 1.4, "float32": 1.4, "float16": 1.05, "bfloat16": 1.05}
-"""Noise of a plain copy of the embeddings, by dtype, in the unit that
-`reference_harness/embedding/noise.py` defines."""
+"""By dtype of the model, the noise of plain copies, which is that of an honest run, in the unit
+that `reference_harness/embedding/noise.py` defines."""
 STRESS = 8.0
 """Factor by which stressed copies of the embeddings have more noise than plain copies."""
 COPIES_MIN = 16
 """Smallest number of jittered copies from which a tolerance is measured, both of plain copies, with
 the noise of an honest run, and of stressed copies, with `STRESS` times that noise."""
 MANY_COPIES = 32
-"""Number of stressed copies from which the narrow margin is used."""
+"""Number of stressed copies from which `MARGIN_MANY` replaces `MARGIN_FEW`."""
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 """Factors of the largest deviation of stressed copies, for few and for many copies. With `UNSEEN`,
 a single comparison gives a false alarm with probability 2e-7 and 4e-6 at most, over all rates of
 single flips: docs/research/tolerance.md has the table."""
 UNSEEN = 2
-"""Number of changed predictions (flips) that are allowed although no copy showed them."""
+"""Number of changed predictions (flips) that are allowed beyond those that jittered copies show."""
 SATURATED = 2.0
-"""If stressed copies, with eight times the noise, flip fewer than `SATURATED` times as many
-predictions as plain ones, flips do not grow with the noise: the fits are unstable."""
+"""Smallest ratio of the predictions that stressed copies flip to those that plain copies flip, at
+which flips grow with the noise. Below it, the fits are unstable."""
 STOP_MARGIN = 2.0
-"""Factor of the deviation at a stopping point: beyond its optimum the loss is as flat as before it,
-so that an equal loss may lie twice as far away. Fits on word counts were measured to end there."""
+"""Factor of the deviation at a stopping point of the solver: the loss is as flat beyond its optimum
+as before, so that a fit may end twice as far away. Fits on word counts were measured to do so."""
 STOP_SHARE = 0.05
 """Probability that an honest fit ends at a stopping point that no copy showed; with word counts,
 about one fit in fifty did."""
 GROWTH = math.sqrt(2)
-"""Factor by which the variance of single flips grows with sqrt(2) times the noise."""
+"""Factor by which the variance of scores grows with sqrt(2) times the noise, if single predictions
+flip."""
 
 
 class CellWithCopies(NamedTuple):
     """The rescored cell of one task and regime, with its jittered copies."""
 
-    base: PerSeed
-    """Scores by seed of the fits on the embeddings without jitter."""
+    scores_by_seed: PerSeed
+    """Scores of the fits on the embeddings without jitter, one per seed."""
     matrices: Sequence[Matrix]
     """One confusion matrix per seed."""
     plain: Sequence[JitteredCopy]
     """Copies with the noise of an honest run."""
     stressed: Sequence[JitteredCopy]
     """Copies with `STRESS` times that noise."""
-    stops: Sequence[Sequence[Scores]]
-    """Scores at the stopping points of each fit."""
+    stopping_scores: Sequence[Sequence[Scores]]
+    """Scores where the solver may stop, for each fit."""
     is_one_fit: bool
     """Whether all seeds share a single fit on all training sequences."""
 
@@ -93,16 +94,16 @@ def tolerance_digest() -> str:
     # These keys are part of the digest in every commitment that was published.
     other_modules = {
         "JOINT": repr((joint.ALARM, joint.FAR_DEVIATIONS, joint.FAR_SHARE, joint.UNSEEN_RATE)),
-        "REPRODUCIBLE": repr((embedding_checks.REPRODUCIBLE, embedding_checks.PAIRS_MIN)),
+        "REPRODUCIBLE": repr((embedding_checks.FLOAT32_DIFFERENCE_MAX, embedding_checks.PAIRS_MIN)),
         "MEMORISED": repr(
             (
-                embedding_checks.ALARM,
-                embedding_checks.VARIANT_ALARM,
+                embedding_checks.FRESH_ALARM_QUANTILE,
+                embedding_checks.VARIANT_ALARM_QUANTILE,
                 embedding_checks.VARIANT_MARGIN,
                 embedding_checks.TRAINING_MARGIN,
                 embedding_checks.FRESH_MARGIN,
-                embedding_checks.VARIED_IN_ALL,
-                embedding_checks.VARIED_MIN,
+                embedding_checks.VARIED_PER_AUDIT,
+                embedding_checks.VARIED_PER_TASK_MIN,
             )
         ),
         "FORCE": repr(INFORMATIVE_TOLERANCE),
@@ -112,8 +113,8 @@ def tolerance_digest() -> str:
     return digest({"rule": "4"} | other_modules | numbers)
 
 
-def alarm_of_one(comparisons: int) -> float:
-    """Return the false-alarm rate of one of `comparisons` compared metrics, after Bonferroni."""
+def alarm_rate_per_comparison(comparisons: int) -> float:
+    """Return the false-alarm rate of each of several comparisons, by Bonferroni's correction."""
     return FALSE_ALARM / comparisons
 
 
@@ -129,7 +130,7 @@ def tolerance(cell: CellWithCopies, alarm_rate: float, half_widths: Triple) -> T
     allowances = {
         metric: max(
             _flip_allowance(cell, metric, alarm_rate),
-            _draw_allowance(cell, metric, alarm_rate),
+            _unstable_fit_allowance(cell, metric, alarm_rate),
         )
         + math.fsum(_stop_allowances(cell, metric))
         for metric in METRICS
@@ -138,6 +139,7 @@ def tolerance(cell: CellWithCopies, alarm_rate: float, half_widths: Triple) -> T
 
 
 def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
+    """Raise NothingChecked for fewer than `COPIES_MIN` copies."""
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
             f"the rescoring has {len(copies)} {copies_name} copies, expected at least {COPIES_MIN}",
@@ -146,7 +148,7 @@ def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
 
 
 def _flip_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> float:
-    """Return the allowance for flips that grow with the noise, and for rare outcomes.
+    """Return the allowance for predictions that the noise flips.
 
     Single flips add up to a normal deviation, which among stressed copies is sqrt(8) times as wide
     as among plain ones if the signs of flips are random, and wider if not. The narrower of the two
@@ -156,8 +158,10 @@ def _flip_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> flo
     largest_deviation = _largest_deviation(cell, metric, all_seeds)
     if cell.is_one_fit or not _flips_grow(cell):
         return largest_deviation
-    spread = _rms(_deviations(cell, cell.plain, metric, all_seeds))
-    return min(largest_deviation, math.sqrt(2) * quantile(alarm_rate, len(cell.plain)) * spread)
+    spread = _root_mean_square(_deviations(cell, cell.plain, metric, all_seeds))
+    return min(
+        largest_deviation, math.sqrt(2) * two_sided_quantile(alarm_rate, len(cell.plain)) * spread
+    )
 
 
 def _flips_grow(cell: CellWithCopies) -> bool:
@@ -174,23 +178,23 @@ def _flips_grow(cell: CellWithCopies) -> bool:
 
 
 def _largest_deviation(cell: CellWithCopies, metric: str, seeds: Sequence[int]) -> float:
-    """Return the largest deviation of any copy, times its margin."""
+    """Return the largest deviation of a copy, times the margin for this number of copies."""
     margin = MARGIN_MANY if len(cell.stressed) >= MANY_COPIES else MARGIN_FEW
     copies = [*cell.plain, *cell.stressed]
     return margin * max(map(abs, _deviations(cell, copies, metric, seeds)))
 
 
 def _stop_allowances(cell: CellWithCopies, metric: str) -> list[float]:
-    """Return the allowance for the stopping points of each fit, divided by the number of fits.
+    """Return for each fit the allowance for its stopping points, divided by the number of fits.
 
     The allowance is max(0, STOP_MARGIN s - c): s is the largest change of the score at a stopping
     point of the fit, c that by a copy. Only fits are included that a copy changed, or that end
     elsewhere in float64.
     """
-    base: list[float] = getattr(cell.base, metric)
+    base: list[float] = getattr(cell.scores_by_seed, metric)
     copies = [*cell.plain, *cell.stressed]
     allowances = []
-    for seed, scores in enumerate(cell.stops):
+    for seed, scores in enumerate(cell.stopping_scores):
         is_moved = any(copy.flips[seed] for copy in copies)
         if scores and (is_moved or getattr(scores[0], metric) != base[seed]):
             largest_of_copies = max(
@@ -198,13 +202,14 @@ def _stop_allowances(cell: CellWithCopies, metric: str) -> list[float]:
             )
             largest_of_stops = max(abs(getattr(score, metric) - base[seed]) for score in scores)
             allowances.append(
-                max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies) / len(cell.stops)
+                max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies)
+                / len(cell.stopping_scores)
             )
     return allowances
 
 
-def _draw_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> float:
-    """Return the allowance for unstable fits, which end elsewhere each time.
+def _unstable_fit_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> float:
+    """Return the allowance for unstable fits, whose solver ends at other weights each time.
 
     The one fit on all training sequences always gets this allowance, few-shot fits only if their
     seed is unstable. The claim differs from the rerun by two draws of noise, a copy by one: hence
@@ -212,22 +217,22 @@ def _draw_allowance(cell: CellWithCopies, metric: str, alarm_rate: float) -> flo
     """
     if cell.is_one_fit:
         all_seeds = range(len(cell.matrices))
-        spread = _rms(_deviations(cell, cell.plain, metric, all_seeds))
-        return math.sqrt(2) * quantile(alarm_rate, len(cell.plain)) * spread
+        spread = _root_mean_square(_deviations(cell, cell.plain, metric, all_seeds))
+        return math.sqrt(2) * two_sided_quantile(alarm_rate, len(cell.plain)) * spread
     seeds = range(len(cell.matrices))
     unstable_seeds = [seed for seed in seeds if _is_unstable(cell, seed)]
     if not unstable_seeds:
         return 0.0
     stable_seeds = [seed for seed in seeds if seed not in unstable_seeds]
     copies = [*cell.plain, *cell.stressed]
-    spread = _rms(_deviations(cell, copies, metric, unstable_seeds))
-    return quantile(alarm_rate, len(copies)) * spread + _largest_deviation(
+    spread = _root_mean_square(_deviations(cell, copies, metric, unstable_seeds))
+    return two_sided_quantile(alarm_rate, len(copies)) * spread + _largest_deviation(
         cell, metric, stable_seeds
     )
 
 
 def _is_unstable(cell: CellWithCopies, seed: int) -> bool:
-    """Whether most plain copies of a seed's fit differ, and stressed ones flip hardly more."""
+    """Whether most plain copies of a fit differ, and stressed ones flip few more predictions."""
     plain_results = [
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed]) for copy in cell.plain
     ]
@@ -241,21 +246,21 @@ def _deviations(
     cell: CellWithCopies, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
     """Return, for each copy, how much the fits of these seeds change the mean over all seeds."""
-    base: list[float] = getattr(cell.base, metric)
+    base: list[float] = getattr(cell.scores_by_seed, metric)
     return [
         math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
         for copy in copies
     ]
 
 
-def _rms(values: Sequence[float]) -> float:
+def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
 def _honest_difference(
     cell: CellWithCopies, steps: Sequence[float], half_widths: Triple
 ) -> HonestDifference:
-    """Return how an honest claim differs from the rerun.
+    """Return mean, standard deviation and largest step of an honest claim minus the rerun.
 
     The copies of a rerun lie about a centre that need not be the rerun: noise breaks ties, or a fit
     ends at another stop. Since both claim and rerun have noise, the claim is like a copy with
@@ -279,14 +284,14 @@ def _honest_difference(
         for metric, step in zip(METRICS, steps, strict=True)
     ]
     return HonestDifference(
-        deviation=_each_metric(deviations),
-        step=_each_metric(largest_steps),
-        centre=HonestCentre.model_validate(_by_metric(centres)),
+        deviation=_as_each_metric(deviations),
+        step=_as_each_metric(largest_steps),
+        centre=HonestCentre.model_validate(_value_by_metric(centres)),
     )
 
 
 def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
-    """Return the variance of a claim about the centre of the plain copies.
+    """Return the variance of an honest claim around the mean of the plain copies.
 
     `plain` and `stressed` are the deviations of the scores of these copies from the rerun.
     """
@@ -310,7 +315,7 @@ def _tolerance(
     allowances: dict[str, float],
     half_widths: Triple,
 ) -> Tolerance:
-    """Return a tolerance from the allowances for noise, with the facts of its measurement."""
+    """Return the tolerance that follows from the allowance for noise of each metric."""
     seeds = len(cell.matrices)
     matrices = cell.matrices[:1] if cell.is_one_fit else cell.matrices
     effects = zip(*(largest_effect(matrix) for matrix in matrices), strict=True)
@@ -330,14 +335,15 @@ def _tolerance(
         F1=f1,
         copies=len(cell.plain) + len(cell.stressed),
         flips=math.fsum(sum(copy.flips) for copy in cell.plain) / len(cell.plain),
-        spread=_rms([deviation - mean for deviation in deviations]),
+        spread=_root_mean_square([deviation - mean for deviation in deviations]),
         honest=_honest_difference(cell, steps, half_widths),
     )
 
 
-def _each_metric(values: Sequence[float]) -> EachMetric:
-    return EachMetric.model_validate(_by_metric(values))
+def _as_each_metric(values: Sequence[float]) -> EachMetric:
+    """Return values in the order of `METRICS` as an `EachMetric`."""
+    return EachMetric.model_validate(_value_by_metric(values))
 
 
-def _by_metric(values: Sequence[float]) -> dict[str, float]:
+def _value_by_metric(values: Sequence[float]) -> dict[str, float]:
     return dict(zip(METRICS, values, strict=True))

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 TRUSTED_ROOT_FILE = "trusted_root.json"
 """File of the policy with the certificate authorities and logs that verify bundles."""
 
-# The file of the public Sigstore instance has 7 kB.
 TRUSTED_ROOT_BYTES_MAX = 1_000_000
+"""Largest size of the trusted root, in bytes: that of the public Sigstore instance has 7 kB."""
 CACHED_ROOTS_MAX = 16
 """Largest number of trusted roots in memory: a board has one, a ledger reads those of many
 commits."""
@@ -119,8 +119,10 @@ class BundleParts(NamedTuple):
     """The content of a bundle before verification."""
 
     payload: bytes
+    """The signed bytes."""
     signature: bytes
     workflow: Workflow
+    """The workflow that the certificate names."""
     valid_from: str
     """Time from which the certificate is valid; the bundle was signed minutes later at most."""
 
@@ -221,7 +223,7 @@ def _ascii_message_of(error: Exception) -> str:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int]:
-    """Return inode, size and time of change of a file, by which a cache sees changes; or zeros."""
+    """Return inode, size and time of change of a file, for caches; zeros if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -255,6 +257,7 @@ ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP = "envelope", "signer", "statement"
 """Names of the first steps of a verification. The later step "signature" verifies the beacon."""
 
 RESTORE_FIX = "restore the file from the main branch, or run the audit again"
+"""The fix of an error in a signed file of the repository."""
 
 
 class Signature(StrictModel):
@@ -277,6 +280,7 @@ class ParsedEnvelope(NamedTuple):
     """The content of an envelope before its signature is verified."""
 
     payload: bytes
+    """The signed bytes."""
     keyid: str
     """Id of the key, or of the workflow that the certificate of a bundle names."""
     signature: bytes
@@ -296,7 +300,7 @@ def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
 
 
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
-    """Return the bytes of a signed envelope of a payload, which equal arguments determine."""
+    """Return the bytes of a signed envelope of a payload; equal arguments give equal bytes."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
     return _envelope_bytes(payload, key_id(public), signature)

@@ -37,7 +37,7 @@ from geneb_ci.audit.record.statement import (
     payload_of,
     statement_value,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Hex40, Moment, Name, Positive, StrictModel, first_error
@@ -52,21 +52,23 @@ _ELLIPSIS = "..."
 
 
 class StatementKind(StrEnum):
-    """Kinds of what the history of a board has: signed statements, and revocations of keys."""
+    """Kinds of signed statements, and the revocation of a key, which statements name like one."""
 
     COMMITMENT = "commitment"
     START = "start"
     ABORT = "abort"
     RESULT = "result"
+    """An audit record."""
     WITHDRAWAL = "withdrawal"
     REVOCATION = "revocation"
+    """The revocation of a key, in keys.json."""
 
 
 class AuditStart(StrictModel):
     """The statement that a draw was made and its rerun begins."""
 
     schema_version: Literal["1.0"]
-    plan: TaskPlan | EmbeddingPlan
+    plan: AnyPlan
     shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
     """Git commit on GitHub whose status geneb/audit-commit contains the digest of the
     commitment."""
@@ -90,7 +92,7 @@ class AuditAbort(StrictModel):
     """The statement that the extractor ended a run without scores."""
 
     schema_version: Literal["1.0"]
-    plan: TaskPlan | EmbeddingPlan
+    plan: AnyPlan
     stage: Literal["embedding", "scoring"]
     """The stage of the run that was not finished."""
     task: str
@@ -137,6 +139,7 @@ class AbortStatement(_Statement):
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
+"""The statement of a commitment, start or abort."""
 _STATEMENT_FORMATS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
     StatementKind.COMMITMENT: (
         CommitmentStatement,
@@ -158,7 +161,7 @@ class AuditEvent(NamedTuple):
     """Digest of the signed bytes."""
     commitment: Commitment
     """The commitment itself, or that of the plan."""
-    plan: TaskPlan | EmbeddingPlan | None = None
+    plan: AnyPlan | None = None
     """The plan of a start or an abort; None for a commitment."""
     abort: AuditAbort | None = None
     """The content of an abort; None for another event."""
@@ -274,7 +277,7 @@ def bounded_message(message: str) -> str:
 
 
 WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
-
+"""Predicate type of the in-toto statement of a withdrawal."""
 REASON_MAX = 1000
 """Largest number of characters of the reason for a withdrawal: a paragraph."""
 
@@ -318,9 +321,10 @@ def withdrawal_of(
     key: "Ed25519PrivateKey",
     heads: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the bytes of the signed withdrawal of a record, which is given by its bytes.
+    """Return the bytes of the file with the signed withdrawal of a record.
 
-    `now` is the time of signing, `heads` the statements that the withdrawal names. Raises
+    `record` has the bytes of the record's file; `now` is the time of signing, `heads` the
+    statements that the withdrawal names. Raises
     StepMismatch when the record is not an envelope or the reason has invalid characters, and
     UsageProblem when the reason is empty or too long.
     """

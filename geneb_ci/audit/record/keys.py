@@ -59,6 +59,7 @@ _PUBLIC_KEY_BYTES = 32  # of Ed25519, RFC 8032
 Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
 """An address in a certificate, compared character by character."""
 _PERMISSIONS_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""The bits of a file's mode by which other users may use the file."""
 
 
 class TrustedSigner(StrictModel):
@@ -183,6 +184,7 @@ class KeyFile(StrictModel):
 
 
 Signer = TrustedKey | TrustedWorkflow
+"""A key or workflow of keys.json."""
 Keys = Mapping[str, Signer]
 """Trusted keys and workflows by their keyid."""
 

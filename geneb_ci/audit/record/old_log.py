@@ -34,6 +34,7 @@ LOG_FOLDER, CHECKPOINT = "log", "checkpoint"
 LINKS_STEP = "links"
 """Step of a verification: whether all predecessors of a record still exist."""
 RESTORE_FIX = "restore leaderboard/audits from the main branch: what was signed is never removed"
+"""The fix of an error in the old log."""
 CHECKPOINT_BYTES_MAX = 200_000
 """Largest size of a checkpoint, in bytes: with sixteen post-quantum signatures it has 80 kB."""
 BUNDLE_WIDTH = 256
@@ -50,7 +51,9 @@ _ED25519_TYPE = 1
 """The byte before an Ed25519 key in the notation of c2sp.org/signed-note."""
 _ID_BYTES, _KEY_BYTES = 4, 32
 _SIGNATURE_PREFIX = "\N{EM DASH} "
+"""Beginning of each line of a checkpoint that has a signature."""
 _CHECKPOINT_PATTERN = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
+"""The signed lines of a checkpoint: name of the log, number of entries, Merkle root."""
 
 
 class LogBroken(StepMismatch):
@@ -134,7 +137,7 @@ def parse_checkpoint(raw: bytes) -> Checkpoint:
 
 
 def _decoded_base64(text: str) -> bytes:
-    """Return the bytes of a text in base64; b"" unless the text is their only valid notation."""
+    """Return the bytes of a base64 text; b"" for malformed text and for unusual notations."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -270,13 +273,13 @@ def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
     return _parsed_entries(_entries_of(files, parse_checkpoint(files.get(CHECKPOINT, b"")).size))
 
 
-def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
-    """Raise LogBroken unless a log begins with the entries of the checkpoint file `earlier`."""
+def check_extends(files: Mapping[str, bytes], raw_earlier_checkpoint: bytes) -> None:
+    """Raise LogBroken unless a log begins with the entries of an earlier checkpoint."""
     if CHECKPOINT not in files:
         raise LogBroken("the checkpoint of the log is missing, and existed before")
     current_checkpoint, earlier_checkpoint = (
         parse_checkpoint(files[CHECKPOINT]),
-        parse_checkpoint(earlier),
+        parse_checkpoint(raw_earlier_checkpoint),
     )
     leaves = [leaf_hash(raw) for raw in _entries_of(files, current_checkpoint.size)]
     if earlier_checkpoint.size > len(leaves):

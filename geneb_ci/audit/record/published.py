@@ -32,7 +32,7 @@ class PublishedStatements(StrictModel):
 
 
 def statements_file(history: History) -> dict[str, bytes]:
-    """Return path and content of the file with the list; {} if nothing is signed."""
+    """Return path and content of audits/statements.json; {} if nothing is signed."""
     if not history.digests:
         return {}
     statements = PublishedStatements(
@@ -49,12 +49,14 @@ def statements_in(raw: bytes) -> dict[str, str]:
         raise ValueError(first_error(error)) from error
 
 
-def published_losses(published: Mapping[str, str], present: Mapping[str, str]) -> list[str]:
+def published_losses(
+    published_digests: Mapping[str, str], present_digests: Mapping[str, str]
+) -> list[str]:
     """Return a clause about each published statement that was deleted or changed, by name."""
     return [
-        f"{name} was {'changed' if name in present else 'deleted'}"
-        for name, sha256 in sorted(published.items())
-        if present.get(name) != sha256
+        f"{name} was {'changed' if name in present_digests else 'deleted'}"
+        for name, sha256 in sorted(published_digests.items())
+        if present_digests.get(name) != sha256
     ]
 
 

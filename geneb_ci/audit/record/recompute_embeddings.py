@@ -20,7 +20,7 @@ from geneb_ci.audit.compare.embeddings import (
     direction_of,
     drawn_task,
     effect_of,
-    influences,
+    influence_by_part,
     read_task_files,
     room_of,
 )
@@ -50,7 +50,7 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_proofs,
     read_rerun,
 )
-from geneb_ci.audit.rerun.few_shot import without_tests
+from geneb_ci.audit.rerun.few_shot import without_test_fits
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.receipt_variants import (
     MAIN_PROBE,
@@ -58,16 +58,16 @@ from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
-    receipt_few_shot,
+    receipt_few_shot_result,
     receipt_variant_result,
-    refit,
+    refit_on_variants,
     sample_variants,
 )
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.harness.process import COMPUTED_LIMITS, HarnessProcess, TaskSource, task_source
-from geneb_ci.receipt.cells import limits_of, recomputed_cells
+from geneb_ci.harness.process import NO_LIMIT_OVERRIDES, HarnessProcess, TaskSource, task_source
+from geneb_ci.receipt.cells import recomputed_cells, task_scoring_limits
 from geneb_ci.receipt.draw import TaskShare, drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
@@ -83,8 +83,9 @@ if TYPE_CHECKING:
 
 EMBEDDING_STEPS = (RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP)
 """Steps of a verification that need the file of rerun embeddings beside the record."""
-STATISTIC_SLACK = 0.01
-"""Allowed difference of the statistic of the test of direction, in standard deviations: weights
+DIRECTION_SLACK = 0.01
+"""Allowed difference between the recorded and the recomputed statistic of the test of direction, in
+standard deviations: weights
 differ by 1e-10 between machines, which sometimes swaps the ranks of nearly equal embeddings."""
 EFFECT_SLACK = 0.05
 """Allowed difference of the effect on the test loss, in standard deviations: the influences of
@@ -223,10 +224,11 @@ def _receipt_step(
                 and embedded is not None
                 and len(embedded) == len(training_variants.rows) + len(support_variants.rows)
             ):
-                refits[task] = refit(
+                refits[task] = refit_on_variants(
                     task, training_variants, support_variants, embedded,
                     receipt.tasks[task].scale_log2, current.path, file, receipt_tools.source,
-                    harness, limits_of(receipt, task, benchmark, COMPUTED_LIMITS), Path(folder),
+                    harness, task_scoring_limits(receipt, task, benchmark, NO_LIMIT_OVERRIDES),
+                    Path(folder),
                 )  # fmt: skip
 
         if outcome.variants is not None:
@@ -311,10 +313,10 @@ def _is_same_few_shot(
     Earlier records lack the fits on test sequences.
     """
     varied = {task: task_refit.varied for task, task_refit in refits.items()}
-    recomputed = receipt_few_shot(cells, varied)
+    recomputed = receipt_few_shot_result(cells, varied)
     if uses_every_defence(outcome.plan.commitment, benchmark):
         return outcome.few_shot == recomputed
-    return outcome.few_shot in (recomputed, without_tests(recomputed))
+    return outcome.few_shot in (recomputed, without_test_fits(recomputed))
 
 
 def _recomputed_variants(
@@ -393,10 +395,10 @@ def _belong_to_variants(
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
-    """Whether two tests of direction have results that differ only as between machines."""
+    """Whether two tests of direction are equal, up to differences between machines."""
     return (
         first.rows == second.rows
-        and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
+        and abs(first.statistic - second.statistic) <= DIRECTION_SLACK
         and (first.p < LEVEL) == (second.p < LEVEL)
     )
 
@@ -410,7 +412,7 @@ def _is_same_effect(
     recorded_effect = outcome.effect
     if outcome.schema_version == WITH_ROW_TOLERANCES or recorded_effect is None:
         return outcome.schema_version == WITH_ROW_TOLERANCES and recorded_effect is None
-    effect = effect_of(map(influences, tasks, reruns))
+    effect = effect_of(map(influence_by_part, tasks, reruns))
     return all(
         part.rows == recorded_part.rows
         and abs(part.statistic - recorded_part.statistic) <= EFFECT_SLACK
@@ -442,7 +444,7 @@ def _are_same_bounds(
     shares: Mapping[str, TaskShare],
     benchmark: Benchmark,
 ) -> bool:
-    """Whether the bounds of the raise of each regime are as recorded."""
+    """Whether the upper bounds of a hidden raise of each regime's MCC are as recorded."""
     from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
     bounds = bounds_of(tasks, reruns, shares, benchmark)

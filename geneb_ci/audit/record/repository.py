@@ -42,13 +42,13 @@ from geneb_ci.audit.record.verify import (
 )
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_any_plan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, TaskPlan, read_any_plan
 from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.receipt.seen import seen_receipts
+from geneb_ci.receipt.seen import read_receipt_notes
 
 
 class AuditRepository:
@@ -202,7 +202,7 @@ class AuditRepository:
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        plans: list[TaskPlan | EmbeddingPlan] = []
+        plans: list[AnyPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
             record = self.record_at(path)
@@ -222,7 +222,7 @@ class AuditRepository:
             tuple(plans),
             unreadable,
             self.history,
-            seen_receipts(self.layout),
+            read_receipt_notes(self.layout),
         )
 
     def verification(self, path: Path, shown_name: str = "") -> Verification:
@@ -336,7 +336,7 @@ def earlier_plans(
     return earlier
 
 
-_DRAWN_UNITS: dict[type[TaskPlan | EmbeddingPlan], str] = {
+_DRAWN_UNITS: dict[type[AnyPlan], str] = {
     TaskPlan: "tasks",
     EmbeddingPlan: "embeddings",
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
-from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_of
+from geneb_ci.audit.compare.outcome import JOINT, TOLERANCE, AuditOutcome, objections_to_outcome
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.events import (
@@ -33,7 +33,7 @@ from geneb_ci.audit.record.statement import (
     read_record,
     record_of,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, read_commitment
+from geneb_ci.audit.sampling.plan import AnyPlan, read_commitment
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -115,7 +115,7 @@ def heads_for_statement(repository: AuditRepository, *names: str) -> dict[str, s
     }
 
 
-def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository) -> dict[str, str]:
+def heads_for_record(plan: AnyPlan, repository: AuditRepository) -> dict[str, str]:
     """Return the statements that a record or abort names: the starts of its plan, and the heads."""
     starts = (
         f"{path.parent.name}/{path.name}"
@@ -127,7 +127,7 @@ def heads_for_record(plan: TaskPlan | EmbeddingPlan, repository: AuditRepository
     return heads_for_statement(repository, *starts)
 
 
-def signed_commitment_name(plan: TaskPlan | EmbeddingPlan) -> str:
+def signed_commitment_name(plan: AnyPlan) -> str:
     """Return the name of the signed commitment from which a plan was drawn."""
     return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED_SUFFIX}"
 
@@ -155,7 +155,7 @@ class Signing:
             self._write(signed_event(commitment, self.key, heads))
         return path
 
-    def sign_start(self, plan: TaskPlan | EmbeddingPlan, pull: int | None = None) -> Path | None:
+    def sign_start(self, plan: AnyPlan, pull: int | None = None) -> Path | None:
         """Sign that a rerun begins, so that later audits repeat its draw even if it is ended.
 
         Returns the path of the signed start, which may exist already, or None without a key. `pull`
@@ -175,7 +175,7 @@ class Signing:
         heads = heads_for_statement(repository, signed_commitment_name(plan))
         return self._write(signed_event(start, self.key, heads))
 
-    def sign_abort(self, error: ExtractorRefused, plan: TaskPlan | EmbeddingPlan) -> None:
+    def sign_abort(self, error: ExtractorRefused, plan: AnyPlan) -> None:
         """Sign that the extractor ended a rerun, so that later audits repeat its draw.
 
         The error's fix then names the signed file. Nothing is written if the error describes no
@@ -272,7 +272,7 @@ def refuse_unknown_run(rerun_result: RerunResult, layout: Layout) -> None:
     if not isinstance(outcome, AuditOutcome) or outcome.plan.commitment.entry is None:
         return
     read_entry = ModelRegistry(layout).entry(outcome.plan.commitment.model_id)
-    reasons = objections_of(outcome)
+    reasons = objections_to_outcome(outcome)
     has_only_scores = {reason.defence for reason in reasons} <= {TOLERANCE, JOINT}
     if (
         read_entry is None

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.compare.embedding_outcome import (
-    EMBEDDING_PREDICATE,
+    EMBEDDING_PREDICATE_TYPE,
     AnyOutcome,
     EmbeddingOutcome,
     EmbeddingStatement,
@@ -62,6 +62,7 @@ class SignedRecord(NamedTuple):
     audit_id: str
     """The id of a record; of another statement, the first part of its file name."""
     content: bytes
+    """The bytes of the signed file."""
     path: Path
     """Path below the folder of audits."""
 
@@ -72,6 +73,7 @@ class Record(NamedTuple):
     audit_id: str
     signer: Signer
     outcome: AnyOutcome
+    """What the audit found."""
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None
@@ -126,7 +128,7 @@ def payload_and_path_of(
         statement_value(
             f"{commitment.model_id}.json",
             commitment.submission_sha256,
-            EMBEDDING_PREDICATE if is_by_receipt else PREDICATE_TYPE,
+            EMBEDDING_PREDICATE_TYPE if is_by_receipt else PREDICATE_TYPE,
             outcome,
             heads,
         )
@@ -182,7 +184,9 @@ def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     Raises StepMismatch, of the step "statement".
     """
     parsed = strict_json(payload, STATEMENT_STEP)
-    is_by_receipt = isinstance(parsed, dict) and parsed.get("predicateType") == EMBEDDING_PREDICATE
+    is_by_receipt = (
+        isinstance(parsed, dict) and parsed.get("predicateType") == EMBEDDING_PREDICATE_TYPE
+    )
     statement: Statement | EmbeddingStatement
     try:
         statement = (EmbeddingStatement if is_by_receipt else Statement).model_validate(parsed)

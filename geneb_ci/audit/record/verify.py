@@ -12,9 +12,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
     Verdict,
-    objections_of,
+    objections_to_outcome,
     task_verdict,
-    verdict_by,
+    verdict_from_reasons,
     verdict_of,
 )
 from geneb_ci.audit.errors import AuditRefused, MissingInput, StepMismatch
@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from geneb_ci.audit.sampling.embedding_draw import check_any_plan, earlier_embedding_draws
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan, EmbeddingPlan, FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -77,7 +77,9 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             _check_verdicts(cell_name, comparison)
         _check_verdict(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_other_results(outcome, inputs.benchmark)
-    _check_verdict("the whole audit", outcome.verdict, verdict_by(objections_of(outcome)))
+    _check_verdict(
+        "the whole audit", outcome.verdict, verdict_from_reasons(objections_to_outcome(outcome))
+    )
 
 
 def _check_other_results(outcome: AuditOutcome, benchmark: Benchmark) -> None:
@@ -166,6 +168,7 @@ def _check_verdict(name: str, verdict: Verdict, expected: Verdict) -> None:
 
 
 def _scores_text(scores: Scores) -> str:
+    """Return the scores of a cell as text."""
     return f"MCC {scores.MCC}, Acc {scores.Acc}, F1 {scores.F1}"
 
 
@@ -177,15 +180,18 @@ def _refuse(message: str) -> None:
 EARLIER_STEP = "earlier"
 """Name of the step that compares a draw with earlier ones."""
 PARSING_STEPS = (ENVELOPE_STEP, SIGNER_STEP, STATEMENT_STEP)
-"""The first steps of a verification, without which a file is not even a record."""
+"""The first steps of a verification, by which a file is read as a record."""
 _CheckFunction = Callable[[AnyOutcome, TrustInputs], None]
+"""A function that raises StepMismatch if an outcome contradicts the public inputs."""
 
 
 class StepState(StrEnum):
     """Whether a step of a verification has the same result as the record."""
 
     HOLDS = "holds"
+    """The result is the same."""
     DIFFERS = "differs"
+    """The result is another one."""
     UNKNOWN = "unknown"
     """Not computed: an earlier step differs, or an input is missing."""
 
@@ -221,12 +227,12 @@ class Verification(NamedTuple):
 
     @property
     def differs(self) -> tuple[VerificationStep, ...]:
-        """The steps whose result differs from the record."""
+        """The steps whose result differs from that in the record."""
         return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
 
     @property
     def broken(self) -> tuple[VerificationStep, ...]:
-        """The differing steps that show that the record was forged or damaged.
+        """The differing steps that show a forged or damaged record.
 
         Steps that depend on later changes, such as a new policy, do not count. There are none if
         the key was revoked, so that a thief of the key cannot stop the board.
@@ -283,7 +289,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _is_before(other_plan: TaskPlan | EmbeddingPlan, plan: TaskPlan | EmbeddingPlan) -> bool:
+def _is_before(other_plan: AnyPlan, plan: AnyPlan) -> bool:
     """Whether `other_plan` is earlier than `plan`.
 
     Of two plans of the same time, the one that the other lists as earlier is the earlier one; if
@@ -318,7 +324,6 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-# Steps that compare a record with data that may change after it was signed.
 _APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
     applicability.SUBMISSION_STEP: applicability.check_submission,
     applicability.BENCHMARK_STEP: applicability.check_benchmark,
@@ -326,10 +331,12 @@ _APPLICABILITY_CHECKS: dict[str, _CheckFunction] = {
     applicability.HARNESS_STEP: applicability.check_harness,
     applicability.SANDBOX_STEP: applicability.check_sandbox,
 }
+"""By step, the function that compares a record with data that may change after it was signed."""
 _CONSISTENCY_CHECKS: dict[str, _CheckFunction] = {
     EARLIER_STEP: _check_earlier,
     COMPARISON_STEP: check_comparison,
 }
+"""By step, the function that looks for contradictions in a record and with earlier plans."""
 VERIFICATION_STEPS = (
     *PARSING_STEPS,
     *DRAW_STEPS,
@@ -344,7 +351,7 @@ def unreadable_record(
     shown_name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    steps = [*_steps_up_to(PARSING_STEPS, error)]
+    steps = [*_step_results(PARSING_STEPS, error)]
     unknown_steps = [
         VerificationStep(step, StepState.UNKNOWN)
         for step in VERIFICATION_STEPS[len(PARSING_STEPS) :]
@@ -383,10 +390,10 @@ def _revocation_of(record: Record, inputs: TrustInputs) -> RevokedKey | None:
     return None
 
 
-def lost_statement(statement_name: str, loss: str) -> Verification:
-    """Return the verification of a statement that is lost for the reason `loss`."""
+def lost_statement(statement_name: str, loss_reason: str) -> Verification:
+    """Return the verification of a statement that was deleted or changed."""
     steps = [
-        failed_step(step, LogBroken(loss))
+        failed_step(step, LogBroken(loss_reason))
         if step == LINKS_STEP
         else VerificationStep(step, StepState.UNKNOWN)
         for step in VERIFICATION_STEPS
@@ -395,12 +402,12 @@ def lost_statement(statement_name: str, loss: str) -> Verification:
 
 
 def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
-    """Yield the steps of the draw, each of which depends on the one before."""
+    """Yield the results of the steps of the draw, each of which needs the one before."""
     try:
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        steps = list(_steps_up_to(DRAW_STEPS, error))
+        steps = list(_step_results(DRAW_STEPS, error))
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in DRAW_STEPS]
     if isinstance(outcome, EmbeddingOutcome):
@@ -415,7 +422,7 @@ _EMBEDDING_SAMPLE_REMARK = (
 )
 
 
-def _steps_up_to(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+def _step_results(steps: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
     """Yield the results of `steps`: those before the failed step hold, those after are unknown."""
     index = steps.index(error.step)
     yield from (VerificationStep(name, StepState.HOLDS) for name in steps[:index])
@@ -437,7 +444,7 @@ def step_of(step: str, check: Callable[..., str | None], *arguments: object) -> 
 
 
 def failed_step(step: str, error: StepMismatch) -> VerificationStep:
-    """Return the result of a step that raised an error: it differs, or an input is missing."""
+    """Return the result of a step that raised `error`: it differs, or an input is missing."""
     step_state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
     return VerificationStep(step, step_state, message_without_step(error), error.fix)
 

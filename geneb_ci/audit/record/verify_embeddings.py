@@ -22,7 +22,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     varied_test_count,
 )
 from geneb_ci.audit.compare.limits import uses_every_defence
-from geneb_ci.audit.compare.outcome import verdict_by
+from geneb_ci.audit.compare.outcome import verdict_from_reasons
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE_FIX
 from geneb_ci.audit.rerun.few_shot import few_shot_contradiction
@@ -51,7 +51,8 @@ COMPARISON_STEP = "comparison"
 """Step of a verification: whether the verdict of a record follows from its numbers."""
 RERUN_STEP, PROOFS_STEP, EMBEDDINGS_STEP, CELLS_STEP = "rerun", "proofs", "embeddings", "cells"
 """Further steps, which need the file of rerun embeddings or the receipt itself."""
-HASH_BYTES = 32  # of SHA-256
+HASH_BYTES = 32
+"""Number of bytes of a SHA-256 in a Merkle proof."""
 PROOF_HASHES_MAX = 64
 """Largest number of hashes of a Merkle proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
@@ -101,8 +102,8 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     reasons = reasons_of(outcome)
     if outcome.reasons != reasons:
         _refuse("the reasons of the verdict are not those that the numbers give")
-    if outcome.verdict != verdict_by(reasons):
-        _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict_by(reasons)!r}")
+    if outcome.verdict != (verdict := verdict_from_reasons(reasons)):
+        _refuse(f"the verdict is {outcome.verdict!r}, the numbers give {verdict!r}")
 
 
 def _check_variants(variants: VariantResult, outcome: EmbeddingOutcome) -> None:
@@ -171,7 +172,7 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
 
 
 def _check_training(variants: VariantResult, refits: list[RefitTask]) -> None:
-    """Refuse decisions of a refitted probe that differ from those in the variants of its task."""
+    """Refuse refitted probes whose decisions differ from those in the result of the variants."""
     training = {task.task: task.training for task in refits}
     for task, decisions in variants.tasks.items():
         if decisions.training != training.get(task):
@@ -242,7 +243,7 @@ def _test_draws(outcome: EmbeddingOutcome) -> dict[str, int]:
 
 
 def _check_bounds(outcome: EmbeddingOutcome) -> None:
-    """Refuse bounds of raises of the MCC that contradict the version of the record or the draw."""
+    """Refuse bounds of a raise of the MCC that contradict the record's version or the draw."""
     draws_by_regime = _test_draws(outcome)
     has_bounds = outcome.schema_version not in WITHOUT_BOUNDS and bool(outcome.cells.of_record)
     if {bound.regime: bound.draws for bound in outcome.bounds} != (

@@ -1,4 +1,4 @@
-"""Decoys: further sequences for the extractor, whose embeddings show order dependence and look-ups.
+"""Decoys: added sequences that show if embeddings depend on their order or were looked up.
 
 Order. Some sequences appear twice, at random positions, and a third time in a second, short run in
 file order, in other batches. If an embedding depends on the position, the batch or earlier
@@ -37,43 +37,46 @@ if TYPE_CHECKING:
     import numpy as np
 
 TWICE = 32
-"""Number of real sequences that appear a second time."""
+"""Number of real sequences that are added to the list a second time."""
 TRIANGLES = 32
-"""Number of real sequences with two mutants. If a quarter of all embeddings is memorised, 32
-triangles contain at least four of them with probability 0.97; if half is, nearly always."""
+"""Number of triangles: real sequences, each with two mutants. If a quarter of all embeddings is
+memorised, 32 triangles contain at least four of them with probability 0.97; if half is, nearly
+always."""
 FRESH = 16
-"""Number of shuffled sequences, which hide how many sequences of the list are real."""
+"""Number of added shuffled sequences, which hide how many sequences of the list are real."""
 JUMP = 10.0
-"""Largest allowed distance of a real sequence from its mutants, divided by that between the
-mutants. Measured: at most 1.8 on k-mer counts, 1.2 on random BERT, ESM and GPT-2 (mean and
-one-token pooling), on four sets, one of them 200 variants of one sequence. No trained model was
-measured, hence the margin."""
+"""Largest allowed value of q: the distance of a real embedding from those of its two mutants,
+divided by the distance between these two. Measured: at most 1.8 on k-mer counts, 1.2 on random
+BERT, ESM and GPT-2 (mean and one-token pooling), on four sets, one of them 200 variants of one
+sequence. No trained model was measured, hence the margin."""
 SHARE_MEMORISED = 0.125
 """Smallest flagged share of triangles above `JUMP`: four of 32, so that one outlier is allowed."""
 ANSWERS_MAX = 8
-"""Largest number of distinct embeddings that counts as few: more than the classes of any task."""
+"""Largest number of distinct embeddings, of all sequences of a task together, that shows a table of
+labels: more than the classes of any task."""
 SEQUENCES_MIN = 64
-"""Smallest number of distinct real sequences for which few distinct embeddings are flagged."""
+"""Smallest number of distinct real sequences to which `ANSWERS_MAX` applies."""
 NOISE = {
     "float64": 1e-9,
     "float32": 2e-3,
     "float16": 2e-2,
     "bfloat16": 1e-1,
 }
-"""Largest difference, relative to the length of the embedding, that batching alone may make. A
+"""By dtype of the model, the largest difference that other batches alone may make to an embedding,
+relative to its length. A
 float32 model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has the same,
 bfloat16 3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
 
 NOISE_SHARE_MIN = 0.1
-"""Smallest distance between mutants that is used, as a share of `NOISE`: three embeddings that
-differ by noise alone are then not flagged, and a look-up under bfloat16 still is."""
+"""Smallest distance between two mutants in the statistic q, as a share of `NOISE`: three embeddings
+that differ by noise alone are then not flagged, and a look-up under bfloat16 still is."""
 
-_LETTERS = "ACGT"
+_NUCLEOTIDES = "ACGT"
 
 
 @dataclass(frozen=True)
 class SequencesWithDecoys:
-    """Real sequences with decoys among them, and the meaning of each position of the list."""
+    """A list of real sequences and decoys, and what the sequence at each position is."""
 
     sequences: list[str]
     """All sequences in the order in which they are embedded."""
@@ -84,11 +87,11 @@ class SequencesWithDecoys:
     triangles: list[tuple[int, int, int]]
     """Positions of a real sequence and of its two mutants."""
     published_count: int
-    """Number of published sequences, which are the first of the real ones."""
+    """Number of published sequences, which come first among the real sequences."""
 
     @property
     def second_run(self) -> list[str]:
-        """The sequences of the second run, in file order."""
+        """The repeated sequences, which a second run embeds once more in file order."""
         return [self.sequences[position] for position, _ in self.repeat_positions]
 
 
@@ -144,7 +147,9 @@ class TaskEmbeddings(NamedTuple):
     values: "np.ndarray"
     """(n, d) embeddings of the n real sequences, in the caller's order."""
     decoys: Decoys
+    """Whether the decoys flag the extractor."""
     repeatability: Repeatability
+    """The difference between repeated embeddings of one sequence."""
     repeats: "list[tuple[int, np.ndarray]]"
     """Index of a real sequence, and its embedding from another position or batch."""
 
@@ -195,7 +200,11 @@ def judge_decoys(
         for (a, b), separate in pairs
         for repeat in (embeddings[b], separate)
     )
-    jumps = [q for q in (_jump(embeddings, t, noise) for t in with_decoys.triangles) if q > JUMP]
+    jumps = [
+        q
+        for q in (_triangle_statistic(embeddings, t, noise) for t in with_decoys.triangles)
+        if q > JUMP
+    ]
     answer_count = _few_embedding_count(with_decoys, embeddings)
     triangle_count = len(with_decoys.triangles)
     has_jumps = triangle_count > 0 and len(jumps) >= max(
@@ -216,22 +225,27 @@ def judge_decoys(
     )
 
 
-def _jump(embeddings: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
-    """Return the statistic q of a triangle; 0 if all three embeddings are zeros."""
+def _triangle_statistic(
+    embeddings: "np.ndarray", triangle: tuple[int, int, int], noise: float
+) -> float:
+    """Return q of a real sequence and its two mutants; 0 if all three embeddings are zeros."""
     x, y, z = triangle
     # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
     first, second, third = (embeddings[row].astype("<f8") for row in (x, y, z))
-    distance_min = NOISE_SHARE_MIN * noise * max(map(_length, (first, second, third)))
-    mutant_distance = max(_length(second - third), distance_min)
-    real_distance = min(_length(first - second), _length(first - third))
+    distance_min = NOISE_SHARE_MIN * noise * max(map(_euclidean_length, (first, second, third)))
+    mutant_distance = max(_euclidean_length(second - third), distance_min)
+    real_distance = min(_euclidean_length(first - second), _euclidean_length(first - third))
     return real_distance / mutant_distance if mutant_distance > 0 else 0.0
 
 
 def _few_embedding_count(with_decoys: SequencesWithDecoys, embeddings: "np.ndarray") -> int:
-    """Return the number of distinct embeddings of published sequences if it is small, else 0."""
+    """Return the number of distinct embeddings of published sequences if that is small, else 0.
+
+    Small is 2 to `ANSWERS_MAX`. Few sequences, and similar ones, give 0, too.
+    """
     published_positions = with_decoys.real_positions[: with_decoys.published_count]
     sequences = {with_decoys.sequences[position] for position in published_positions}
-    if len(sequences) < SEQUENCES_MIN or _are_alike(sequences):
+    if len(sequences) < SEQUENCES_MIN or _are_mostly_alike(sequences):
         return 0
     distinct_embeddings: set[bytes] = set()
     for position in published_positions:
@@ -243,7 +257,7 @@ def _few_embedding_count(with_decoys: SequencesWithDecoys, embeddings: "np.ndarr
     return len(distinct_embeddings) if len(distinct_embeddings) > 1 else 0
 
 
-def _are_alike(sequences: set[str]) -> bool:
+def _are_mostly_alike(sequences: set[str]) -> bool:
     """Return whether most sequences are alike, so that their embeddings may be equal."""
     ordered = sorted(sequences)
     first = ordered[0]
@@ -255,14 +269,14 @@ def _are_alike(sequences: set[str]) -> bool:
 
 
 def _mutants(sequence: str, existing_sequences: set[str], generator: random.Random) -> list[str]:
-    """Return two mutants at one inner position; [] if there are none or one exists already."""
+    """Return a sequence with two other letters at one inner position; [] if one is in the list."""
     upper = sequence.upper()
-    positions = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
+    positions = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _NUCLEOTIDES]
     if not positions:
         return []
     position = generator.choice(positions)
     is_lower_case = sequence[position].islower()
-    letters = generator.sample([letter for letter in _LETTERS if letter != upper[position]], 2)
+    letters = generator.sample([letter for letter in _NUCLEOTIDES if letter != upper[position]], 2)
     mutants = [
         sequence[:position]
         + (letter.lower() if is_lower_case else letter)
@@ -277,5 +291,6 @@ def _shuffled(sequence: str, generator: random.Random) -> str:
     return "".join(generator.sample(sequence, len(sequence)))
 
 
-def _length(embedding: "np.ndarray") -> float:
+def _euclidean_length(embedding: "np.ndarray") -> float:
+    """Return the length of an embedding, which does not overflow."""
     return math.hypot(*embedding.tolist())

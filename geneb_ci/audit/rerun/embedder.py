@@ -18,7 +18,7 @@ from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
-from geneb_ci.receipt.draw import SMALL_TASK, EmbeddingCounts
+from geneb_ci.receipt.draw import SMALL_TASK_EMBEDDINGS, EmbeddingCounts
 from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
@@ -32,18 +32,19 @@ if TYPE_CHECKING:
 
 
 PART_SEQUENCES = 4096
-"""Number of sequences of a part. A stopped audit loses one part at most; each part starts the
-extractor twice."""
+"""Largest number of sequences of a part, which is embedded and saved as a whole. A stopped audit
+loses one part at most; each part starts the extractor twice."""
 FLOAT64 = "float64"
+"""Value of the extractor's option `dtype`, and of `EmbeddingRepeat.dtype`, for float64."""
 ALONE_BATCH = "a batch of its own"
 """Value of `EmbeddingRepeat.dtype` if the extractor has no option to compute in float64."""
 _FACTS_FILE, _MATRIX_FILE = "embedded.json", "embeddings.npy"
 PARTS_FOLDER = "rows"
-"""Folder of the work folder with a subfolder for each part."""
+"""Subfolder of the work folder with one folder for each part."""
 
 
 class SampleEmbedder:
-    """Embeds sequences in parts, each kept in the work folder."""
+    """Embeds the sequences of an audit by receipt in parts, each saved in the work folder."""
 
     def __init__(self, prepared: PreparedRerun, width: int, say: Say) -> None:
         self._prepared = prepared
@@ -101,13 +102,13 @@ class SampleEmbedder:
                 and file_sha256(folder / _MATRIX_FILE) == facts.embeddings_sha256
             ):
                 saved_embeddings = np.load(folder / _MATRIX_FILE, allow_pickle=False)
-                return self._noted_part(sequences, facts, self._as_receipt_width(saved_embeddings))
+                return self._add_part(sequences, facts, self._as_float32(saved_embeddings))
         seconds_used = sum(facts.seconds for facts in self.part_facts)
         runs = SandboxRuns(self._prepared, seconds_used, self._say, label)
         embeddings = runs.embed(sequences, published_count)
         repeats = [repeat for _, repeat in embeddings.repeats]
-        matrix = self._as_receipt_width(np.vstack([embeddings.values, *repeats]))
-        work.keep_matrix(folder / _MATRIX_FILE, matrix)
+        matrix = self._as_float32(np.vstack([embeddings.values, *repeats]))
+        work.write_matrix(folder / _MATRIX_FILE, matrix)
         facts = EmbeddedTask(
             sequences_sha256=part_digest,
             embeddings_sha256=file_sha256(folder / _MATRIX_FILE),
@@ -122,10 +123,10 @@ class SampleEmbedder:
             repeated=embeddings.repeatability,
             repeats=[number for number, _ in embeddings.repeats],
         )
-        work.keep_result(folder / _FACTS_FILE, facts.model_dump_json(indent=1) + "\n")
-        return self._noted_part(sequences, facts, matrix)
+        work.write_result(folder / _FACTS_FILE, facts.model_dump_json(indent=1) + "\n")
+        return self._add_part(sequences, facts, matrix)
 
-    def _noted_part(
+    def _add_part(
         self, sequences: Sequence[str], facts: EmbeddedTask, matrix: "npt.NDArray[np.float32]"
     ) -> "npt.NDArray[np.float32]":
         """Add a finished part to `part_facts` and `repeats`; return its embeddings.
@@ -137,7 +138,7 @@ class SampleEmbedder:
         self.repeats += zip(repeated_sequences, matrix[len(sequences) :], strict=True)
         return matrix[: len(sequences)]
 
-    def _as_receipt_width(self, embeddings: "np.ndarray") -> "npt.NDArray[np.float32]":
+    def _as_float32(self, embeddings: "np.ndarray") -> "npt.NDArray[np.float32]":
         """Return embeddings as float32. Raises ResultRefused if the receipt has another width."""
         import numpy as np
 
@@ -160,14 +161,14 @@ class SampleEmbedder:
         try:
             options = {**spec.options, "dtype": FLOAT64}
             embeddings = runs.embed_alone(sequences, dataclasses.replace(spec, options=options))
-            return FLOAT64, self._as_receipt_width(embeddings)
+            return FLOAT64, self._as_float32(embeddings)
         except ExtractorFailed:
             # The constructor of the extractor refuses the option.
-            return ALONE_BATCH, self._as_receipt_width(runs.embed_alone(sequences, spec))
+            return ALONE_BATCH, self._as_float32(runs.embed_alone(sequences, spec))
 
     @property
     def decoys(self) -> Decoys:
-        """The joint result of the decoys of all parts."""
+        """The result of the decoys of all parts: flagged if any part is."""
         task_decoys = [facts.decoys for facts in self.part_facts if facts.decoys is not None]
         return Decoys(
             order_dependent=any(decoys.order_dependent for decoys in task_decoys),
@@ -176,25 +177,25 @@ class SampleEmbedder:
         )
 
 
-OPERATIONS_PER_SECOND = 150e9
+CPU_OPERATIONS_PER_SECOND = 150e9
 """Assumed operations per second of a run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with
 21 and 85 million parameters."""
 LETTERS_PER_SEQUENCE = 300
 """Assumed letters of a sequence where the submission does not say how many were given."""
 GPU_AS_CPUS = 50
 """Assumed speed of a GPU as a multiple of that of a CPU, for a run on one and a rerun on the other:
-7.5 TFLOP/s in float32, without TF32, divided by `OPERATIONS_PER_SECOND`."""
+7.5 TFLOP/s in float32, without TF32, divided by `CPU_OPERATIONS_PER_SECOND`."""
 
 
-class Pace(NamedTuple):
+class EmbeddingSpeed(NamedTuple):
     """The speed at which a rerun is expected to embed."""
 
     seconds_per_sequence: float
     basis: str
-    """The basis of the estimate, as the end of a sentence."""
+    """The measurement or assumption behind the estimate, as the end of a sentence."""
 
 
-def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
+def embedding_speed(submission: SubmissionV12, device: str = CPU) -> EmbeddingSpeed:
     """Return the expected speed of the extractor on a device.
 
     This is the speed of the contributor's run if the submission states it, since two models of
@@ -215,10 +216,10 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
     cost, hardware = submission.run.embedding_cost, submission.run.hardware
     if cost is None:
         operations = 2 * submission.meta.params * letters_per_sequence
-        return Pace(
-            operations / OPERATIONS_PER_SECOND,
+        return EmbeddingSpeed(
+            operations / CPU_OPERATIONS_PER_SECOND,
             f"on a CPU, at 2 operations per parameter and letter, {letters_per_sequence} letters "
-            f"a sequence and {OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s",
+            f"a sequence and {CPU_OPERATIONS_PER_SECOND / 1e9:.0f} GFLOP/s",
         )
     basis = (
         f"at the {cost.letters_per_second:,.0f} letters a second of the contributor's run "
@@ -228,7 +229,7 @@ def pace_of(submission: SubmissionV12, device: str = CPU) -> Pace:
     if (ran_on_cpu := hardware.device == CPU) != (device == CPU):
         slowdown = 1 / GPU_AS_CPUS if ran_on_cpu else GPU_AS_CPUS
         basis += f", with a GPU counted as {GPU_AS_CPUS} CPUs"
-    return Pace(slowdown * letters_per_sequence / cost.letters_per_second, basis)
+    return EmbeddingSpeed(slowdown * letters_per_sequence / cost.letters_per_second, basis)
 
 
 class RerunCost(NamedTuple):
@@ -247,14 +248,14 @@ class RerunCost(NamedTuple):
     embedding_seconds: float
     """Seconds in the sandbox."""
     basis: str
-    """The basis of the estimated time, as the end of a sentence."""
+    """The measurement or assumption behind the estimated time, as the end of a sentence."""
 
 
 def rerun_cost(
     counts: EmbeddingCounts,
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
-    pace: Pace,
+    pace: EmbeddingSpeed,
     refitted_count: int,
     fresh_count: int = 0,
 ) -> RerunCost:
@@ -276,7 +277,7 @@ def rerun_cost(
         support_count_by_task[task] = min(
             receipt_task.train, few_shot_sequence_count(benchmark, task)
         )
-        is_all_drawn = share.whole and receipt_task.train < SMALL_TASK
+        is_all_drawn = share.whole and receipt_task.train < SMALL_TASK_EMBEDDINGS
         drawn_count = min(receipt_task.test, len(benchmark.regimes) * share.test)
         drawn_count += (
             receipt_task.train
@@ -317,7 +318,7 @@ def rerun_cost(
 
 
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
-    """Return the cost of embedding, and of recomputing the cells, as lines of text."""
+    """Return the cost of embedding and of recomputing the cells, as lines of text."""
     time_text = f"about {duration_text(cost.embedding_seconds)} {cost.basis}"
     decoys = cost.sequence_count - cost.drawn_count - cost.variant_count - cost.fresh_count
     fresh = f", {cost.fresh_count:,} fresh sequences" if cost.fresh_count else ""

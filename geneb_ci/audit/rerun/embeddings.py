@@ -24,8 +24,8 @@ from geneb_ci.audit.compare.embedding_outcome import (
     RefitTask,
     RegimeBound,
     RerunResult,
-    is_rescued,
-    not_proved,
+    not_proved_sentences,
+    passes_when_repeated,
     reasons_of,
 )
 from geneb_ci.audit.compare.embeddings import (
@@ -39,13 +39,13 @@ from geneb_ci.audit.compare.embeddings import (
     direction_of,
     drawn_task,
     effect_of,
-    influences,
+    influence_by_part,
     own_noise_clause,
     read_task_files,
     rerun_file,
     room_of,
 )
-from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_by
+from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts, verdict_from_reasons
 from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import AbortedRun
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
@@ -70,16 +70,16 @@ from geneb_ci.audit.rerun.receipt_variants import (
     TaskVariants,
     decision_changes,
     fresh_decisions,
-    fresh_of_task,
-    receipt_few_shot,
+    fresh_sequences_of_task,
+    receipt_few_shot_result,
     receipt_variant_result,
-    refit,
+    refit_on_variants,
     sample_variants,
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, submission_with_receipt, task_shares
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
-from geneb_ci.receipt.cells import limits_of, recomputed_cells
+from geneb_ci.receipt.cells import recomputed_cells, task_scoring_limits
 from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import rescued_limit
@@ -95,8 +95,8 @@ if TYPE_CHECKING:
 
 STRATA_FOLDER, CELLS_FILE, SUBMISSION_FILE = "strata", "cells.json", "submission.json"
 """Folder of the work folder for files of the harness, and two files in it."""
-RERUN_EMBEDDINGS = "rerun.npz"
-"""File of the work folder with the rerun embeddings, which the record needs."""
+RERUN_EMBEDDINGS_FILE = "rerun.npz"
+"""File of the work folder with the rerun embeddings, which is published beside the record."""
 REPEATS_AT_ONCE = 16
 """Number of failed embeddings that are computed again at a time, the worst first, until one fails
 again."""
@@ -108,7 +108,7 @@ def rerun_embeddings(
     open_files: Callable[[EmbeddingReceipt], ReceiptFiles],
     say: Say,
 ) -> RerunResult:
-    """Rerun a valid plan of embeddings, keep them in the work folder, and return the outcome.
+    """Rerun a valid plan of embeddings, save the rerun embeddings, and return the outcome.
 
     `open_files` opens the files of the receipt. Raises what `workflow.rerun_plan` and
     `committed_receipt` raise.
@@ -120,7 +120,7 @@ def rerun_embeddings(
             plan, prepared, submission, receipt, receipt_files, say
         ).result()
     embeddings = rerun_result.embeddings or b""
-    prepared.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
+    prepared.work.write_binary(RERUN_EMBEDDINGS_FILE, lambda stream: stream.write(embeddings))
     return rerun_result
 
 
@@ -143,9 +143,10 @@ def committed_receipt(
 
 
 class _EmbeddingRun:
-    """One audit by receipt in an open sandbox."""
+    """The rerun of one plan of embeddings in an open sandbox."""
 
     cells: ReceiptCells
+    """The cells recomputed from the receipt, once `_drawn_tasks` has returned."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class _EmbeddingRun:
         from geneb_ci.audit.compare.regime_bounds import bounds_of  # NumPy is slow to import
 
         stage: Literal["embedding", "scoring"] = "scoring"
-        started_at = self.prepared.work.begin(current_moment())
+        started_at = self.prepared.work.start_time(current_moment())
         try:
             drawn_tasks = self._drawn_tasks()
             all_variants = sample_variants(
@@ -215,7 +216,7 @@ class _EmbeddingRun:
             support = self._embedded_variants(all_variants.support, embedding_by_sequence)
             refits = self._refits(all_variants, training, support)
         except ExtractorRefused as error:
-            facts = self.prepared.facts(self.embedder.part_facts)
+            facts = self.prepared.facts_of_sandbox(self.embedder.part_facts)
             error.aborted_run = AbortedRun(stage, error.task, facts, started_at, current_moment())
             raise
         self.prepared.check_weights()
@@ -244,7 +245,9 @@ class _EmbeddingRun:
             [refit.task for refit in refits],
             self.prepared.settings.nonce,
         )
-        few_shot = receipt_few_shot(self.cells, {refit.task.task: refit.varied for refit in refits})
+        few_shot = receipt_few_shot_result(
+            self.cells, {refit.task.task: refit.varied for refit in refits}
+        )
         tasks = [
             compared_task(
                 task,
@@ -256,7 +259,7 @@ class _EmbeddingRun:
             for task, comparison, rerun in zip(drawn_tasks, comparisons, reruns, strict=True)
         ]
         direction = direction_of(drawn_tasks, reruns, self.plan.seed)
-        effect = effect_of(map(influences, drawn_tasks, reruns))
+        effect = effect_of(map(influence_by_part, drawn_tasks, reruns))
         benchmark = self.prepared.subject.benchmark
         bounds = bounds_of(drawn_tasks, reruns, self.shares, benchmark)
         fresh_result = self._fresh_result(drawn_tasks, fresh, embedding_by_sequence)
@@ -304,7 +307,7 @@ class _EmbeddingRun:
                 return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
         submission = folder / SUBMISSION_FILE
-        work.keep(submission, json.dumps(self.prepared.subject.document))
+        work.write_text(submission, json.dumps(self.prepared.subject.document))
         self.say("computing every cell from the committed embeddings")
         self.cells = recomputed_cells(
             submission, self.receipt, self.files, self.prepared.source,
@@ -314,15 +317,16 @@ class _EmbeddingRun:
             kept_files=self.refitted_tasks,
         )  # fmt: skip
         for path in paths:
-            work.note_result(path)
-        work.keep_result(folder / CELLS_FILE, self.cells.model_dump_json() + "\n")
+            work.record_digest(path)
+        work.write_result(folder / CELLS_FILE, self.cells.model_dump_json() + "\n")
         return drawn_tasks
 
     def _fresh_by_task(self, drawn_tasks: Sequence[DrawnTask]) -> dict[str, list[FreshSequence]]:
         """Return the fresh sequences by task, without tasks that have none."""
         fresh = self.prepared.fresh.sequences if self.prepared.fresh is not None else ()
         by_task = {
-            task.task: fresh_of_task(fresh, task.task, task.probe_sets) for task in drawn_tasks
+            task.task: fresh_sequences_of_task(fresh, task.task, task.probe_sets)
+            for task in drawn_tasks
         }
         return {task: sequences for task, sequences in by_task.items() if sequences}
 
@@ -377,11 +381,11 @@ class _EmbeddingRun:
             task_index, support_variants = self.task_ids.index(task), varied.support[task]
             count = len(variants.rows) + len(support_variants.rows)
             self.say(f"{task}: fitting probes on {plural(count, 'variant')}")
-            limits = limits_of(
+            limits = task_scoring_limits(
                 self.receipt, task, prepared.subject.benchmark, prepared.machine.scoring
             )
             refits.append(
-                refit(
+                refit_on_variants(
                     task, variants, support_variants,
                     np.concatenate([training.values[task_index], support.values[task_index]]),
                     self.receipt.tasks[task].scale_log2, folder / SUBMISSION_FILE,
@@ -455,7 +459,7 @@ class _EmbeddingRun:
                 repeats.setdefault(task.task, {})[task.rows[embedding_index]] = RepeatedEmbedding(
                     facts, repeat
                 )
-                rescued_count += is_rescued(facts, width)
+                rescued_count += passes_when_repeated(facts, width)
             if rescued_count < rescued_before + len(batch) or rescued_count > rescued_max:
                 break
         return repeats
@@ -492,9 +496,9 @@ class _EmbeddingRun:
             bounds=bounds if cell_comparison.of_record else [],
             verdict=AGREES,
             reasons=[],
-            not_proved=not_proved(cell_comparison, fresh, len(tasks)),
+            not_proved=not_proved_sentences(cell_comparison, fresh, len(tasks)),
             rerun_sha256=hashlib.sha256(rerun_content).hexdigest(),
-            sandbox=prepared.facts(part_facts),
+            sandbox=prepared.facts_of_sandbox(part_facts),
             harness=HarnessFacts(
                 version=prepared.subject.benchmark.harness_version,
                 commit=receipt_cells.harness.commit,
@@ -515,11 +519,13 @@ class _EmbeddingRun:
             finished_at=current_moment(),
         )
         reasons = reasons_of(outcome)
-        return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
+        return outcome.model_copy(
+            update={"reasons": reasons, "verdict": verdict_from_reasons(reasons)}
+        )
 
 
 def receipt_facts(receipt: EmbeddingReceipt) -> ReceiptFacts:
-    """Return the facts of a receipt, for a record."""
+    """Return root, width, dtype and number of tasks of a receipt, for an audit record."""
     return ReceiptFacts(
         root=receipt.root,
         dim=receipt.dim,

@@ -44,20 +44,29 @@ from reference_harness.formats.packages import (
 )
 from reference_harness.formats.text import Say, silent
 
-BLOCK_BYTES = 512
-HEADER_MAX = 1 << 16
+TAR_BLOCK_BYTES = 512
+"""Size of a block of a tar archive, in bytes: a header is one block, a content fills whole
+blocks."""
+EXTENDED_HEADER_BYTES_MAX = 1 << 16
 """Largest size of an extended header, in bytes: a path has at most 4,096."""
 CHUNK_BYTES = 1 << 20
-GZIP = b"\x1f\x8b"
-OTHER_FORMATS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
-"""First bytes of files that are no tar archives, mapped to the name of their format."""
-_REGULAR = (b"0", b"\0", b"7")
+"""Number of bytes of a file that are read at once."""
+GZIP_START = b"\x1f\x8b"
+"""First bytes of a gzip file."""
+FORMAT_BY_START = {
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"<": "a page",
+}
+"""Names of formats other than tar, by the first bytes of a file."""
+_REGULAR_FILE_FLAGS = (b"0", b"\0", b"7")
 """Type flags of regular files in a tar header."""
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
-_EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
+_EXTENDED_HEADER_FLAGS = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
 """Type flags of extended headers, which describe the next header."""
-_EXTENDED_MAX = 8
-"""Largest number of extended headers of one member: programs write at most three."""
+_EXTENDED_HEADERS_MAX = 8
+"""Largest number of extended headers of one file: programs write at most three."""
 
 
 class BrokenArchiveError(Exception):
@@ -73,11 +82,13 @@ class ArchiveMember(NamedTuple):
 
     name: str
     size: int
+    """Size of the content, in bytes."""
     is_file: bool
-    source: "_CountingReader"
+    source: "_LimitedReader"
+    """Reader of the archive, at the start of the content."""
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the content. Raises BrokenArchiveError if the archive ends within it."""
+        """Yield the content in pieces. Raises BrokenArchiveError if the archive ends too early."""
         bytes_left = self.size
         while bytes_left:
             chunk = self.source.read_exactly(min(bytes_left, CHUNK_BYTES))
@@ -85,8 +96,8 @@ class ArchiveMember(NamedTuple):
             yield chunk
 
 
-class _CountingReader:
-    """A stream that raises BrokenArchiveError at a limit of bytes or an early end."""
+class _LimitedReader:
+    """Reader of a stream that raises BrokenArchiveError beyond a limit, or if bytes are missing."""
 
     def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
         self._stream = stream
@@ -129,47 +140,47 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
 
     Raises BrokenArchiveError if it is not a valid archive, and what reading the stream raises.
     """
-    reader = _CountingReader(_decompressed(stream), limit)
+    reader = _LimitedReader(_decompressed(stream), limit)
     header: dict[str, str] = {}
     header_count = 0
     while True:
         is_first = reader.bytes_read == 0
-        block = reader.read_at_most(BLOCK_BYTES)
+        block = reader.read_at_most(TAR_BLOCK_BYTES)
         if not block or not block.strip(b"\0"):
             return
-        if len(block) < BLOCK_BYTES or not _is_header(block):
-            if is_first and len(block) == BLOCK_BYTES:
+        if len(block) < TAR_BLOCK_BYTES or not _is_tar_header(block):
+            if is_first and len(block) == TAR_BLOCK_BYTES:
                 raise NotTarError(_other_format_text(block))
             raise BrokenArchiveError("the archive is damaged")
-        size, type_flag = _number_in(block[124:136]), block[156:157]
-        if type_flag in _EXTENDED:
+        size, type_flag = _header_number(block[124:136]), block[156:157]
+        if type_flag in _EXTENDED_HEADER_FLAGS:
             header_count += 1
-            if size > HEADER_MAX or header_count > _EXTENDED_MAX:
+            if size > EXTENDED_HEADER_BYTES_MAX or header_count > _EXTENDED_HEADERS_MAX:
                 raise BrokenArchiveError(
                     "the extended headers of a file are longer than any path, or too many"
                 )
             content = reader.read_exactly(size)
-            reader.skip(-size % BLOCK_BYTES)
+            reader.skip(-size % TAR_BLOCK_BYTES)
             if type_flag != _PAX_GLOBAL:
                 header |= _extended_fields(type_flag, content)
             continue
         if "size" in header:
-            size = _decimal(header["size"])
-        path = header.get("path") or _path_in(block)
+            size = _size_in_extended_header(header["size"])
+        path = header.get("path") or _header_path(block)
         content_start = reader.bytes_read
-        yield ArchiveMember(path.removeprefix("./"), size, type_flag in _REGULAR, reader)
-        reader.skip(content_start + size + (-size % BLOCK_BYTES) - reader.bytes_read)
+        yield ArchiveMember(path.removeprefix("./"), size, type_flag in _REGULAR_FILE_FLAGS, reader)
+        reader.skip(content_start + size + (-size % TAR_BLOCK_BYTES) - reader.bytes_read)
         header, header_count = {}, 0
 
 
 def _decompressed(stream: io.BufferedIOBase) -> io.BufferedIOBase:
-    """Return the stream, decompressed if it is gzip."""
+    """Return the stream of an archive, decompressed if the archive is gzip."""
     buffered = io.BufferedReader(stream)
-    return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
+    return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP_START else buffered
 
 
 def _extended_fields(type_flag: bytes, content: bytes) -> dict[str, str]:
-    """Return the path and size in an extended header, as far as it has them."""
+    """Return the path and the size of a file that an extended header states, by name."""
     if type_flag == _LONG_LINK:
         return {}
     if type_flag == _LONG_NAME:
@@ -189,26 +200,27 @@ def _extended_fields(type_flag: bytes, content: bytes) -> dict[str, str]:
     return fields
 
 
-def _is_header(block: bytes) -> bool:
+def _is_tar_header(block: bytes) -> bool:
+    """Whether a block contains the checksum of a tar header."""
     try:
-        return _checksum(block) == _number_in(block[148:156])
+        return _header_checksum(block) == _header_number(block[148:156])
     except BrokenArchiveError:
         return False
 
 
 def _other_format_text(block: bytes) -> str:
     """Return the type of a file that is no tar archive, as a sentence."""
-    formats = (name for start, name in OTHER_FORMATS.items() if block.startswith(start))
+    formats = (name for start, name in FORMAT_BY_START.items() if block.startswith(start))
     return f"the file is {next(formats, 'of another type')}, expected a tar archive, plain or gzip"
 
 
-def _checksum(block: bytes) -> int:
+def _header_checksum(block: bytes) -> int:
     """Return the sum of a header's bytes, with the bytes of the checksum itself read as spaces."""
     return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
 
 
-def _number_in(field: bytes) -> int:
-    """Return a number of a header: octal digits, or binary after the byte 0x80."""
+def _header_number(field: bytes) -> int:
+    """Return a number in a tar header, written as octal digits or binary after the byte 0x80."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ") or b"0"
@@ -217,14 +229,15 @@ def _number_in(field: bytes) -> int:
     return int(digits, 8)
 
 
-def _decimal(digits: str) -> int:
+def _size_in_extended_header(digits: str) -> int:
+    """Return the size of a file, in bytes, from the decimal digits in an extended header."""
     if not re.fullmatch(r"[0-9]{1,20}", digits):
         raise BrokenArchiveError("the size in an extended header is damaged")
     return int(digits)
 
 
-def _path_in(block: bytes) -> str:
-    """Return the path in a header, joined from its two parts."""
+def _header_path(block: bytes) -> str:
+    """Return the path in a tar header, which has folder and name in separate fields."""
     path, folder = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
     is_posix = block[257:263] == b"ustar\0"
     return (folder + b"/" + path if is_posix and folder else path).decode("utf-8", "replace")
@@ -234,7 +247,7 @@ ARCHIVE_FIX = (
     "correct the entry of the model registry, or fetch the files by hand and name their folder: "
     "--weights DIR"
 )
-ARCHIVE_MAX = 1 << 36
+UNPACKED_BYTES_MAX = 1 << 36
 """Largest size of an unpacked archive, in bytes, since a few bytes can unpack to any number."""
 WEIGHTS_DOWNLOAD = DownloadKind(
     not_served=WeightsRefused,
@@ -246,7 +259,7 @@ WEIGHTS_DOWNLOAD = DownloadKind(
 
 
 def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
-    """Download a tar archive and keep some of its members.
+    """Download a tar archive, and write some of its files.
 
     `members` maps the path of a member in the archive to that on the disk, `sha256` to its digest.
     The archive itself is not stored, so its download restarts after an interruption. Raises
@@ -256,7 +269,7 @@ def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[
     missing_members = dict(members)
     with open_address(address, 0, WEIGHTS_DOWNLOAD) as response:
         try:
-            for member in tar_members(response, ARCHIVE_MAX):
+            for member in tar_members(response, UNPACKED_BYTES_MAX):
                 if member.name not in missing_members:
                     continue
                 if not member.is_file:
@@ -303,6 +316,7 @@ class InstalledPackages(NamedTuple):
 
     folder: Path
     lock_sha256: str
+    """Digest of the lock that names the packages and their versions."""
 
     def versions(self) -> dict[str, str]:
         """Return the version of each distribution, by its name in lower case with hyphens."""
@@ -314,7 +328,7 @@ class InstalledPackages(NamedTuple):
 
 
 def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> InstalledPackages:
-    """Install the packages of a lock below `cache`, unless they are installed; return them.
+    """Install the packages of a lock below `cache`, unless this was done before; return them.
 
     `say` gets a line of progress. Raises MachineFault if they cannot be installed.
     """
@@ -326,7 +340,7 @@ def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> In
 
 
 def require_python(environment: Environment) -> None:
-    """Raise AuditRefused if the entry needs another version of Python."""
+    """Raise AuditRefused if an entry of the model registry needs another version of Python."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if environment.python not in {None, version}:
         raise AuditRefused(

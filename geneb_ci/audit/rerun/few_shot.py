@@ -40,28 +40,30 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM, task_alarm_quantile
+from geneb_ci.audit.rerun.honesty import TASK_MARGIN, VARIANT_ALARM_QUANTILE, task_alarm_quantile
 from reference_harness.formats.base import Name, StrictModel
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import OTHER_DRAWS, TEST_TIMES, FewShotScores
 from reference_harness.formats.text import plural
 
 MARGIN = 0.02
-"""Largest mean gain of an honest extractor that was chosen among others by its published scores, or
-that reads what a variant changes. That of a single task is larger, by `honesty.TASK_MARGIN`."""
+"""Largest mean gain of MCC of an honest extractor, which may be the best of several by the
+published scores, or may depend on letters that a variant changes. `honesty.TASK_MARGIN` is added
+for the gain of a single task."""
 FITS_MIN = 2
-"""Smallest number of scores that have a variance."""
+"""Smallest number of fits from whose scores a variance is computed."""
 OTHERS, VARIANTS, TESTS = "others", "variants", "test sequences"
 """Kinds of other fits. Fits on other draws and on variants are compared with the published fits,
 fits on test sequences with those on other draws."""
-_NUMBER = r"-?[01]\.[0-9]{4}"
-_NUMBERS = rf"^{_NUMBER}( {_NUMBER})*$"
+_SCORE_PATTERN = r"-?[01]\.[0-9]{4}"
+"""A score with four digits, as text."""
+_SCORES_PATTERN = rf"^{_SCORE_PATTERN}( {_SCORE_PATTERN})*$"
 
 
 def _four_digit_scores(value: object) -> object:
-    """Return scores with four digits, from a text or a list; return any other value unchanged."""
+    """Return scores rounded to four digits, from a text or a list, or any other value unchanged."""
     if isinstance(value, str):
-        if not re.fullmatch(_NUMBERS, value):
+        if not re.fullmatch(_SCORES_PATTERN, value):
             raise ValueError("expected scores of four digits with a space between them")
         return [float(number) for number in value.split()]
     if isinstance(value, list) and all(isinstance(score, int | float) for score in value):
@@ -69,18 +71,19 @@ def _four_digit_scores(value: object) -> object:
     return value
 
 
-def _joined(scores: list[float]) -> str:
+def _scores_text(scores: list[float]) -> str:
+    """Return scores as text, with four digits and a space between them."""
     return " ".join(f"{score:.4f}" for score in scores)
 
 
-Correlations = Annotated[
+MccOfFits = Annotated[
     list[Annotated[float, Field(ge=-1, le=1)]],
     Field(min_length=1),
     BeforeValidator(_four_digit_scores),
-    PlainSerializer(_joined, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
+    PlainSerializer(_scores_text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _SCORES_PATTERN}),
 ]
-"""MCC of several fits with four digits, written as one text: a record has thousands of them."""
+"""MCC of several fits with four digits, written as one text, since a record has thousands."""
 
 
 def _is_none(value: object) -> bool:
@@ -90,15 +93,15 @@ def _is_none(value: object) -> bool:
 class FewShotTask(StrictModel):
     """MCC on the test sequences of one task, for several fits of a few-shot regime."""
 
-    published: Correlations
-    """MCC of the fits whose scores are claimed."""
-    others: Correlations
+    published: MccOfFits
+    """MCC of the fits on the published training sequences, whose mean is claimed."""
+    others: MccOfFits
     """MCC of fits on other draws of training sequences."""
-    varied: Correlations | None = Field(default=None, exclude_if=_is_none)
+    varied: MccOfFits | None = Field(default=None, exclude_if=_is_none)
     """MCC of fits on variants of the published sequences; left out if none were embedded."""
-    tests: Correlations | None = Field(default=None, exclude_if=_is_none)
+    tests: MccOfFits | None = Field(default=None, exclude_if=_is_none)
     """MCC of fits on draws of test sequences, scored on the other test sequences; left out if a
-    class has few, and in earlier records."""
+    class has too few sequences, and in earlier records."""
 
 
 class FewShotResult(StrictModel):
@@ -111,7 +114,7 @@ class FewShotResult(StrictModel):
 
 
 class Gain(NamedTuple):
-    """The MCC that fits of a regime on training sequences gain over other fits."""
+    """By how much few-shot fits on training sequences have a higher MCC than other fits."""
 
     regime: str
     other_fits: str
@@ -132,7 +135,7 @@ class Gain(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The gain and its limit."""
+        """The gain and its limit, as text."""
         subject = self.task or f"the mean of {plural(self.tasks, 'task')}"
         return f"{self.regime} in {subject} MCC {self.gain:+.3f} of at most {self.limit:.3f}"
 
@@ -141,7 +144,7 @@ def few_shot_result(
     scores: Mapping[str, Mapping[str, FewShotScores]],
     varied: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> FewShotResult | None:
-    """Return the result of all tasks; None for a benchmark without few-shot regimes.
+    """Return the scores of few-shot probes for a record; None without few-shot regimes.
 
     `scores` maps task to regime to the scores of the fits; `varied` does so for fits on variants,
     for the tasks that have them.
@@ -159,16 +162,19 @@ def few_shot_result(
 
 
 class _TaskGain(NamedTuple):
-    """The gain of one task, its variance from its fits, and their degrees of freedom."""
+    """The gain of one task over one kind of other fits, and its variance."""
 
     task: str
     gain: float
+    """Mean MCC of the fits on training sequences, less that of the other fits."""
     variance: float
+    """Variance of `gain`, from the scatter of the fits."""
     freedom: int
+    """Degrees of freedom of `variance`."""
 
 
-def gains(few_shot: FewShotResult) -> Iterator[Gain]:
-    """Yield the gain of each regime over each kind of other fits, in the mean and by task.
+def gains_over_other_fits(few_shot: FewShotResult) -> Iterator[Gain]:
+    """Yield the gain of each regime over each kind of other fits, as a mean and for each task.
 
     Regimes and tasks are in alphabetical order, since a record does not keep any other.
     """
@@ -181,10 +187,11 @@ def gains(few_shot: FewShotResult) -> Iterator[Gain]:
         ):
             known_gains = [gain for gain in task_gains if gain is not None]
             if known_gains:
-                yield from _limited_gains(regime, other_fits, known_gains)
+                yield from _gains_with_limits(regime, other_fits, known_gains)
 
 
 def _gain_over_other_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    """Return the gain of the published fits over fits on other draws of training sequences."""
     if len(task_scores.others) < FITS_MIN:
         return None
     variance_factor = 1 / len(task_scores.published) + 1 / len(task_scores.others)
@@ -195,6 +202,7 @@ def _gain_over_other_draws(task: str, task_scores: FewShotTask) -> _TaskGain | N
 
 
 def _gain_over_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    """Return the gain of the published fits over fits on variants of the same sequences."""
     if task_scores.varied is None or len(task_scores.published) < FITS_MIN:
         return None
     pairs = zip(task_scores.published, task_scores.varied, strict=True)
@@ -204,6 +212,7 @@ def _gain_over_variants(task: str, task_scores: FewShotTask) -> _TaskGain | None
 
 
 def _gain_over_test_draws(task: str, task_scores: FewShotTask) -> _TaskGain | None:
+    """Return the gain of fits on other draws of training sequences over fits on test sequences."""
     if task_scores.tests is None or min(len(task_scores.tests), len(task_scores.others)) < FITS_MIN:
         return None
     variance_factor = 1 / len(task_scores.published) + 1 / len(task_scores.others)
@@ -222,8 +231,10 @@ def _variance(scores: Sequence[float]) -> float:
     return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
 
 
-def _limited_gains(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]) -> Iterator[Gain]:
-    """Yield the mean gain of the tasks with its limit; of several tasks, also the gain of each.
+def _gains_with_limits(
+    regime: str, other_fits: str, task_gains: Sequence[_TaskGain]
+) -> Iterator[Gain]:
+    """Yield the mean gain of the tasks with its limit, then, for several tasks, each task's gain.
 
     `other_fits` is the kind of the other fits.
     """
@@ -232,7 +243,7 @@ def _limited_gains(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]
     count, mean_gain = len(task_gains), fmean(task_gain.gain for task_gain in task_gains)
     freedom = sum(task_gain.freedom for task_gain in task_gains)
     mean_variance = fmean(task_gain.variance for task_gain in task_gains)
-    mean_quantile = float(student_quantile(VARIANT_ALARM, freedom))
+    mean_quantile = float(student_quantile(VARIANT_ALARM_QUANTILE, freedom))
     limit = MARGIN + mean_quantile * math.sqrt(mean_variance / count)
     yield Gain(regime, other_fits, "", count, mean_gain, limit)
     if count == 1:
@@ -246,7 +257,11 @@ def _limited_gains(regime: str, other_fits: str, task_gains: Sequence[_TaskGain]
 
 def flagged_gains(result: FewShotResult, other_fits: str) -> list[Gain]:
     """Return the gains over one kind of other fits that chance does not explain, means first."""
-    flagged = [gain for gain in gains(result) if gain.other_fits == other_fits and gain.is_flagged]
+    flagged = [
+        gain
+        for gain in gains_over_other_fits(result)
+        if gain.other_fits == other_fits and gain.is_flagged
+    ]
     return sorted(flagged, key=lambda gain: bool(gain.task))
 
 
@@ -258,7 +273,7 @@ def few_shot_contradiction(
     *,
     requires_tests: bool,
 ) -> str:
-    """Return how a result differs from what an audit of these tasks measures, or "".
+    """Return a contradiction between a result and the draw of these tasks; "" if there is none.
 
     `varied` are the tasks whose published fits were repeated on variants. `requires_tests` says
     that fits on test sequences may not be left out of a task whose classes are large enough.
@@ -294,7 +309,7 @@ def few_shot_contradiction(
     return ""
 
 
-def without_tests(few_shot: FewShotResult | None) -> FewShotResult | None:
+def without_test_fits(few_shot: FewShotResult | None) -> FewShotResult | None:
     """Return a result without the fits on test sequences, which earlier records lack."""
     if few_shot is None:
         return None
@@ -309,10 +324,10 @@ def without_tests(few_shot: FewShotResult | None) -> FewShotResult | None:
 
 
 def few_shot_text(few_shot: FewShotResult) -> str:
-    """Return the mean gains, and those that are flagged, as one line."""
+    """Return the mean gains and the flagged gains of few-shot probes as one line."""
     texts = [
         f"{gain.text} beside {gain.other_fits}"
-        for gain in gains(few_shot)
+        for gain in gains_over_other_fits(few_shot)
         if not gain.task or gain.is_flagged
     ]
     return f"few-shot probes: {'; '.join(texts)}"

@@ -28,22 +28,26 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural, quoted
 
-COLUMNS = ("task", "label", "sequence")
-BYTES_MAX = 1 << 28
-"""Largest size of a set, in bytes: 500,000 sequences of 500 letters."""
+FRESH_SET_COLUMNS = ("task", "label", "sequence")
+"""Columns of the CSV file of a fresh set."""
+FRESH_SET_BYTES_MAX = 1 << 28
+"""Largest size of the file of a fresh set, in bytes: 500,000 sequences of 500 letters."""
 SEQUENCES_PER_TASK_MAX = 100_000
-"""No task of the benchmark has more sequences."""
-LETTERS = frozenset("ACGTURYSWKMBDHVN")
+"""Largest number of fresh sequences of a task: no task of the benchmark has more sequences."""
+NUCLEOTIDE_LETTERS = frozenset("ACGTURYSWKMBDHVN")
 """Letters of nucleotides, and of the IUPAC codes for several nucleotides."""
 LABEL_DIGITS_MAX = 9
+"""Largest number of digits of a label."""
 SALT_BYTES = 32
+"""Number of random bytes of a salt, without which the digest of a set could be guessed."""
 SALT_SUFFIX = ".salt"
+"""Ending of the name of the file with the salt, after the name of the fresh set's file."""
 _M = TypeVar("_M", bound=StrictModel)
-_COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
+_COMPLEMENT_BY_LETTER = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 
 
 class FreshSequence(NamedTuple):
-    """One labelled sequence."""
+    """One labelled sequence of a fresh set."""
 
     task: str
     label: int
@@ -67,34 +71,38 @@ class FreshRelease(StrictModel):
 
     schema_version: Literal["1.0"]
     salt: Hex64
+    """Random bytes that precede the file in the committed digest."""
     content: str
     """The committed CSV file."""
 
 
 class FreshSet(NamedTuple):
-    """The sequences of a set, and its commitment."""
+    """The sequences of a fresh set and its digest."""
 
     sha256: str
     """SHA-256 of the salt, followed by the bytes of the set."""
     sequences: tuple[FreshSequence, ...]
 
 
-def parse_set(content: bytes, file: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
-    """Return the sequences of a set.
+def parse_fresh_set(content: bytes, file: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
+    """Return the sequences in the CSV file of a fresh set.
 
     Raises NothingChecked, which names the line, unless each line is a labelled sequence of a task
     of the benchmark, and no sequence occurs twice.
     """
-    fix = f"write a CSV file with the header {','.join(COLUMNS)}, one labelled sequence a line"
+    fix = (
+        f"write a CSV file with the header {','.join(FRESH_SET_COLUMNS)}, one labelled sequence a "
+        "line"
+    )
     try:
         csv_text = content.decode("ascii")
         lines = list(csv.reader(io.StringIO(csv_text, newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise NothingChecked(f"{file}: not a CSV file in ASCII: {error}", fix) from error
-    if not lines or tuple(lines[0]) != COLUMNS:
+    if not lines or tuple(lines[0]) != FRESH_SET_COLUMNS:
         header = ",".join(lines[0]) if lines else "nothing"
         raise NothingChecked(
-            f"{file}: begins with {quoted(header)}, expected {','.join(COLUMNS)}", fix
+            f"{file}: begins with {quoted(header)}, expected {','.join(FRESH_SET_COLUMNS)}", fix
         )
     if len(lines) == 1:
         raise NothingChecked(f"{file}: contains no sequence", fix)
@@ -117,33 +125,33 @@ def parse_set(content: bytes, file: str, benchmark: Benchmark) -> tuple[FreshSeq
 
 
 def _sequence_in(fields: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
-    """Return a sequence and "", or None and what is wrong with the line."""
-    if len(fields) != len(COLUMNS):
-        return None, f"{plural(len(fields), 'value')}, expected {len(COLUMNS)}"
+    """Return the sequence of a line and "", or None and the error in the line."""
+    if len(fields) != len(FRESH_SET_COLUMNS):
+        return None, f"{plural(len(fields), 'value')}, expected {len(FRESH_SET_COLUMNS)}"
     task, label, sequence = fields
     if task not in benchmark.by_id:
         return None, f"{benchmark.name} has no task {quoted(task)}"
     if not label.isdigit() or len(label) > LABEL_DIGITS_MAX:
         return None, f"label {quoted(label)}, expected a class number"
-    if not sequence or set(sequence.upper()) - LETTERS:
+    if not sequence or set(sequence.upper()) - NUCLEOTIDE_LETTERS:
         return None, f"sequence {quoted(sequence[:40])}, expected letters of nucleotides"
     return FreshSequence(task, int(label), sequence), ""
 
 
 def salted_digest(salt: bytes, content: bytes) -> str:
-    """Return the SHA-256 of the salt and the set, which a commitment publishes."""
+    """Return the SHA-256 of the salt followed by the fresh set, which a commitment publishes."""
     return hashlib.sha256(salt + content).hexdigest()
 
 
-def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshCommitment:
-    """Write a salt beside a set, readable only by the owner, and return the commitment to the set.
+def commit_to_fresh_set(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshCommitment:
+    """Write a salt beside a fresh set, readable by the owner alone, and return the commitment.
 
     Raises NothingChecked for an invalid set, AuditRefused for a sequence of the public data or an
     existing salt, UsageProblem when the salt cannot be written.
     """
-    content = _read(path, "pass the CSV file with the fresh sequences")
-    sequences = parse_set(content, str(path), benchmark)
-    refuse_public(sequences, source)
+    content = _read_file(path, "pass the CSV file with the fresh sequences")
+    sequences = parse_fresh_set(content, str(path), benchmark)
+    refuse_public_sequences(sequences, source)
     salt_path = path.with_name(path.name + SALT_SUFFIX)
     salt = secrets.token_bytes(SALT_BYTES)
     try:
@@ -169,7 +177,7 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     )
 
 
-def refuse_public(sequences: Iterable[FreshSequence], source: TaskSource) -> None:
+def refuse_public_sequences(sequences: Iterable[FreshSequence], source: TaskSource) -> None:
     """Raise AuditRefused if a sequence, or its reverse complement, is in the task's public data."""
     sequences_by_task: dict[str, list[FreshSequence]] = {}
     for sequence in sequences:
@@ -181,7 +189,7 @@ def refuse_public(sequences: Iterable[FreshSequence], source: TaskSource) -> Non
         known_sequences = [
             fresh.sequence
             for fresh in task_sequences
-            if _either_strand(fresh.sequence) & public_sequences
+            if _both_strands(fresh.sequence) & public_sequences
         ]
         if known_sequences:
             raise AuditRefused(
@@ -191,19 +199,25 @@ def refuse_public(sequences: Iterable[FreshSequence], source: TaskSource) -> Non
             )
 
 
-def _either_strand(sequence: str) -> set[str]:
+def _both_strands(sequence: str) -> set[str]:
+    """Return a sequence and its reverse complement, in capital letters."""
     upper = sequence.upper()
-    return {upper, upper.translate(_COMPLEMENT)[::-1]}
+    return {upper, upper.translate(_COMPLEMENT_BY_LETTER)[::-1]}
 
 
 def fresh_release(path: Path) -> FreshRelease:
-    """Return the set and salt to publish after the audit. Raises NothingChecked without them."""
-    content = _read(path, "pass the CSV file with the fresh sequences")
-    return FreshRelease(schema_version="1.0", salt=_salt(path), content=content.decode("ascii"))
+    """Return the fresh set and its salt, to publish after the audit.
+
+    Raises NothingChecked if either cannot be read.
+    """
+    content = _read_file(path, "pass the CSV file with the fresh sequences")
+    return FreshRelease(
+        schema_version="1.0", salt=_read_salt(path), content=content.decode("ascii")
+    )
 
 
 def read_fresh_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
-    """Read a set that is not yet released, and compare it with its commitment.
+    """Read a fresh set that is not yet released, and compare it with its commitment.
 
     Raises NothingChecked if it cannot be read, AuditRefused if it is not the committed set.
     """
@@ -213,7 +227,7 @@ def read_fresh_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark
 def check_release(
     release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, file: str
 ) -> FreshSet:
-    """Return a released set after comparing it with its commitment.
+    """Return a released fresh set after comparing it with its commitment.
 
     Raises AuditRefused if digest, benchmark or numbers differ, NothingChecked for an invalid set.
     """
@@ -231,7 +245,7 @@ def check_release(
             f"{benchmark.sha256[:16]}...",
             "commit to the set again, for the current benchmark",
         )
-    sequences = parse_set(content, file, benchmark)
+    sequences = parse_fresh_set(content, file, benchmark)
     counts = dict(Counter(sequence.task for sequence in sequences))
     if counts != commitment.tasks:
         raise AuditRefused(
@@ -243,12 +257,12 @@ def check_release(
 
 
 def _counts_text(counts: Mapping[str, int]) -> str:
-    """Return numbers of sequences by task as text."""
+    """Return the number of sequences of each task as text."""
     return ", ".join(f"{count} sequences of {task}" for task, count in counts.items())
 
 
 def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
-    """Raise AuditRefused if an audit record used another set than the released one."""
+    """Raise AuditRefused if the audit of a record used another fresh set than this one."""
     fresh = outcome.fresh
     if fresh is None:
         raise AuditRefused(
@@ -273,34 +287,36 @@ def require_used_set(outcome: AnyOutcome, fresh_set: FreshSet) -> None:
 
 
 def read_fresh_commitment(path: Path) -> FreshCommitment:
-    """Read a commitment. Raises NothingChecked, which names the file and the member."""
-    return _parsed(path, FreshCommitment, "geneb-ci audit fresh commit")
+    """Read the commitment to a fresh set. Raises NothingChecked, which names file and member."""
+    return _read_statement(path, FreshCommitment, "geneb-ci audit fresh commit")
 
 
 def read_release(path: Path) -> FreshRelease:
-    """Read a released set. Raises NothingChecked, which names the file and the member."""
-    return _parsed(path, FreshRelease, "geneb-ci audit fresh release")
+    """Read a released fresh set. Raises NothingChecked, which names the file and the member."""
+    return _read_statement(path, FreshRelease, "geneb-ci audit fresh release")
 
 
-def _parsed(path: Path, model_class: type[_M], command: str) -> _M:
+def _read_statement(path: Path, model_class: type[_M], command: str) -> _M:
     fix = f"pass a file that `{command}` wrote"
     try:
-        return parsed(model_class, _read(path, fix))
+        return parsed(model_class, _read_file(path, fix))
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
 
 
-def _salt(path: Path) -> str:
+def _read_salt(path: Path) -> str:
+    """Return the salt of the fresh set in a file, in hex digits."""
     salt_path = path.with_name(path.name + SALT_SUFFIX)
     fix = f"restore {salt_path}, which `geneb-ci audit fresh commit` wrote beside the set"
-    salt = _read(salt_path, fix).decode("ascii", "replace").strip()
+    salt = _read_file(salt_path, fix).decode("ascii", "replace").strip()
     if len(salt) != 2 * SALT_BYTES or set(salt) - set("0123456789abcdef"):
         raise NothingChecked(f"{salt_path}: not a salt of {2 * SALT_BYTES} hex digits", fix)
     return salt
 
 
-def _read(path: Path, fix: str) -> bytes:
+def _read_file(path: Path, fix: str) -> bytes:
+    """Return the bytes of a file. Raises NothingChecked, with `fix`."""
     try:
-        return read_regular(path, BYTES_MAX)
+        return read_regular(path, FRESH_SET_BYTES_MAX)
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error

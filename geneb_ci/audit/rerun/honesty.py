@@ -11,7 +11,7 @@ variant: `worse` is the number of sequences that are classified right as publish
 variant, `better` the reverse. For an extractor that computes, both are about equal; one that looks
 up labels loses those of the published sequences. An audit is flagged if D is above
 
-    limit = margin + VARIANT_ALARM sqrt(worse + better) / n
+    limit = margin + VARIANT_ALARM_QUANTILE sqrt(worse + better) / n
 
 or if D of one of T tasks is above a limit whose margin is larger by `TASK_MARGIN`, and which chance
 exceeds T times less often.
@@ -21,7 +21,7 @@ fitted on the published sequences with those of a probe fitted on their variants
 
 Fresh sets. The loss is the accuracy on public test sequences less the accuracy of the same probe on
 fresh sequences, averaged over the tasks. An audit is flagged if the loss exceeds `FRESH_MARGIN` by
-`ALARM` standard errors.
+`FRESH_ALARM_QUANTILE` standard errors.
 
 Limits. A look-up that tolerates small changes is detected only by a fresh set, and a table with few
 labels stays below the limit. docs/research/adversary.md has the rates.
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-REPRODUCIBLE = 1e-5
-"""Largest difference of two embeddings, relative to their length, that counts as float32. Measured
+FLOAT32_DIFFERENCE_MAX = 1e-5
+"""Largest difference between embeddings of one sequence, relative to their length, from which an
+audit concludes that the model computes in float32. Measured
 on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in bfloat16. There 61 % of
 embeddings differ, so that the probability that none of 64 pairs differs is below 1e-13."""
 PAIRS_MIN = 16
 """Smallest number of pairs of embeddings from which the precision is inferred."""
-HALF_DTYPES = ("bfloat16", "float16")
-FULL_DTYPE = "float32"
+HALF_PRECISION_DTYPES = ("bfloat16", "float16")
+"""Declared dtypes that are replaced by float32 if the embeddings are that precise."""
+FULL_PRECISION_DTYPE = "float32"
 SIGNIFICAND_BITS = {"float16": 10, "float32": 23, "float64": 52}
 """Number of stored significand bits of each dtype that a matrix may have."""
 
@@ -61,7 +63,7 @@ class Repeatability(StrictModel):
     pairs: Count
     """Number of sequences that were embedded twice."""
     difference: float = Field(ge=0)
-    """Largest difference, relative to the length of the embedding."""
+    """Largest distance of two embeddings of a sequence, divided by their length."""
     bits: Count
     """Number of significant bits that the numbers use: 24 in float32, 8 in bfloat16."""
 
@@ -70,6 +72,7 @@ class Precision(StrictModel):
     """The declared dtype, and the precision that the embeddings of all tasks show."""
 
     declared: Name
+    """Dtype in which the contributor says that the model computes."""
     pairs: Positive
     """Number of sequences that were embedded twice, in all tasks."""
     difference: float = Field(ge=0)
@@ -80,12 +83,16 @@ class Precision(StrictModel):
     @property
     def noise(self) -> str:
         """The dtype whose noise the tolerance includes: never coarser than the declared one."""
-        is_float32 = self.pairs >= PAIRS_MIN and self.difference <= REPRODUCIBLE
-        return FULL_DTYPE if self.declared in HALF_DTYPES and is_float32 else self.declared
+        is_float32 = self.pairs >= PAIRS_MIN and self.difference <= FLOAT32_DIFFERENCE_MAX
+        return (
+            FULL_PRECISION_DTYPE
+            if self.declared in HALF_PRECISION_DTYPES and is_float32
+            else self.declared
+        )
 
 
 def precision_of(declared: str, results: Iterable[Repeatability]) -> Precision | None:
-    """Return the precision over all tasks; None if no sequence was repeated."""
+    """Return the precision that the repeats of all tasks show; None if no sequence was repeated."""
     repeatabilities = [repeatability for repeatability in results if repeatability.pairs]
     if not repeatabilities:
         return None
@@ -108,14 +115,15 @@ def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repe
     return Repeatability(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
-        bits=max((_bits(first) for first, _ in pairs), default=0),
+        bits=max((_significant_bits(first) for first, _ in pairs), default=0),
     )
 
 
 def relative_difference(first: "np.ndarray", second: "np.ndarray") -> float:
-    """Return the length of the difference of two embeddings, relative to that of the first.
+    """Return the Euclidean distance of two embeddings, divided by the length of the first.
 
-    It is infinite for embeddings of different widths, and for embeddings too long to measure.
+    The distance is infinite for embeddings of different widths, and for embeddings too long to
+    measure.
     """
     if first.shape != second.shape:
         return math.inf
@@ -125,7 +133,7 @@ def relative_difference(first: "np.ndarray", second: "np.ndarray") -> float:
     return math.inf if math.isnan(relative_distance) else relative_distance
 
 
-def _bits(embedding: "np.ndarray") -> int:
+def _significant_bits(embedding: "np.ndarray") -> int:
     """Return how many significant bits the numbers of an embedding use; 0 if all are zero."""
     import numpy as np  # slow to import, and only needed here
 
@@ -141,7 +149,7 @@ def _bits(embedding: "np.ndarray") -> int:
 
 
 def precision_text(precision: Precision) -> str:
-    """Return the precision as one line."""
+    """Return the declared dtype and the measured precision as one line."""
     noise_text = f"; the tolerance has the noise of {precision.noise}" * (
         precision.noise != precision.declared
     )
@@ -152,40 +160,42 @@ def precision_text(precision: Precision) -> str:
     )
 
 
-VARIANT_ALARM = 4.0
+VARIANT_ALARM_QUANTILE = 4.0
 """Number of standard errors above its margin from which D, the net share of decisions that became
-wrong, is flagged. All kinds share the chance of one test set: with 3.09, a false-alarm rate of
-0.001, a random model of one task with 160 sequences was sometimes flagged."""
-ALARM = 3.09
-"""Number of standard errors above its margin from which a loss on a fresh set is flagged: a
-one-sided false-alarm rate of 0.001."""
+wrong, is flagged. All kinds of variants are judged on one test set: with 3.09, which is a
+false-alarm rate of 0.001, a random model of one task with 160 sequences was sometimes flagged."""
+FRESH_ALARM_QUANTILE = 3.09
+"""Number of standard errors above `FRESH_MARGIN` from which a loss of accuracy on a fresh set is
+flagged: a one-sided false-alarm rate of 0.001."""
 VARIANT_MARGIN = 0.02
 """Largest D, the net share of decisions that became wrong, of an honest extractor on variants of
-test sequences: three changed letters in a hundred can break a motif that it reads.
+test sequences: three changed letters in a hundred can break a motif that the extractor needs.
 docs/research/adversary.md has measured values."""
 TRAINING_MARGIN = 0.03
 """Largest D of an honest extractor after a refit on variants of training sequences, which changes
 many decisions."""
 FRESH_MARGIN = 0.05
-"""Accuracy that an honest extractor may lose on a fresh set, which differs a little."""
+"""Accuracy that an honest extractor may lose on a fresh set, which differs a little from the public
+test set."""
 TASK_MARGIN = 0.03
-"""Addition to `VARIANT_MARGIN` and `TRAINING_MARGIN` for a single task: it may depend on one motif,
-which a variant breaks. docs/research/adversary.md has measured values."""
-VARIED_IN_ALL = 4000
-"""Number of test sequences varied in an audit; if 7 % of decisions change, the limit is 0.037."""
-VARIED_MIN = 40
-"""Smallest number of test sequences varied per task, so that each task counts in a large draw."""
+"""Addition to `VARIANT_MARGIN` and `TRAINING_MARGIN` for a single task, whose decisions may depend
+on one motif that a variant breaks. docs/research/adversary.md has measured values."""
+VARIED_PER_AUDIT = 4000
+"""Number of test sequences that an audit varies, over all tasks; if 7 % of the decisions change,
+the limit of D is 0.037."""
+VARIED_PER_TASK_MIN = 40
+"""Smallest number of test sequences that an audit varies in each task, however many it draws."""
 VARIANT_KIND = "substituted"
 """The kind of variant in audits by receipt: up to three letters are substituted anywhere. It
 detects all that crops and shifts detect; docs/research/adversary.md has the table."""
 MEMORISED_OBJECTION = "labels of published sequences are known that variants of them do not get"
-"""The objection of flagged variants."""
+"""The reason why an audit differs if the decisions on variants are flagged."""
 FRESH_OBJECTION = "fresh sequences are classified far worse than the published ones"
-"""The objection of a flagged fresh set."""
+"""The reason why an audit differs if the decisions on a fresh set are flagged."""
 
 
 class VariantDecisions(StrictModel):
-    """The decisions of one of the other probes on variants, summed over its fits."""
+    """The decisions on variants by one probe, summed over its fits."""
 
     fits: Positive
     """Number of fits of the probe."""
@@ -197,10 +207,12 @@ class TaskVariantDecisions(StrictModel):
     """The decisions on variants of the sequences of one task."""
 
     kinds: dict[Name, ChangedDecisions]
+    """By kind of variant, the changed decisions of the canonical probe of the full regime."""
     training: ChangedDecisions | None
     """Decisions of the probe that is fitted on variants of training sequences; null if no training
     sequence, or none of some class, was varied."""
     others: dict[Name, VariantDecisions]
+    """Decisions of all other probes, by name, such as `10shot, record`."""
 
 
 class VariantResult(StrictModel):
@@ -216,18 +228,20 @@ class VariantResult(StrictModel):
     """Whether reverse complements are among the kinds, because the model declares both strands
     equal."""
     kinds: dict[Name, ChangedDecisions]
+    """By kind of variant, the changed decisions of the canonical probe of the full regime."""
     training: ChangedDecisions | None
     """Test sequences whose decision changes if the probe is fitted on variants of training
     sequences."""
     others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
-    """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
+    """Decisions of all other probes, such as `10shot, record`; left out in earlier records."""
     tasks: dict[Name, TaskVariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """The decisions of each task, whose sums are the fields above; left out in earlier records."""
     memorised: bool
-    """Whether the variants are flagged."""
+    """Whether more decisions on variants became wrong than chance explains."""
 
 
 def _is_one(value: int) -> bool:
+    """Whether a number of fits is 1, which a record leaves out."""
     return value == 1
 
 
@@ -235,7 +249,9 @@ class FreshTask(StrictModel):
     """The decisions of one probe on public test sequences and on fresh sequences of a task."""
 
     public: LabelledDecisions
+    """Decisions on the public test sequences."""
     fresh: LabelledDecisions
+    """Decisions on the fresh sequences."""
     fits: Positive = Field(default=1, exclude_if=_is_one)
     """Number of fits whose decisions are summed."""
 
@@ -246,15 +262,16 @@ class FreshResult(StrictModel):
     commitment: Hex64
     """Salted digest of the set, which `geneb-ci audit fresh check` compares after its release."""
     tasks: dict[Name, FreshTask] = Field(min_length=1)
+    """By task, the decisions of the canonical probe of the full regime."""
     others: dict[Name, dict[Name, FreshTask]] = Field(default={}, exclude_if=operator.not_)
-    """Decisions of the other probes; left out in earlier records."""
+    """By probe and task, the decisions of all other probes; left out in earlier records."""
     dropped: bool
-    """Whether the fresh set is flagged."""
+    """Whether the accuracy of a probe drops by more on fresh sequences than chance explains."""
 
 
 def varied_sequence_count(tasks: int) -> int:
-    """Return how many test sequences per task are varied in an audit of `tasks` tasks."""
-    return max(VARIED_MIN, math.ceil(VARIED_IN_ALL / tasks))
+    """Return how many test sequences of each task an audit of `tasks` tasks varies."""
+    return max(VARIED_PER_TASK_MIN, math.ceil(VARIED_PER_AUDIT / tasks))
 
 
 def net_error_share(changed: ChangedDecisions) -> float:
@@ -263,9 +280,12 @@ def net_error_share(changed: ChangedDecisions) -> float:
 
 
 def difference_limit(
-    decisions: ChangedDecisions, margin: float, fits: int = 1, alarm_quantile: float = VARIANT_ALARM
+    decisions: ChangedDecisions,
+    margin: float,
+    fits: int = 1,
+    alarm_quantile: float = VARIANT_ALARM_QUANTILE,
 ) -> float:
-    """Return the largest D that is not flagged.
+    """Return the largest net share D of decisions that became wrong that is not flagged.
 
     Several fits count as one, since they decide on the same sequences and often make the same
     errors.
@@ -277,19 +297,21 @@ def difference_limit(
 def task_alarm_quantile(task_count: int) -> float:
     """Return the number of standard errors above the margin from which D of one task is flagged.
 
-    Chance exceeds it with probability P(Z > `VARIANT_ALARM`) / `task_count` in each task, so that
-    the rate of false alarms over all tasks is that of `VARIANT_ALARM`.
+    In each task, chance exceeds this number with probability P(Z > `VARIANT_ALARM_QUANTILE`) /
+    `task_count`, so that the rate of false alarms over all tasks is that of
+    `VARIANT_ALARM_QUANTILE`.
     """
     normal = NormalDist()
-    return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM) / task_count)
+    return -normal.inv_cdf(normal.cdf(-VARIANT_ALARM_QUANTILE) / task_count)
 
 
 class JudgedDifference(NamedTuple):
-    """The net share D of decisions that became wrong, of some variants, and its limit."""
+    """The decisions on some variants, and the limit of their net share D that became wrong."""
 
     name: str
     """Kind of variant or name of a probe, after the task if there are several."""
     decisions: ChangedDecisions
+    """Counts of the decisions that became wrong, and right."""
     limit: float
     """Largest D that is not flagged."""
 
@@ -300,7 +322,7 @@ class JudgedDifference(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The name, D and its limit."""
+        """The name, D and its limit, as text."""
         return f"{self.name} D {net_error_share(self.decisions):+.4f} of at most {self.limit:.4f}"
 
 
@@ -309,9 +331,9 @@ def judged_differences(
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions],
     extra_margin: float = 0.0,
-    alarm_quantile: float = VARIANT_ALARM,
+    alarm_quantile: float = VARIANT_ALARM_QUANTILE,
 ) -> Iterator[JudgedDifference]:
-    """Yield D of each kind of variant, of training sequences, and of each kind by other probes.
+    """Yield D and its limit for each kind of variant, training variants, and each other probe.
 
     `extra_margin` is added to the margins.
     """
@@ -328,7 +350,9 @@ def judged_differences(
             yield JudgedDifference(f"{probe_name}, {kind}", decisions, limit)
 
 
-def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDifference]:
+def judged_task_differences(
+    tasks: Mapping[str, TaskVariantDecisions],
+) -> Iterator[JudgedDifference]:
     """Yield D and its limit for each of several tasks; nothing for a single task."""
     if len(tasks) < 2:  # noqa: PLR2004 (it is all together, with a smaller margin)
         return
@@ -340,31 +364,33 @@ def judged_tasks(tasks: Mapping[str, TaskVariantDecisions]) -> Iterator[JudgedDi
             yield each._replace(name=f"{task_id}, {each.name}")
 
 
-def is_flagged(
+def are_variants_flagged(
     kinds: Mapping[str, ChangedDecisions],
     training: ChangedDecisions | None,
     other_probes: Mapping[str, VariantDecisions] | None = None,
     tasks: Mapping[str, TaskVariantDecisions] | None = None,
 ) -> bool:
-    """Return whether the decisions on variants, of test or training sequences, are flagged.
+    """Return whether more decisions on variants became wrong than chance explains.
 
     The decisions of all tasks together are judged, then those of each of `tasks`.
     """
     differences = judged_differences(kinds, training, other_probes or {})
-    return any(each.is_flagged for each in (*differences, *judged_tasks(tasks or {})))
+    return any(each.is_flagged for each in (*differences, *judged_task_differences(tasks or {})))
 
 
 def variant_contradiction(result: VariantResult, expected_rows: int) -> str:
-    """Return why a result contradicts itself or the expected number of sequences; else ""."""
+    """Return a contradiction in a result, or to the expected number of sequences; "" if none."""
     if result.rows != expected_rows:
         return f"{result.rows} sequences per task were varied, expected {expected_rows}"
     differences = judged_differences(result.kinds, result.training, result.others)
-    for name, decisions, _ in (*differences, *judged_tasks(result.tasks)):
+    for name, decisions, _ in (*differences, *judged_task_differences(result.tasks)):
         if decisions.worse + decisions.better > decisions.rows:
             return f"{name}: {decisions.worse + decisions.better} of {decisions.rows} changed"
     if result.tasks and pooled_decisions(result.tasks.values()) != pooled_decisions([result]):
         return "the sums of the decisions of the tasks are not the decisions of all together"
-    if result.memorised != is_flagged(result.kinds, result.training, result.others, result.tasks):
+    if result.memorised != are_variants_flagged(
+        result.kinds, result.training, result.others, result.tasks
+    ):
         return f"memorised is {result.memorised}, which contradicts the numbers"
     return ""
 
@@ -394,11 +420,13 @@ def task_decisions(decisions: Decisions) -> TaskVariantDecisions:
 def pooled_decisions(tasks: Iterable[TaskVariantDecisions | VariantResult]) -> TaskVariantDecisions:
     """Return the sum of the decisions of several tasks."""
     tasks = list(tasks)
-    kinds = _pooled_kinds([task.kinds for task in tasks])
+    kinds = _summed_by_kind([task.kinds for task in tasks])
     other_probes = {
         name: VariantDecisions(
             fits=max(task.others[name].fits for task in tasks if name in task.others),
-            kinds=_pooled_kinds([task.others[name].kinds for task in tasks if name in task.others]),
+            kinds=_summed_by_kind(
+                [task.others[name].kinds for task in tasks if name in task.others]
+            ),
         )
         for name in dict.fromkeys(name for task in tasks for name in task.others)
     }
@@ -415,7 +443,7 @@ def variant_result(
     reverse: bool,
     by_task: bool = True,
 ) -> VariantResult:
-    """Return the decisions on variants, of each task and summed over all.
+    """Return the decisions on variants, of each task and summed over all tasks.
 
     Without `by_task`, only the sum is in the result and decides, as in earlier records.
     """
@@ -429,11 +457,13 @@ def variant_result(
         training=total.training,
         others=total.others,
         tasks=decisions_by_task,
-        memorised=is_flagged(total.kinds, total.training, total.others, decisions_by_task),
+        memorised=are_variants_flagged(
+            total.kinds, total.training, total.others, decisions_by_task
+        ),
     )
 
 
-def _pooled_kinds(
+def _summed_by_kind(
     decisions: Sequence[Mapping[str, ChangedDecisions]],
 ) -> dict[str, ChangedDecisions]:
     """Return the sum of the decisions for each kind of variant."""
@@ -444,7 +474,7 @@ def _pooled_kinds(
 
 
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
-    """Return the decisions on fresh sequences; None if no rerun task has one."""
+    """Return the decisions on fresh sequences; None if no rerun task has fresh sequences."""
     tasks = {
         task: FreshTask(public=probe_decisions.public, fresh=probe_decisions.fresh)
         for task, probe_decisions in decisions.items()
@@ -471,16 +501,16 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
 
 
 def accuracy_loss(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
-    """Return the mean over the tasks of the loss of accuracy, and its standard error."""
+    """Return the loss of accuracy on fresh sequences, mean over tasks, and its standard error."""
     losses, variance = [], 0.0
     for task in tasks.values():
         losses.append(task.public.right / task.public.rows - task.fresh.right / task.fresh.rows)
-        variance += task.fits * (_variance(task.public) + _variance(task.fresh))
+        variance += task.fits * (_accuracy_variance(task.public) + _accuracy_variance(task.fresh))
     return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
 
 
-def _variance(decisions: LabelledDecisions) -> float:
-    """Return the variance of an accuracy, with one right and one wrong decision added."""
+def _accuracy_variance(decisions: LabelledDecisions) -> float:
+    """Return the variance of the accuracy of decisions, with one right and one wrong one added."""
     share = (decisions.right + 1) / (decisions.rows + 2)
     return share * (1 - share) / decisions.rows
 
@@ -491,7 +521,10 @@ def loses_accuracy(
 ) -> bool:
     """Return whether a probe loses more accuracy on fresh sequences than chance explains."""
     losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(other_probes or {}).values())]
-    return any(loss > FRESH_MARGIN + ALARM * standard_error for loss, standard_error in losses)
+    return any(
+        loss > FRESH_MARGIN + FRESH_ALARM_QUANTILE * standard_error
+        for loss, standard_error in losses
+    )
 
 
 def fresh_contradiction(fresh: FreshResult) -> str:
@@ -506,7 +539,9 @@ def fresh_contradiction(fresh: FreshResult) -> str:
 
 
 def fresh_power(loss: float, fresh_count: int, public_count: int, accuracy: float = 0.75) -> float:
-    """Return the probability that a loss of accuracy is flagged, by a normal approximation.
+    """Return the probability that a true loss of accuracy on a fresh set is flagged.
+
+    It is computed by a normal approximation.
 
     `fresh_count` and `public_count` are numbers of sequences, `accuracy` is that on the fresh ones.
     """
@@ -515,22 +550,27 @@ def fresh_power(loss: float, fresh_count: int, public_count: int, accuracy: floa
         accuracy * (1 - accuracy) / fresh_count
         + public_accuracy * (1 - public_accuracy) / public_count
     )
-    return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / standard_error - ALARM) / math.sqrt(2))
+    return 0.5 * math.erfc(
+        -((loss - FRESH_MARGIN) / standard_error - FRESH_ALARM_QUANTILE) / math.sqrt(2)
+    )
 
 
 def variant_text(result: VariantResult) -> str:
-    """Return the result of the variants as one line."""
+    """Return the decisions on variants, with their limits, as one line."""
     texts = [
         f"{each.text} ({each.decisions.rows} sequences)"
         for each in judged_differences(result.kinds, result.training, {})
     ]
-    other_differences = (*judged_differences({}, None, result.others), *judged_tasks(result.tasks))
+    other_differences = (
+        *judged_differences({}, None, result.others),
+        *judged_task_differences(result.tasks),
+    )
     texts += [each.text for each in other_differences if each.is_flagged]
     return f"variants: {'; '.join(texts)}"
 
 
 def fresh_text(fresh: FreshResult) -> str:
-    """Return the result of the fresh set as one line."""
+    """Return the accuracy on fresh sequences, compared with public ones, as one line."""
     loss, standard_error = accuracy_loss(fresh.tasks)
     sequence_count = sum(task.fresh.rows for task in fresh.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in fresh.tasks.values())

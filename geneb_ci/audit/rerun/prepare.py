@@ -24,21 +24,21 @@ from geneb_ci.audit.rerun.fresh import (
     FreshSet,
     read_fresh_commitment,
     read_fresh_set,
-    refuse_public,
+    refuse_public_sequences,
 )
 from geneb_ci.audit.rerun.runner import Runner
-from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
+from geneb_ci.audit.rerun.scoring import ScoringSettings, rescore_embeddings, scoring_limits_of
 from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkFolder, WorkSettings
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.harness.process import (
-    CLASSES_UNKNOWN,
-    COMPUTED_LIMITS,
+    ASSUMED_CLASSES,
     LIMIT_FACTOR,
     MEMORY_LIMIT,
+    NO_LIMIT_OVERRIDES,
     SECONDS_LIMIT,
-    ScoringOptions,
-    Shape,
+    ScoringLimitOverrides,
+    ScoringSize,
     TaskSource,
     task_source,
 )
@@ -50,12 +50,12 @@ from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
-SEED_BITS = 63
-"""Bits of the seed of the jitter: it fits into a signed 64-bit integer."""
+JITTER_SEED_BITS = 63
+"""Number of bits of the seed of the jitter, which fits into a signed 64-bit integer."""
 NONCE_BYTES = 32
 """Number of bytes of the secret that decides the variants."""
 FETCHED_MARKER = "weights.fetched"
-"""Marker file of the work folder: the download of the weights was completed."""
+"""File of the work folder that exists once all weights are downloaded."""
 CPU, CUDA = "cpu", "cuda"
 
 
@@ -64,6 +64,7 @@ class Machine:
     """Options of a rerun that depend on the machine."""
 
     level: int = DEFAULT_LEVEL
+    """Level of the sandbox."""
     device: str = CPU
     """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
     throw_away: bool = False
@@ -87,7 +88,8 @@ class Machine:
     fresh_commitment: Path | None = None
     """File of the commitment to the fresh set."""
     limits: Limits = field(default_factory=Limits)
-    scoring: ScoringOptions = COMPUTED_LIMITS
+    """Limits of each run of the extractor."""
+    scoring: ScoringLimitOverrides = NO_LIMIT_OVERRIDES
     """Limits of scoring a task; by default they follow from its size."""
 
     @property
@@ -102,19 +104,25 @@ class PreparedRerun:
 
     commitment: Commitment
     subject: AuditSubject
+    """The submission under audit, with its benchmark."""
     source: TaskSource
+    """The files with the task data."""
     machine: Machine
     settings: WorkSettings
+    """Settings that stay the same if the audit is continued."""
     work: WorkFolder
     runner: Runner
+    """The open sandbox and the process of the harness."""
     weight_digests: dict[str, str]
     """SHA-256 of each file of the weights, by its name."""
     spec: ExtractorSpec
+    """The extractor with its weights and options."""
     packages: InstalledPackages | None = None
     """Packages of the lock of the model's entry or extractor; None without a lock."""
     fresh: FreshSet | None = None
+    """The fresh set of this audit; None if it has none."""
 
-    def rescored(
+    def rescore_task(
         self,
         task: str,
         sequences: Path,
@@ -123,27 +131,30 @@ class PreparedRerun:
         further_files: tuple[Path, Path] | None = None,
         other_draws: str | None = None,
     ) -> Rescored:
-        """Return the scores of a task's embeddings by its probes.
+        """Return the scores of the embeddings of a task, computed by the harness.
 
         `noise` is the dtype of the jitter. `further_files` are the file of variants and fresh
         sequences and that of their embeddings; `other_draws` is a text from which other draws of
-        few-shot sequences follow. Raises what `scoring.rescored` raises.
+        few-shot sequences follow. Raises what `scoring.rescore_embeddings` raises.
         """
         scoring = dataclasses.replace(
-            self._scoring, noise=noise, further_files=further_files, other_draws=other_draws
+            self._scoring_settings,
+            noise=noise,
+            further_files=further_files,
+            other_draws=other_draws,
         )
-        classes = self._classes(task)
-        return rescored(
+        classes = self._class_count(task)
+        return rescore_embeddings(
             task, self.source, sequences, embeddings, scoring, self.runner.harness, classes
         )
 
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
         """Return the largest limits of scoring a task, by name, for the record."""
         shapes = {
-            task: Shape(scores.distinct_sequences, rescoring.dim, self._classes(task))
+            task: ScoringSize(scores.distinct_sequences, rescoring.dim, self._class_count(task))
             for task, scores in rescoring.tasks.items()
         }
-        limits = [limits_of(shape, self._scoring) for shape in shapes.values()]
+        limits = [scoring_limits_of(shape, self._scoring_settings) for shape in shapes.values()]
         return {
             "scoring_factor": LIMIT_FACTOR,
             SECONDS_LIMIT: max(limit.seconds for limit in limits),
@@ -151,8 +162,9 @@ class PreparedRerun:
         }
 
     @property
-    def _scoring(self) -> Scoring:
-        return Scoring(
+    def _scoring_settings(self) -> ScoringSettings:
+        """Options with which all tasks are scored."""
+        return ScoringSettings(
             noise=self.settings.noise,
             regimes=tuple(self.commitment.regimes),
             seed=self.settings.seed,
@@ -162,14 +174,15 @@ class PreparedRerun:
             limits=self.machine.scoring,
         )
 
-    def _classes(self, task: str) -> int:
+    def _class_count(self, task: str) -> int:
+        """Return the number of classes of a task; `ASSUMED_CLASSES` if they are not listed."""
         counts = self.subject.benchmark.by_id[task].test_class_counts
-        return len(counts) if counts else CLASSES_UNKNOWN
+        return len(counts) if counts else ASSUMED_CLASSES
 
-    def facts(
+    def facts_of_sandbox(
         self, embedded: Iterable[EmbeddedTask], rescoring: Rescored | None = None
     ) -> SandboxFacts:
-        """Return the facts of the sandbox for a record, and of scoring if it is finished.
+        """Return the facts about the sandbox for a record, with the limits of finished scoring.
 
         The token budget is the smallest of the embedded tasks.
         """
@@ -181,7 +194,7 @@ class PreparedRerun:
         )
 
     def check_weights(self) -> None:
-        """Hash the weights again, after the last task, and compare with the first digests.
+        """Hash the weights again after the last task, and compare the digests with the first ones.
 
         Raises WeightsRefused or AuditRefused, which name the file.
         """
@@ -202,7 +215,7 @@ def prepared_rerun(
     work: WorkFolder | None,
     say: Say,
 ) -> Iterator[PreparedRerun]:
-    """Check all inputs of a rerun, download the weights, and yield them with an open sandbox.
+    """Check all inputs of a rerun, download the weights, and yield both with an open sandbox.
 
     Raises what `workflow.rerun_plan` raises, except for errors of the extractor.
     """
@@ -226,7 +239,7 @@ def prepared_rerun(
     ) as sandbox_runner:
         sandbox = sandbox_runner.sandbox
         work_folder = work or WorkFolder(sandbox.scratch)
-        settings = work_folder.pin(
+        settings = work_folder.pin_settings(
             WorkSettings(
                 commitment=commitment.sha256,
                 version=__version__,
@@ -234,7 +247,7 @@ def prepared_rerun(
                 device=CUDA if machine.gpu else CPU,
                 noise=noise,
                 copies=machine.copies,
-                seed=secrets.randbits(SEED_BITS),
+                seed=secrets.randbits(JITTER_SEED_BITS),
                 nonce=secrets.token_hex(NONCE_BYTES),
                 fresh=fresh.sha256 if fresh is not None else None,
             )
@@ -275,7 +288,7 @@ def _fresh_set(subject: AuditSubject, machine: Machine, source: TaskSource) -> F
             )
         return None
     fresh_set = read_fresh_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
-    refuse_public(fresh_set.sequences, source)
+    refuse_public_sequences(fresh_set.sequences, source)
     return fresh_set
 
 
@@ -307,7 +320,7 @@ def provided_weights(
         weights.fetch_weights(
             committed_weights, folder, say=say
         )  # continues an interrupted download
-        work.keep(FETCHED_MARKER, "")
+        work.write_text(FETCHED_MARKER, "")
     return folder, weights.provide_weights(committed_weights, folder, level, say)
 
 
@@ -337,12 +350,12 @@ def _extractor_spec(
 
 
 def weight_notes(digests: Mapping[str, str]) -> list[str]:
-    """Return a note on each file of the weights, given by name and SHA-256."""
+    """Return a note with the name and SHA-256 of each file of the weights."""
     return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
 
 
 def attempt_notes(embedded: Iterable[EmbeddedTask]) -> list[str]:
-    """Return a note on the calls that Python code of the extractor attempted, if any."""
+    """Return a note on calls by the extractor's code that no extractor needs; [] without any."""
     calls = dict.fromkeys(attempt for task in embedded for attempt in task.attempts)
     note = f"the extractor's Python code called, inside the sandbox: {', '.join(calls)}"
     return [note] if calls else []

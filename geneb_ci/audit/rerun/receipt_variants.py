@@ -41,7 +41,7 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from geneb_ci.audit.rerun.scoring import write_variants
-from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
+from geneb_ci.audit.rerun.task_embedding import read_further_sequences, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
@@ -68,7 +68,8 @@ TEST, TRAIN, SUPPORT = "test", "train", "support"
 UNDECIDED = -1
 """The decision on an embedding that overflows float16."""
 MAIN_PROBE = "full, canonical"
-"""The probe whose decisions are fields of a result; those of the other probes are in `others`."""
+"""Name of the canonical probe of the full regime: a result has its decisions in `kinds`, and those
+of all other probes in `others`."""
 REFIT_BYTES_MAX = 1 << 16
 """Largest size of the answer of the harness about fits on variants, in bytes."""
 
@@ -85,12 +86,12 @@ class TaskVariants(NamedTuple):
 
     @property
     def sequences(self) -> list[str]:
-        """The variants' letters."""
+        """The sequences of the variants."""
         return [variant.sequence for variant in self.variants]
 
 
 class SampleVariants(NamedTuple):
-    """All variants of an audit."""
+    """All variants of an audit by receipt."""
 
     test: dict[str, TaskVariants]
     """Variants of test sequences, by task of the receipt."""
@@ -115,7 +116,7 @@ def sample_variants(
     folder: Path,
     version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> SampleVariants:
-    """Return the variants of an audit, which the seed of the plan and `nonce` decide.
+    """Return the variants of an audit by receipt, which the plan's seed and `nonce` decide.
 
     A file is written to `folder`. `version` is that of the record: before version 2.1, there are no
     variants of training sequences, before 2.3 none of the sequences of few-shot probes. Raises
@@ -132,7 +133,7 @@ def sample_variants(
             task, source, harness, seed, count, path,
             reverse=False, with_support=task in tasks_with_support,
         )  # fmt: skip
-        return read_further(path).rows
+        return read_further_sequences(path).rows
 
     def variants_of_split(task: str, split: str, count: int) -> TaskVariants:
         return TaskVariants(
@@ -156,17 +157,17 @@ ChangesByProbe = Mapping[str, Sequence[ChangedDecisions]]
 """Changed decisions of each fit of a probe, by the probe's name, such as `full, record`."""
 
 
-class Features(NamedTuple):
+class ProbeFeatures(NamedTuple):
     """The embeddings of v sequences as input of a probe."""
 
     values: "npt.NDArray[np.float64]"
     """(v, d) embeddings, rounded like those of a receipt; zeros if an embedding overflows
     float16."""
-    is_sound: "npt.NDArray[np.bool_]"
-    """(v,) whether float16 can represent the embedding."""
+    is_representable: "npt.NDArray[np.bool_]"
+    """(v,) whether float16 can represent all numbers of the embedding."""
 
 
-def features_of(embeddings: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
+def probe_features(embeddings: "npt.NDArray[np.float32]", scale_log2: int) -> ProbeFeatures:
     """Return (v, d) embeddings as input of a probe, with the rounding error of a receipt.
 
     They are divided by 2**scale_log2, rounded to float16, and multiplied by 2**scale_log2 again.
@@ -176,8 +177,10 @@ def features_of(embeddings: "npt.NDArray[np.float32]", scale_log2: int) -> Featu
     from geneb_ci.receipt.rounding import receipt_values
 
     rounded = receipt_values(embeddings, scale_log2).astype(np.float64)
-    is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
-    return Features(np.ldexp(np.where(is_sound[:, None], rounded, 0.0), scale_log2), is_sound)
+    is_representable = np.asarray(np.isfinite(rounded).all(axis=1))
+    return ProbeFeatures(
+        np.ldexp(np.where(is_representable[:, None], rounded, 0.0), scale_log2), is_representable
+    )
 
 
 def decision_changes(
@@ -187,20 +190,21 @@ def decision_changes(
     rows: Sequence[int],
     embeddings: "npt.NDArray[np.float32]",
 ) -> ChangesByProbe:
-    """Return the decisions that changed from v test sequences to their (v, d) variants.
+    """Return the decisions that differ between v test sequences and their variants, by probe.
 
-    `labels` are those of all test sequences, `rows` the positions of the v sequences among them. A
-    variant whose embedding overflows float16 counts as decided wrong.
+    `labels` are those of all test sequences, `rows` the positions of the v sequences among them,
+    `embeddings` the (v, d) embeddings of the variants. A variant whose embedding overflows float16
+    counts as decided wrong.
     """
     import numpy as np
 
-    features, is_sound = features_of(embeddings, scale_log2)
+    features, is_representable = probe_features(embeddings, scale_log2)
     indices = np.array(rows, dtype=np.int64)
     truth = labels[indices]
     changes = {}
     for probe_name, probe_set in probe_sets.items():
         pairs = [
-            (predicted[indices] == truth, (probe.predict(features) == truth) & is_sound)
+            (predicted[indices] == truth, (probe.predict(features) == truth) & is_representable)
             for predicted, probe in zip(probe_set.predicted, probe_set.probes, strict=True)
         ]
         changes[probe_name] = [
@@ -214,7 +218,7 @@ def decision_changes(
     return changes
 
 
-def fresh_of_task(
+def fresh_sequences_of_task(
     fresh: Sequence[FreshSequence], task: str, probe_sets: "Mapping[str, ProbeSet]"
 ) -> list[FreshSequence]:
     """Return the fresh sequences of a task. Raises NothingChecked for an unknown label."""
@@ -243,7 +247,7 @@ def fresh_decisions(
     """
     import numpy as np
 
-    features, is_sound = features_of(embeddings, scale_log2)
+    features, is_representable = probe_features(embeddings, scale_log2)
     labels = np.array([sequence.label for sequence in fresh], dtype=np.int64)
     by_probe = {
         name: ProbeDecisions(
@@ -253,7 +257,7 @@ def fresh_decisions(
             fresh=_labelled_decisions(
                 labels,
                 [
-                    np.where(is_sound, probe.predict(features), UNDECIDED)
+                    np.where(is_representable, probe.predict(features), UNDECIDED)
                     for probe in probe_set.probes
                 ],
             ),
@@ -301,11 +305,12 @@ class Refit(NamedTuple):
     """The results of the probes of a task that were fitted on variants."""
 
     task: RefitTask
+    """The results that a record contains."""
     varied: dict[str, list[float]]
     """MCC of the few-shot probes that were fitted on variants, by regime."""
 
 
-def refit(
+def refit_on_variants(
     task: str,
     training: TaskVariants,
     support: TaskVariants,
@@ -335,7 +340,7 @@ def refit(
     variants = [*training.variants, *support.variants]
     sequences = FurtherSequences(schema_version="1.0", rows=variants)
     further_file.write_text(sequences.model_dump_json() + "\n", encoding="ascii")
-    np.save(matrix_file, features_of(embeddings, scale_log2).values.astype(np.float32))
+    np.save(matrix_file, probe_features(embeddings, scale_log2).values.astype(np.float32))
     words = [
         "receipt-refit", "--submission", str(submission_file),
         "--receipt", str(embeddings_file.parent), "--task", task, *source.options,
@@ -351,10 +356,10 @@ def refit(
     )
 
 
-def receipt_few_shot(
+def receipt_few_shot_result(
     cells: ReceiptCells, varied: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> FewShotResult | None:
-    """Return the scores of few-shot probes on other sequences than the published ones.
+    """Return the scores of few-shot probes that were fitted on other than the published sequences.
 
     The recomputed cells have those on other draws; `varied` maps task to regime to the MCC of the
     probes that were fitted on variants.
@@ -370,10 +375,13 @@ def receipt_variant_result(
     nonce: str,
     version: EmbeddingVersion = WITH_FEW_SHOT,
 ) -> VariantResult:
-    """Return the result of the variants of each task, for a record of a version."""
+    """Return the decisions on variants of an audit by receipt, for a record of a version."""
     training = {refit_task.task: refit_task.training for refit_task in refits}
     return variant_result(
-        {task: _task_decisions(by_probe, training.get(task)) for task, by_probe in changes.items()},
+        {
+            task: _variant_decisions_of_task(by_probe, training.get(task))
+            for task, by_probe in changes.items()
+        },
         nonce,
         varied_test_count(version, len(changes)),
         reverse=False,
@@ -381,9 +389,10 @@ def receipt_variant_result(
     )
 
 
-def _task_decisions(
+def _variant_decisions_of_task(
     by_probe: ChangesByProbe, training: ChangedDecisions | None
 ) -> TaskVariantDecisions:
+    """Return the decisions of the probes of a task, each summed over its fits."""
     probes = {
         name: VariantDecisions(fits=len(changes), kinds={VARIANT_KIND: summed_decisions(changes)})
         for name, changes in by_probe.items()

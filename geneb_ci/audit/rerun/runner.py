@@ -27,6 +27,7 @@ class Runner:
 
     sandbox: Sandbox
     escapes: list[Escape]
+    """Results of the escape suite in this sandbox."""
     harness: HarnessProcess
     """Lists sequences and scores embeddings, in one process for all tasks."""
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import (
-    CLASSES_UNKNOWN,
-    COMPUTED_LIMITS,
+    ASSUMED_CLASSES,
+    NO_LIMIT_OVERRIDES,
     HarnessProcess,
+    ScoringLimitOverrides,
     ScoringLimits,
-    ScoringOptions,
-    Shape,
+    ScoringSize,
     TaskSource,
     scoring_limits,
 )
@@ -22,6 +22,7 @@ from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
 
 RESCORED_FILE = "rescored.json"
+"""File of a task's folder with the scores of the rerun."""
 RESCORED_BYTES_MAX = 1 << 28
 """Largest size of a file of scores: 100 tasks have about 15 MB, with many classes more."""
 
@@ -75,8 +76,8 @@ def write_variants(
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """Options of scoring the embeddings of a rerun."""
+class ScoringSettings:
+    """Options with which the harness scores the embeddings of a rerun."""
 
     noise: str
     """Dtype whose rounding errors the jittered copies have."""
@@ -90,35 +91,37 @@ class Scoring:
     """The regimes that are compared."""
     has_rounded_embeddings: bool = True
     """Whether the claims are of embeddings rounded to float16."""
-    limits: ScoringOptions = COMPUTED_LIMITS
+    limits: ScoringLimitOverrides = NO_LIMIT_OVERRIDES
+    """Limits of scoring that the user set instead of the computed ones."""
     further_files: tuple[Path, Path] | None = None
     """The file of variants and fresh sequences of the task, and the file of their embeddings."""
     other_draws: str | None = None
-    """Text that decides other draws of few-shot sequences; None for none."""
+    """Text from which other draws of few-shot sequences follow; None: there are none."""
 
 
-def limits_of(shape: Shape, scoring: Scoring) -> ScoringLimits:
-    """Return the limits of time and memory for scoring embeddings of a shape."""
+def scoring_limits_of(shape: ScoringSize, scoring: ScoringSettings) -> ScoringLimits:
+    """Return the limits of time and memory for scoring the embeddings of one task."""
     return scoring_limits(shape, scoring.copies, scoring.jobs or processors(), scoring.limits)
 
 
-def _shape(embeddings: Path, classes: int) -> Shape:
+def _scoring_size(embeddings: Path, classes: int) -> ScoringSize:
+    """Return the size of the matrix in a file, with the number of classes of its task."""
     import numpy as np  # slow to import, and only needed here
 
     rows, width = 1, 1  # if it is no matrix, the harness refuses it before it fits a probe
     with contextlib.suppress(ValueError, EOFError):
         rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
-    return Shape(rows, width, classes)
+    return ScoringSize(rows, width, classes)
 
 
-def rescored(
+def rescore_embeddings(
     task: str,
     source: TaskSource,
     sequences: Path,
     embeddings: Path,
-    scoring: Scoring,
+    scoring: ScoringSettings,
     harness: HarnessProcess,
-    classes: int = CLASSES_UNKNOWN,
+    classes: int = ASSUMED_CLASSES,
 ) -> Rescored:
     """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
 
@@ -137,7 +140,7 @@ def rescored(
         *(["--other-draws", scoring.other_draws] if scoring.other_draws is not None else []),
         "--output", str(output), "--quiet",
     ]  # fmt: skip
-    harness.call(words, task, limits_of(_shape(embeddings, classes), scoring))
+    harness.call(words, task, scoring_limits_of(_scoring_size(embeddings, classes), scoring))
     scores = read_rescored(output)
     if not scores.dataset.verified:
         raise NothingChecked(
@@ -148,7 +151,7 @@ def rescored(
 
 
 def merged_rescorings(rescorings: Sequence[Rescored]) -> Rescored:
-    """Return one `Rescored` for the tasks of several, with all libraries and the sum of seconds.
+    """Return the scores of several calls of the harness as one object, with the sum of seconds.
 
     Raises NothingChecked when they are of another benchmark, harness, noise or packages.
     """

@@ -22,15 +22,16 @@ from reference_harness.formats.text import quoted
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """Facts of a run that format 1.0 does not describe, as the maintainer declares them."""
+    """Code and weights of a run of format 1.0, which the maintainer declares by options."""
 
     extractor: str
     """Path of the extractor's module and name of its class, as `PATH:CLASS`."""
     model: str | None
     """Repository of the weights on the Hub; None for a method without weights."""
     revision: str | None = None
+    """Git commit of the repository of the weights."""
     weights: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each weight file, by its name, where known."""
+    """SHA-256 of each weight file whose digest is known, by name."""
     options: dict[str, str] = field(default_factory=dict)
     """Keyword arguments of the extractor's constructor, as text."""
 
@@ -41,7 +42,8 @@ class RunSources(NamedTuple):
     extractor: ExtractorCode
     weights: Weights
     entry: str | None = None
-    """SHA-256 of that entry; None if the submission or an option describes them."""
+    """SHA-256 of the registry entry; None if the submission or options describe code and
+    weights."""
 
 
 def sources_of(
@@ -50,7 +52,7 @@ def sources_of(
     folder: ExtractorFolder | None,
     read_entry: ReadEntry | None,
 ) -> RunSources:
-    """Return code and weights by the submission, the declared run or the model registry.
+    """Return the code and weights that submission, declared run or model registry describe.
 
     Raises UsageProblem and AuditRefused where these contradict each other or are incomplete.
     """
@@ -69,10 +71,10 @@ def sources_of(
         code = run.extractor
         return RunSources(
             extractor_code(folder, code.path, code.class_name, code.sha256, code.options),
-            _weights(run, read_entry),
+            _run_weights(run, read_entry),
         )
     if isinstance(submission, SubmissionByEntry):
-        _check_entry(submission, declared, read_entry)
+        _refuse_other_entry(submission, declared, read_entry)
     if declared is None:
         return _entry_sources(submission.model_id, read_entry, folder)
     path, colon, class_name = declared.extractor.rpartition(":")
@@ -88,10 +90,10 @@ def sources_of(
     return RunSources(extractor_code(folder, path, class_name, None, declared.options), weights)
 
 
-def _check_entry(
+def _refuse_other_entry(
     submission: SubmissionByEntry, declared: DeclaredRun | None, read_entry: ReadEntry | None
 ) -> None:
-    """Refuse a run that options declare, too, and an entry other than that of the submission."""
+    """Refuse options for a submission by an entry, and an entry that has changed since."""
     if declared is not None:
         raise UsageProblem(
             "the run is described twice: by options, and by the model registry's entry that the "
@@ -112,7 +114,7 @@ def _check_entry(
 def _entry_sources(
     model_id: str, read_entry: ReadEntry | None, folder: ExtractorFolder | None
 ) -> RunSources:
-    """Return code and weights as the entry of a model in the model registry describes them.
+    """Return the code and weights that the entry of a model in the model registry describes.
 
     Raises EntryMissing, EntryIncomplete, or AuditRefused for an entry that pins no file.
     """
@@ -161,7 +163,7 @@ def registered_weights(weights: WeightsSource) -> Weights:
 
 def _declared_weights(declared: DeclaredRun) -> Weights:
     if declared.revision is None or not declared.weights:
-        raise _unpinned_error()
+        raise _unpinned_weights_error()
     try:
         return Weights(
             kind="huggingface",
@@ -176,7 +178,7 @@ def _declared_weights(declared: DeclaredRun) -> Weights:
         ) from error
 
 
-def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
+def _run_weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     """Return the weights of a run; for weights in a local folder, their published copy.
 
     The model registry names that copy. Raises AuditRefused when no other machine can load the same
@@ -185,7 +187,7 @@ def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     model = run.model
     is_pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
     if model.kind != "none" and not is_pinned:
-        raise _unpinned_error()
+        raise _unpinned_weights_error()
     if model.kind == "local":
         registered_source = read_entry.entry.weights if read_entry is not None else None
         if (
@@ -217,7 +219,8 @@ def _weights(run: Run, read_entry: ReadEntry | None) -> Weights:
     )
 
 
-def _unpinned_error() -> AuditRefused:
+def _unpinned_weights_error() -> AuditRefused:
+    """Return the error of a run whose weights may change, since no revision is named."""
     return AuditRefused(
         "the weights are not pinned, so a rerun could load others",
         "ask for the 40-hex commit of the model repository and the sha256 of each weight file",

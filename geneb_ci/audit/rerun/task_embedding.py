@@ -38,7 +38,7 @@ from geneb_ci.audit.rerun.workspace import (
 from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.receipt.cells import RemainingTime
-from geneb_ci.sandbox.limits import Limits, advice
+from geneb_ci.sandbox.limits import Limits, limit_fix
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import file_sha256
@@ -55,12 +55,12 @@ PROGRESS_SECONDS = 60.0
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
-    """Return the seed of the variants: unknown before the audit, and public after it."""
+    """Return the seed of the variants, which is unknown before an audit and public afterwards."""
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
-def read_further(path: Path) -> FurtherSequences:
-    """Return variants that the harness wrote, and fresh sequences. Raises NothingChecked."""
+def read_further_sequences(path: Path) -> FurtherSequences:
+    """Return variants and fresh sequences from a file of a work folder. Raises NothingChecked."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -71,11 +71,11 @@ def read_further(path: Path) -> FurtherSequences:
 
 
 class EmbeddingLocation(NamedTuple):
-    """The location of an embedding that was computed for an earlier task of the audit."""
+    """The place of an embedding among the saved embeddings of an earlier task of the audit."""
 
     task: str
     row: int
-    """Row in the matrix of the task."""
+    """Row in the saved matrix of the task."""
 
 
 def task_matrix(
@@ -85,7 +85,7 @@ def task_matrix(
     embedding_locations: Mapping[str, EmbeddingLocation],
     work: WorkFolder,
 ) -> "np.ndarray":
-    """Return the (n, d) embeddings of a task; those embedded before are read from the work folder.
+    """Return the (n, d) embeddings of a task, some of them from earlier tasks in the work folder.
 
     `computed` has the embeddings of the sequences that are not in `embedding_locations`, in their
     order; None if all are. Raises ResultRefused when the tasks have embeddings of different width
@@ -142,7 +142,7 @@ class TaskRuns:
         """Stage and name of the running task."""
 
     def results(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
-        """Return the scores of all tasks, and the facts of embedding each.
+        """Return the scores of all tasks, and the facts about each embedded task.
 
         All tasks are embedded before the first is scored, since the noise of the scores depends on
         how reproducible the embeddings of all tasks are.
@@ -153,7 +153,7 @@ class TaskRuns:
         }
         for task, label in labels.items():
             self.current_stage = ("embedding", task)
-            embedded = self.prepared.work.embedded(task)
+            embedded = self.prepared.work.embedded_task(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
                 self.embedding_locations.setdefault(sequence, EmbeddingLocation(task, row))
@@ -165,7 +165,7 @@ class TaskRuns:
 
     @property
     def repeatabilities(self) -> list[Repeatability]:
-        """For each task with decoys, how much repeated embeddings of one sequence differ."""
+        """The difference between repeated embeddings of a sequence, for each task with decoys."""
         return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
     @property
@@ -176,11 +176,12 @@ class TaskRuns:
         return declared_dtype if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:
+        """Return the sequences of a task that the harness wrote to the work folder."""
         file = self.prepared.work.task_folder(task) / SEQUENCES
         return file.read_text(encoding="ascii").splitlines()
 
     def _embed(self, task: str, label: str) -> EmbeddedTask:
-        """Embed the new sequences of a task, and keep the embeddings of all its sequences."""
+        """Embed the new sequences of a task, and save the embeddings of all its sequences."""
         import numpy as np  # slow to import, and only needed here
 
         work, folder = self.prepared.work, self.prepared.work.task_folder(task)
@@ -205,10 +206,10 @@ class TaskRuns:
             new_embeddings = embeddings.values[: len(new_rows)] if new_rows else None
         matrix = task_matrix(task, sequences, new_embeddings, self.embedding_locations, work)
         # Written before its entry: a matrix without an entry is computed again.
-        work.keep_matrix(folder / EMBEDDINGS, matrix)
+        work.write_matrix(folder / EMBEDDINGS, matrix)
         if embeddings is not None and unpublished_sequences:
             further_embeddings = np.ascontiguousarray(embeddings.values[len(new_rows) :])
-            work.keep_matrix(folder / FURTHER_EMBEDDINGS, further_embeddings)
+            work.write_matrix(folder / FURTHER_EMBEDDINGS, further_embeddings)
         facts = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
@@ -224,7 +225,7 @@ class TaskRuns:
             else None,
             repeated=None if embeddings is None else embeddings.repeatability,
         )
-        work.keep_result(folder / EMBEDDED, facts.model_dump_json(indent=1) + "\n")
+        work.write_result(folder / EMBEDDED, facts.model_dump_json(indent=1) + "\n")
         return facts
 
     def _unpublished_sequences(self, task: str) -> list[str]:
@@ -243,7 +244,7 @@ class TaskRuns:
             reverse=prepared.subject.reverse_complement,
             with_support=True,
         )
-        sequences = read_further(path)
+        sequences = read_further_sequences(path)
         if prepared.fresh is not None:
             fresh_of_task = [fresh for fresh in prepared.fresh.sequences if fresh.task == task]
             sequences.rows.extend(
@@ -260,7 +261,7 @@ class TaskRuns:
         return [sequence.sequence for sequence in sequences.rows]
 
     def _score(self, task: str, label: str) -> Rescored:
-        """Return the scores of a task, from the work folder or else computed."""
+        """Return the scores of a task, saved in the work folder or else computed."""
         folder, settings = self.prepared.work.task_folder(task), self.prepared.settings
         facts = self.embedded[task]
         work = self.prepared.work
@@ -273,15 +274,15 @@ class TaskRuns:
         further_files = (
             (folder / FURTHER_FILE, folder / FURTHER_EMBEDDINGS) if facts.further else None
         )
-        new_scores = self.prepared.rescored(
+        new_scores = self.prepared.rescore_task(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further_files, self.plan.seed
         )
-        work.note_result(folder / RESCORED_FILE)
+        work.record_digest(folder / RESCORED_FILE)
         return new_scores
 
 
 class SandboxRuns:
-    """Runs the extractor for one task, within the limits of a run and of the whole audit."""
+    """Runs the extractor for one task in the sandbox, within the limits of a run and an audit."""
 
     def __init__(
         self, prepared: PreparedRerun, seconds_used: float, say: Say = silent, label: str = ""
@@ -345,6 +346,7 @@ class SandboxRuns:
         spec: ExtractorSpec | None = None,
         progress: Callable[[int], object] = lambda _letters: None,
     ) -> "np.ndarray":
+        """Return the (n, d) embeddings of n sequences, and add up what the run used."""
         limits = self._prepared.machine.limits
         seconds_left = int(limits.total_seconds - self._seconds_used - self.seconds)
         if seconds_left < 1:
@@ -371,8 +373,9 @@ class SandboxRuns:
 
 
 def _total_time_error(limits: Limits) -> LimitExceeded:
+    """Return the error of an audit whose runs together exceed the time limit of an audit."""
     return LimitExceeded(
         "total_seconds",
         f"the extractor ran longer than {limits.total_seconds} s in the whole audit",
-        advice("total_seconds"),
+        limit_fix("total_seconds"),
     )

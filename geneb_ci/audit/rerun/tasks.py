@@ -17,9 +17,9 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     Decoys,
     HarnessFacts,
-    objections,
-    objections_of,
-    verdict_by,
+    objections_to_outcome,
+    objections_to_tasks,
+    verdict_from_reasons,
 )
 from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.events import AbortedRun
@@ -60,28 +60,28 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcome:
+def rerun_tasks(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcome:
     """Rerun the tasks of a valid plan, one after another, and return the outcome.
 
     Raises what `workflow.rerun_plan` raises.
     """
-    started_at = prepared.work.begin(current_moment())
+    started_at = prepared.work.start_time(current_moment())
     run = TaskRuns(plan, prepared, say)
     try:
         rescoring, embedded = run.results()
     except ExtractorRefused as error:
-        facts = prepared.facts(run.embedded.values())
+        facts = prepared.facts_of_sandbox(run.embedded.values())
         error.aborted_run = AbortedRun(*run.current_stage, facts, started_at, current_moment())
         raise
     prepared.check_weights()
     benchmark = prepared.subject.benchmark
     comparisons = _task_comparisons(plan, prepared.subject, rescoring)
-    decoys = _joint_decoys(embedded)
+    decoys = _pooled_decoys(embedded)
     memorisation = memorisation_results(plan, prepared.work, prepared.subject, rescoring)
     variants, fresh, few_shot = memorisation
     precision = precision_of(prepared.settings.noise, run.repeatabilities)
     notes = [
-        *compare.notes(comparisons, rescoring),
+        *compare.tolerance_notes(comparisons, rescoring),
         compare.device_note(
             prepared.subject.device, prepared.settings.device, prepared.settings.noise
         ),
@@ -102,8 +102,8 @@ def outcome_of(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutcom
         variants=variants,
         fresh=fresh,
         few_shot=few_shot,
-        verdict=verdict_by(objections(comparisons, decoys, *memorisation)),
-        sandbox=prepared.facts(embedded.values(), rescoring),
+        verdict=verdict_from_reasons(objections_to_tasks(comparisons, decoys, *memorisation)),
+        sandbox=prepared.facts_of_sandbox(embedded.values(), rescoring),
         noise=run.noise,
         precision=precision,
         harness=HarnessFacts(
@@ -149,7 +149,7 @@ def check_outcome(
     embedded = {
         task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()
     }
-    decoys = _joint_decoys({task: entry for task, entry in embedded.items() if entry is not None})
+    decoys = _pooled_decoys({task: entry for task, entry in embedded.items() if entry is not None})
     memorisation = memorisation_results(plan, work, subject, rescoring)
     is_same_by_part = {
         "plan": outcome.plan == plan,
@@ -157,7 +157,7 @@ def check_outcome(
         "result of the decoys": outcome.decoys == decoys,
         "result of the variants, the fresh set and the few-shot probes": memorisation
         == (outcome.variants, outcome.fresh, outcome.few_shot),
-        "verdict": outcome.verdict == verdict_by(objections_of(outcome)),
+        "verdict": outcome.verdict == verdict_from_reasons(objections_to_outcome(outcome)),
     }
     wrong_parts = [name for name, is_same in is_same_by_part.items() if not is_same]
     if wrong_parts:
@@ -172,8 +172,11 @@ class MemorisationResults(NamedTuple):
     """The results that show whether the extractor memorised sequences of the benchmark."""
 
     variants: VariantResult | None
+    """Decisions on variants of test and training sequences."""
     fresh: FreshResult | None
+    """Decisions on the fresh set; None if the audit has none."""
     few_shot: FewShotResult | None
+    """Scores of few-shot probes fitted on other sequences."""
 
 
 def memorisation_results(
@@ -206,15 +209,15 @@ def memorisation_results(
 def _task_comparisons(
     plan: TaskPlan, subject: AuditSubject, rescoring: Rescored
 ) -> list[AuditedTask]:
-    """Return the comparison of each task of a plan with its claims."""
+    """Return the comparison of the claims with the rerun, for each task of a plan."""
     claims = compare.audited_claims(subject.document, subject.benchmark, plan.commitment.regimes)
-    return compare.compare(claims, rescoring, plan.chosen, subject.benchmark)
+    return compare.compare_claims(claims, rescoring, plan.chosen, subject.benchmark)
 
 
 def _environment_notes(
     packages: InstalledPackages | None, scorer_packages: Mapping[str, str]
 ) -> list[str]:
-    """Return a note on the lock, with its packages that the scorer has in other versions."""
+    """Return a note on the lock, and on packages that the scorer has in other versions."""
     if packages is None:
         return []
     lock_note = f"environment: lock with sha256 {packages.lock_sha256}"
@@ -231,8 +234,8 @@ def _environment_notes(
     return [f"{lock_note}; it embedded with {package_list}; `packages` are those that scored"]
 
 
-def _joint_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
-    """Return one result for the decoys of all tasks, which is flagged if that of any task is."""
+def _pooled_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
+    """Return the result of the decoys of all tasks: flagged if that of any task is."""
     decoys_by_task = {
         task: facts.decoys for task, facts in embedded.items() if facts.decoys is not None
     }

@@ -19,7 +19,7 @@ from geneb_ci.audit.rerun import fetching
 from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.models.entry import FILE_NAME
+from geneb_ci.models.entry import FILE_NAME_PATTERN
 from reference_harness.formats.files import (
     NotReadable,
     file_line_ends_clause,
@@ -37,34 +37,38 @@ from reference_harness.formats.recognition import ENCODING, disguise_of
 from reference_harness.formats.text import Say, quoted, silent
 
 COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
+"""The id of a git commit."""
 PICKLE_ENDINGS = frozenset(
     {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"}
 )
+"""Endings of files that may contain a pickle."""
 PICKLE_LEVEL = 2
 """Sandbox level below which pickled weights are refused: opening a pickle runs its code."""
 WEIGHT_ENDINGS = frozenset({*PICKLE_ENDINGS, ".safetensors", ".h5", ".msgpack", ".onnx"})
+"""Endings of weight files: each such file has to be named in the commitment."""
 HUB_PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 """Files of a Hub repository that are downloaded with the committed weight files."""
 MANUAL_FETCH_FIX = (
     "fetch the files by hand and name their folder: --weights DIR; digests are compared"
 )
-CONFIG_MAX = 1 << 20
+CONFIG_BYTES_MAX = 1 << 20
 """Largest size of a JSON file that is parsed, in bytes: configurations have a few kB."""
-VALUES_MAX = 200_000
-"""Largest number of values in a parsed JSON file: a third of what fits into `CONFIG_MAX`."""
-JSON_MAX = 1 << 26
-"""Largest size of any JSON file, in bytes: the largest vocabularies have half as many."""
-OTHER_BYTES_MAX = 1 << 28
-"""Largest size of all files that the commitment does not name, in bytes: vocabularies, code,
-configurations."""
+JSON_VALUES_MAX = 200_000
+"""Largest number of values in a JSON file: a third of those that `CONFIG_BYTES_MAX` can hold."""
+JSON_BYTES_MAX = 1 << 26
+"""Largest size of a JSON file, parsed or not, in bytes: twice that of the largest vocabularies."""
+UNCOMMITTED_BYTES_MAX = 1 << 28
+"""Largest size, all together, of files that the commitment does not name, in bytes: vocabularies,
+code, configurations."""
 FILES_MAX = 1_000
 """Largest number of files of a model: the largest models have 200."""
-LISTED_MAX = 10 * FILES_MAX
+LISTED_FILES_MAX = 10 * FILES_MAX
 """Largest number of files of a repository or folder, ignored files included."""
-HEADER_MAX = 1 << 24
+SAFETENSORS_HEADER_BYTES_MAX = 1 << 24
 """Largest header of a safetensors file, in bytes: a tensor takes about 100."""
-_LENGTH_BYTES = 8  # bytes at the start of a safetensors file that contain the header's length
-_AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
+_HEADER_LENGTH_BYTES = 8
+"""Number of bytes, at the start of a safetensors file, that contain the length of the header."""
+_AUTO_MAP_PATTERN = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
 """The key auto_map, or a JSON escape of one of its letters."""
 
 NO_WEIGHT_FILE = "the commitment names no weight file"
@@ -103,13 +107,13 @@ def fetch_weights(
         repository_files = api.list_repo_tree(
             weights.location, revision=weights.revision, recursive=True
         )
-        listing = list(itertools.islice(repository_files, LISTED_MAX + 1))
-        _refuse_too_many(len(listing), LISTED_MAX)
+        listing = list(itertools.islice(repository_files, LISTED_FILES_MAX + 1))
+        _refuse_too_many_files(len(listing), LISTED_FILES_MAX)
         files = (entry for entry in listing if isinstance(entry, RepoFile))
         chosen_files = filter_repo_objects(
             files, allow_patterns=patterns, key=lambda file: file.path
         )
-        _refuse_large({file.path: file.size for file in chosen_files}, weights)
+        _refuse_large_files({file.path: file.size for file in chosen_files}, weights)
         api.snapshot_download(
             weights.location,
             revision=weights.revision,
@@ -155,9 +159,9 @@ def provide_weights(
 
 
 def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
-    """Download files from their addresses, and each archive once for all its files."""
+    """Download files from their addresses; an archive with several of them is downloaded once."""
     for name in weights.files:
-        if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
+        if not FILE_NAME_PATTERN.fullmatch(name) or ".." in name.split("/"):
             raise WeightsRefused(
                 f"{quoted(name)} is not the name of a file below the folder of weights",
                 "make a new commitment, with the names under which the files are published",
@@ -199,9 +203,9 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     missing, changed or not in the commitment, for a pickle below sandbox level 2, for a malformed
     safetensors header, and for a configuration that names code of another repository.
     """
-    files = _files(folder)
-    _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
-    digests, configurations = _read_files(files)
+    files = _files_by_name(folder)
+    _refuse_large_files({name: file.stat().st_size for name, file in files.items()}, weights)
+    digests, configurations = _digests_and_configurations(files)
     for name, expected in sorted(weights.files.items()):
         digest = digests.get(name)
         if digest != expected:
@@ -211,7 +215,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
                 if digest
                 else f"{name}: there is no such file, expected sha256 {expected} as in the "
                 "commitment",
-                (digest and _disguise_fix(files[name]))
+                (digest and _no_weights_fix(files[name]))
                 or "download the committed revision, or ask for a submission with these weights",
             )
     for name, file in files.items():
@@ -235,7 +239,9 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     return digests
 
 
-def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
+def _digests_and_configurations(
+    files: Mapping[str, Path],
+) -> tuple[dict[str, str], dict[str, bytes]]:
     """Return the SHA-256 of each file and the content of each configuration, both by name."""
     digests, configurations = {}, {}
     for name, file in files.items():
@@ -244,31 +250,31 @@ def _read_files(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, by
             continue
         raw = _json_bytes(file, name)
         digests[name] = hashlib.sha256(raw).hexdigest()
-        if len(raw) <= CONFIG_MAX:
+        if len(raw) <= CONFIG_BYTES_MAX:
             configurations[name] = raw
     return digests, configurations
 
 
-def _disguise_fix(file: Path) -> str:
-    """Return the fix for a small file that contains no weights, such as a pointer of git LFS.
+def _no_weights_fix(file: Path) -> str:
+    """Return the fix for a file that contains no weights, such as a pointer of git LFS.
 
     Returns "" if the kind of the file is not recognised.
     """
-    if file.stat().st_size > JSON_MAX:
+    if file.stat().st_size > JSON_BYTES_MAX:
         return ""
     disguise = disguise_of(file.read_bytes(), markup=True)
     is_text = disguise is not None and disguise.kind != ENCODING
     return f"it {disguise.predicate}: {disguise.fix}" if disguise is not None and is_text else ""
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    """Return the path of every file, by its name, without the cache of the Hub's client.
+def _files_by_name(folder: Path) -> dict[str, Path]:
+    """Return the path of each file in a folder, by name, without the cache of the Hub's client.
 
     Raises WeightsRefused for a link, since the sandbox contains only this folder.
     """
     paths_by_name = {}
-    paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
-    _refuse_too_many(len(paths), LISTED_MAX)
+    paths = list(itertools.islice(folder.rglob("*"), LISTED_FILES_MAX + 1))
+    _refuse_too_many_files(len(paths), LISTED_FILES_MAX)
     for path in sorted(paths):
         name = path.relative_to(folder).as_posix()
         if name.startswith(".cache/"):
@@ -284,8 +290,8 @@ def _files(folder: Path) -> dict[str, Path]:
     return paths_by_name
 
 
-def _refuse_too_many(count: int, limit: int) -> None:
-    """Raise WeightsRefused for more files than a limit."""
+def _refuse_too_many_files(count: int, limit: int) -> None:
+    """Raise WeightsRefused if the number of files exceeds a limit."""
     if count > limit:
         raise WeightsRefused(
             f"the weights have {count:,} files or more, expected at most {limit:,}",
@@ -294,11 +300,11 @@ def _refuse_too_many(count: int, limit: int) -> None:
         )
 
 
-def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
+def _refuse_large_files(sizes: Mapping[str, int], weights: Weights) -> None:
     """Raise WeightsRefused for too many or too large files; `sizes` is name to bytes."""
-    _refuse_too_many(len(sizes), FILES_MAX)
+    _refuse_too_many_files(len(sizes), FILES_MAX)
     for name, size in sizes.items():
-        limit = JSON_MAX if name.endswith(JSON_SUFFIX) else download.DOWNLOAD_BYTES_MAX
+        limit = JSON_BYTES_MAX if name.endswith(JSON_SUFFIX) else download.DOWNLOAD_BYTES_MAX
         if size > limit:
             raise WeightsRefused(
                 f"{name} has {size:,} bytes, expected at most {limit:,}",
@@ -307,11 +313,11 @@ def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
                 else "ask for a repository, or name a folder, without this file",
             )
     other_sizes = {name: size for name, size in sizes.items() if name not in weights.files}
-    if (total := sum(other_sizes.values())) > OTHER_BYTES_MAX:
+    if (total := sum(other_sizes.values())) > UNCOMMITTED_BYTES_MAX:
         largest_file = max(other_sizes, key=other_sizes.__getitem__)
         raise WeightsRefused(
             f"files that the commitment does not name have {total:,} bytes in all, the largest is "
-            f"{largest_file}; expected at most {OTHER_BYTES_MAX:,}",
+            f"{largest_file}; expected at most {UNCOMMITTED_BYTES_MAX:,}",
             "remove files that the model does not need, or name them in the submission and make "
             "a new commitment",
         )
@@ -326,13 +332,13 @@ def _json_bytes(file: Path, name: str) -> bytes:
     Raises WeightsRefused for a file that is longer than a configuration and may name code.
     """
     try:
-        raw = read_regular(file, JSON_MAX)
+        raw = read_regular(file, JSON_BYTES_MAX)
     except NotReadable as error:
         raise WeightsRefused(f"{name} {error.reason}", f"remove or replace {name}") from error
-    if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
+    if len(raw) > CONFIG_BYTES_MAX and _AUTO_MAP_PATTERN.search(raw):
         raise WeightsRefused(
             f"{name} has {len(raw):,} bytes and may name code by auto_map; such a file may have "
-            f"at most {CONFIG_MAX:,}",
+            f"at most {CONFIG_BYTES_MAX:,}",
             f"shorten {name}, or ask for weights that name code in config.json only",
         )
     return raw
@@ -345,7 +351,7 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
     WeightsRefused.
     """
     try:
-        configuration = read_json(raw, values_max=VALUES_MAX)
+        configuration = read_json(raw, values_max=JSON_VALUES_MAX)
     except ValueError as error:
         raise WeightsRefused(
             f"{name} cannot be read as JSON: {error}", f"repair or remove {name}"
@@ -380,11 +386,11 @@ def _check_safetensors(file: Path, name: str) -> None:
     from safetensors import SafetensorError, safe_open  # not part of the core
 
     with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
-    if length > HEADER_MAX:
+        length = int.from_bytes(stream.read(_HEADER_LENGTH_BYTES), "little")
+    if length > SAFETENSORS_HEADER_BYTES_MAX:
         raise WeightsRefused(
             f"{name} is not a valid safetensors file: its header has {length:,} bytes, expected at "
-            f"most {HEADER_MAX:,}",
+            f"most {SAFETENSORS_HEADER_BYTES_MAX:,}",
             "ask the contributor to save the weights again, by the library safetensors",
         )
     try:

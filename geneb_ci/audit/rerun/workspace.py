@@ -37,16 +37,17 @@ from reference_harness.formats.files import NotReadable, file_sha256, read_regul
 if TYPE_CHECKING:
     import numpy as np
 
-BYTES_MAX = 1 << 28
-"""Largest size of a JSON file of the folder, in bytes; files of scores are the largest."""
+WORK_FILE_BYTES_MAX = 1 << 28
+"""Largest size of a JSON file of the work folder, in bytes; files of scores are the largest."""
 LOCK, SETTINGS, SCRATCH, DIGESTS = "lock", "settings.json", "scratch", "digests.json"
 EMBEDDED, SEQUENCES, EMBEDDINGS = "embedded.json", "sequences.txt", "embeddings.npy"
 FURTHER_FILE, FURTHER_EMBEDDINGS = "further.json", "further.npy"
 """Names in a work folder: of files of the audit, of files of a task, and of those with the variants
 and fresh sequences of a task."""
-POLL_SECONDS = 0.05  # between two tests whether all processes have ended
+POLL_SECONDS = 0.05
+"""Seconds between two tests whether all processes of a killed audit have ended."""
 ENDING_SECONDS = 10.0
-"""Seconds in which the processes of a killed audit have to end: they die with their parent."""
+"""Seconds to wait until the processes of a killed audit have ended, which die with their parent."""
 
 _M = TypeVar("_M", bound=StrictModel)
 
@@ -55,9 +56,11 @@ class WorkSettings(StrictModel):
     """Settings that may not change during an audit, since its tasks would not be comparable."""
 
     commitment: Hex64
+    """Digest of the commitment."""
     version: Name
     """Version of geneb-ci."""
     level: Count
+    """Level of the sandbox."""
     device: Name
     """`cpu` or `cuda`: which of several GPUs does not matter."""
     noise: Name
@@ -67,7 +70,7 @@ class WorkSettings(StrictModel):
     seed: Count
     """Random seed of the jitter."""
     nonce: Hex64
-    """Random secret that decides the variants, until the record is signed."""
+    """Random number that decides the variants, secret until the record is signed."""
     fresh: Hex64 | None = None
     """Salted digest of the fresh set; None if the audit has none."""
     started_at: Moment | None = None
@@ -84,7 +87,7 @@ class ResultDigests(StrictModel):
     """Digest of each file, by its path below the work folder."""
 
 
-OPTION_OF = {
+OPTION_BY_SETTING = {
     "level": "--level",
     "device": "--device",
     "noise": "--noise",
@@ -95,18 +98,20 @@ OPTION_OF = {
 
 
 class EmbeddedTask(StrictModel):
-    """The facts of a task whose embeddings are kept."""
+    """Facts about a task, or a part of a list of sequences, whose embeddings were saved."""
 
     sequences_sha256: Hex64
+    """Digest of the file of sequences."""
     embeddings_sha256: Hex64
+    """Digest of the file with the matrix of embeddings."""
     computed: Count
     """Number of sequences that were embedded; the others were copied from earlier tasks."""
     decoys: Decoys | None
     """Result of the decoys; None if every sequence was embedded for an earlier task."""
     attempts: list[str]
-    """Calls that the extractor attempted and that an audit reports."""
+    """Names of calls by foreign Python code that no extractor needs, such as `socket.connect`."""
     seconds: float = Field(ge=0)
-    """Seconds in the sandbox, its start and the second run for the decoys included."""
+    """Seconds in the sandbox, with its start and the second run for the decoys."""
     peak: Count
     """Largest memory of the extractor, in bytes."""
     token_budget: Count
@@ -152,23 +157,23 @@ class WorkFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def keep(self, path: Path | str, content: str) -> None:
+    def write_text(self, path: Path | str, content: str) -> None:
         """Write a text file completely. Raises UsageProblem or MachineFault if that fails."""
-        self.keep_binary(path, lambda stream: stream.write(content.encode()))
+        self.write_binary(path, lambda stream: stream.write(content.encode()))
 
-    def keep_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
-        """Write a file completely, by a function of the open file; raises what `keep` raises."""
+    def write_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
+        """Write a file completely, by a function of the open file. Raises as `write_text`."""
         file = self.folder / path
         try:
             write_whole(file, write)
         except OSError as error:
             raise unwritable(str(file), error, "name another folder: --work DIR") from error
 
-    def keep_matrix(self, path: Path | str, matrix: "np.ndarray") -> None:
-        """Write an array as an `.npy` file completely; raises what `keep` raises."""
+    def write_matrix(self, path: Path | str, matrix: "np.ndarray") -> None:
+        """Write an array as an `.npy` file completely. Raises as `write_text`."""
         import numpy as np  # slow to import, and only needed here
 
-        self.keep_binary(
+        self.write_binary(
             path, lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False)
         )
 
@@ -176,7 +181,7 @@ class WorkFolder:
         """Return the bytes of a file; None if missing. Raises AuditRefused if it cannot be read."""
         file = self.folder / path
         try:
-            return read_regular(file, BYTES_MAX)
+            return read_regular(file, WORK_FILE_BYTES_MAX)
         except NotReadable as error:
             if error.missing:
                 return None
@@ -193,21 +198,21 @@ class WorkFolder:
             file = self.folder / path
             raise AuditRefused(f"{file}: {first_error(error)}", _remove_fix(file)) from error
 
-    def keep_result(self, path: Path | str, content: str) -> None:
-        """Write a text file and its digest for `has_result`; raises what `keep` raises.
+    def write_result(self, path: Path | str, content: str) -> None:
+        """Write a text file, and save its digest for `has_result`. Raises as `write_text`.
 
         If the process is killed, the folder has the old result, the new result or none.
         """
         (self.folder / path).unlink(missing_ok=True)
-        self._note(path, hashlib.sha256(content.encode()).hexdigest())
-        self.keep(path, content)
+        self._set_digest(path, hashlib.sha256(content.encode()).hexdigest())
+        self.write_text(path, content)
 
-    def note_result(self, path: Path | str) -> None:
-        """Keep the digest of a result that another program wrote; raises what `keep` raises."""
-        self._note(path, file_sha256(self.folder / path))
+    def record_digest(self, path: Path | str) -> None:
+        """Save the digest of a result that another program wrote. Raises as `write_text`."""
+        self._set_digest(path, file_sha256(self.folder / path))
 
     def has_result(self, path: Path | str) -> bool:
-        """Return whether the folder has a result whose digest this audit kept.
+        """Return whether the folder has a result whose digest this audit saved.
 
         Raises AuditRefused if the file was changed.
         """
@@ -220,24 +225,27 @@ class WorkFolder:
         return True
 
     def _relative_name(self, path: Path | str) -> str:
+        """Return the path of a file below the work folder."""
         return (self.folder / path).relative_to(self.folder).as_posix()
 
     def _digests(self) -> dict[str, str]:
+        """Return the saved digest of each result, by its path below the work folder."""
         digests = self.read_as(DIGESTS, ResultDigests)
         return {} if digests is None else digests.files
 
-    def _note(self, path: Path | str, sha256: str) -> None:
+    def _set_digest(self, path: Path | str, sha256: str) -> None:
+        """Save the digest of a result for `has_result`."""
         digests = ResultDigests(files=self._digests() | {self._relative_name(path): sha256})
-        self.keep(DIGESTS, digests.model_dump_json(indent=1) + "\n")
+        self.write_text(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
-    def pin(self, settings: WorkSettings) -> WorkSettings:
-        """Keep the settings of a new audit, or return those of a continued audit.
+    def pin_settings(self, settings: WorkSettings) -> WorkSettings:
+        """Save the settings of a new audit, or return those of a continued audit.
 
         Raises AuditRefused when settings other than seed and nonce differ.
         """
         pinned_settings = self.read_as(SETTINGS, WorkSettings)
         if pinned_settings is None:
-            self.keep(SETTINGS, settings.model_dump_json(indent=1) + "\n")
+            self.write_text(SETTINGS, settings.model_dump_json(indent=1) + "\n")
             return settings
         for setting, new_value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
@@ -263,7 +271,7 @@ class WorkFolder:
                 else "leave out --fresh and --fresh-commitment, or begin in another folder: "
                 "--work DIR",
             )
-        if option := OPTION_OF.get(setting):
+        if option := OPTION_BY_SETTING.get(setting):
             return AuditRefused(
                 f"this audit began with {option} {first_value}, and the command has {option} "
                 f"{new_value}: {consequence}",
@@ -276,14 +284,14 @@ class WorkFolder:
         )
 
     def pin_weights(self, digests: dict[str, str]) -> None:
-        """Keep the digests of all files of the weights, or compare them with the kept ones.
+        """Save the digests of all files of the weights, or compare them with the saved ones.
 
         Raises AuditRefused, which names a file, when they differ.
         """
         settings = self.settings()
         if settings.weights is None:
             settings_with_weights = settings.model_copy(update={"weights": digests})
-            self.keep(SETTINGS, settings_with_weights.model_dump_json(indent=1) + "\n")
+            self.write_text(SETTINGS, settings_with_weights.model_dump_json(indent=1) + "\n")
             return
         for file_name in sorted(settings.weights.keys() | digests.keys()):
             first_digest, digest = settings.weights.get(file_name), digests.get(file_name)
@@ -295,13 +303,13 @@ class WorkFolder:
                     "restore the folder of the weights, or begin in another folder: --work DIR",
                 )
 
-    def begin(self, now: str) -> str:
-        """Return the time at which the rerun began; the first call keeps `now` as this time."""
+    def start_time(self, now: str) -> str:
+        """Return the time at which the rerun began; the first call saves `now` as this time."""
         settings = self.settings()
         if settings.started_at is not None:
             return settings.started_at
         settings_with_start = settings.model_copy(update={"started_at": now})
-        self.keep(SETTINGS, settings_with_start.model_dump_json(indent=1) + "\n")
+        self.write_text(SETTINGS, settings_with_start.model_dump_json(indent=1) + "\n")
         return now
 
     def settings(self) -> WorkSettings:
@@ -314,8 +322,8 @@ class WorkFolder:
             )
         return settings
 
-    def embedded(self, task: str) -> EmbeddedTask | None:
-        """Return the facts of an embedded task; None if it is not yet embedded.
+    def embedded_task(self, task: str) -> EmbeddedTask | None:
+        """Return the facts about an embedded task; None if the task is not yet embedded.
 
         Raises AuditRefused if a file was changed.
         """
@@ -363,8 +371,10 @@ def open_work_folder(folder: Path) -> Iterator[WorkFolder]:
 
 
 def _digest_text(sha256: str | None) -> str:
+    """Return a digest as text; None stands for a missing file."""
     return "no such file" if sha256 is None else f"sha256 {sha256}"
 
 
 def _remove_fix(path: Path) -> str:
+    """Return the fix for a wrong file or folder of the work folder."""
     return f"remove {path} and run the command again: only that is computed again"

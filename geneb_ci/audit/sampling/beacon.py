@@ -44,7 +44,6 @@ class Chain(NamedTuple):
     """Group key: a compressed point of G2, as hex digits."""
 
 
-# https://api.drand.sh/<hash>/info; announced at https://docs.drand.love/blog/quicknet-is-live
 QUICKNET = Chain(
     hash="52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
     genesis=1_692_803_367,
@@ -55,6 +54,8 @@ QUICKNET = Chain(
         "5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
     ),
 )
+"""The chain by which audits draw, as https://api.drand.sh/<hash>/info describes it; announced at
+https://docs.drand.love/blog/quicknet-is-live."""
 
 
 def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
@@ -85,9 +86,10 @@ def randomness_of(signature: str) -> bytes:
 
 @functools.lru_cache(maxsize=CACHED_ROUNDS_MAX)
 def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
-    """Refuse a signature unless e(H(round), key) = e(signature, generator of G2).
+    """Refuse a signature that is not the beacon's for the round `number`.
 
-    `signature` has 96 hex digits, `public_key` 192. Raises StepMismatch of the step "signature" if
+    It is the beacon's if e(H(round), key) = e(signature, generator of G2), where `signature` has 96
+    hex digits and `public_key` 192. Raises StepMismatch of the step "signature" if
     they are not points of their groups or the equation does not hold, of the step "round" for a
     number out of range; BrokenInstallation if the library of the curve is missing.
     """
@@ -149,6 +151,7 @@ _CURVE_LIBRARY_NAME = "py_arkworks_bls12381"
 OUTAGE_SECONDS = 3600
 """Number of seconds that a round has to be overdue before a fallback may replace it."""
 FALLBACK_KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
+"""A fallback key: 32 bytes as hex digits."""
 
 
 def fallback_value(

@@ -50,6 +50,7 @@ ATTEMPTS_MAX = 3
 PAUSE_SECONDS = 3.0
 """Time between two attempts: one period of the chain."""
 _CHUNK_BYTES = 1024
+"""Largest number of bytes of an answer that are read at a time."""
 
 
 class BeaconUnavailable(NothingChecked):

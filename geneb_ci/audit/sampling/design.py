@@ -29,6 +29,7 @@ from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
 POLICY_FILE = "policy.toml"
+"""File of the policy with the settings of audits."""
 POLICY_BYTES_MAX = 20_000
 """Largest size of policy.toml, in bytes: the shipped file has 700, and any file of this size is
 parsed quickly."""
@@ -36,7 +37,7 @@ _RESTORE_FIX = "restore the file from the main branch, or fix it: the shipped on
 
 
 class AuditPolicy(StrictModel):
-    """The table `[audit]` of policy.toml."""
+    """What maintainers require of audits: the table `[audit]` of policy.toml."""
 
     drawn: Positive
     """Number k of tasks of the guaranteed sample, at most the tasks of the benchmark; if a row has
@@ -444,7 +445,7 @@ def draw_population(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Dr
 def sample_size_of(
     commitment: Commitment, drawn: int | None, drawn_min: int, earlier_sample_size: int
 ) -> int:
-    """Return the number of tasks to draw: the largest of the committed one and the arguments.
+    """Return the number of tasks to draw: the largest of the committed number and these numbers.
 
     `drawn` is the value of --drawn, `drawn_min` the number that --detect needs. Raises UsageProblem
     when `drawn` is less than the committed number or the size of an earlier sample.

@@ -8,10 +8,10 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     Beacon,
     EarlierEmbeddings,
     EmbeddingPlan,
-    TaskPlan,
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
@@ -22,8 +22,8 @@ from geneb_ci.audit.sampling.task_draw import (
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import (
     STANDARD_COUNTS,
-    STANDARD_TEST,
-    STANDARD_TRAINING,
+    STANDARD_TEST_DRAWS,
+    STANDARD_TRAINING_DRAWS,
     TEST_EMBEDDINGS_MAX,
     EmbeddingCounts,
     TaskShare,
@@ -60,7 +60,7 @@ def embedding_counts(size: str) -> EmbeddingCounts:
             f"pass --size {STANDARD_SIZE}, --size {FULL_SIZE}, or a number of test embeddings of "
             "each regime",
         )
-    training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
+    training = -(-STANDARD_TRAINING_DRAWS * number // STANDARD_TEST_DRAWS)
     return EmbeddingCounts(test=number, training=training, support=number, whole=False)
 
 
@@ -127,7 +127,7 @@ def task_shares(
 
 
 def earlier_embedding_draws(
-    plans: Iterable[TaskPlan | EmbeddingPlan],
+    plans: Iterable[AnyPlan],
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[EarlierEmbeddings]:
@@ -224,7 +224,7 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
+def check_any_plan(plan: AnyPlan) -> None:
     """Raise StepMismatch if a step of the draw in a plan differs when it is computed again."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)
@@ -233,4 +233,5 @@ def check_any_plan(plan: TaskPlan | EmbeddingPlan) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
+    """Raise StepMismatch, of the step "sample"."""
     raise StepMismatch(SAMPLE_STEP, message)

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 
 from geneb_ci.receipt.alteration_power import (
-    ALTERED_SHARES,
-    MEASURED_GAIN,
-    RAISES,
+    MEASURED_GAINS,
+    POWER_TABLE_RAISES,
+    POWER_TABLE_SHARES,
     hit_probability_in_test,
     hit_probability_in_training,
 )
@@ -44,7 +44,7 @@ def power_lines(
         cells = alterations_of_regime(matrices, benchmark.categories)
         task_count = max(task_count, len(matrices))
         probabilities[regime] = [
-            hit_probability_in_test(cells, raise_, counts.test) for raise_ in RAISES
+            hit_probability_in_test(cells, raise_, counts.test) for raise_ in POWER_TABLE_RAISES
         ]
     yield f"test embeddings, {counts.test:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  altered test embeddings that raise the macro MCC are found with at least these"
@@ -52,12 +52,12 @@ def power_lines(
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
             f"{chance_text(chance)} for a raise by {raise_:g}"
-            for raise_, chance in zip(RAISES, chances, strict=True)
+            for raise_, chance in zip(POWER_TABLE_RAISES, chances, strict=True)
         )
         yield f"  {regime:<8} {chances_text}"
     yield f"training embeddings, {counts.training:,} in each of {plural(len(tasks), 'task')}:"
-    for share in ALTERED_SHARES:
-        mean, largest = MEASURED_GAIN[share]
+    for share in POWER_TABLE_SHARES:
+        mean, largest = MEASURED_GAINS[share]
         chance = hit_probability_in_training(share, counts.training * len(tasks))
         yield (
             f"  {share:.1%} altered, in the mean over tasks, are found with {chance_text(chance)}; "

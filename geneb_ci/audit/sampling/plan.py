@@ -57,7 +57,7 @@ class PracticeBeacon(StrictModel):
 
 
 Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discriminator="kind")]
-"""The value that nobody could foresee, from which the seed of a draw follows."""
+"""The random value from which the seed of a draw follows, by its kind."""
 
 
 class Ticket(StrictModel):
@@ -72,7 +72,7 @@ class EarlierDraw(StrictModel):
     """An earlier draw for the same method, whose sample is audited again."""
 
     commitment: Hex64
-    """Digest of the commitment that was drawn for."""
+    """Digest of the commitment of that draw."""
     drawn: Annotated[list[Name], Field(min_length=1)]
     """Ids of the drawn tasks."""
 
@@ -117,7 +117,7 @@ class EarlierEmbeddings(StrictModel):
     """An earlier draw of embeddings for the same method, which is repeated."""
 
     commitment: Hex64
-    """Digest of the commitment that was drawn for."""
+    """Digest of the commitment of that draw."""
     seed: Hex64
     """Seed of that draw, which decides its embeddings."""
 
@@ -133,6 +133,8 @@ class EmbeddingPlan(BasePlan):
     """The earlier draws, in order of time."""
 
 
+AnyPlan = TaskPlan | EmbeddingPlan
+"""The plan of an audit of tasks or by receipt."""
 _M = TypeVar("_M", bound=BaseModel)
 
 
@@ -141,6 +143,7 @@ class CommitmentFile(StrictModel):
 
     commitment: Commitment
     sha256: Hex64
+    """Digest of the commitment."""
 
 
 def json_text_of(content: BaseModel) -> str:
@@ -160,7 +163,7 @@ def read_commitment(path: Path) -> Commitment:
     can be drawn from the commitment.
     """
     file_kind = FileKind.COMMITMENT
-    file = _parsed(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
+    file = _parsed_file(path, _required_bytes(path, file_kind), CommitmentFile, file_kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT_STEP,
@@ -172,15 +175,15 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
+def read_any_plan(path: Path) -> AnyPlan:
     """Read a plan of tasks or of embeddings, without verifying it.
 
     Raises NothingChecked when it cannot be read.
     """
     raw = _required_bytes(path, FileKind.PLAN)
     if FileKind.EMBEDDING_PLAN.fits(_json_value(raw)):
-        return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
-    return _parsed(path, raw, TaskPlan, FileKind.PLAN)
+        return _parsed_file(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
+    return _parsed_file(path, raw, TaskPlan, FileKind.PLAN)
 
 
 def _json_value(raw: bytes) -> object:
@@ -201,7 +204,7 @@ def _required_bytes(path: Path, file_kind: FileKind) -> bytes:
     return raw
 
 
-def _parsed(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
+def _parsed_file(path: Path, raw: bytes, model_class: type[_M], file_kind: FileKind) -> _M:
     """Return the content of a file as a model. Raises NothingChecked for another kind of file."""
     try:
         return model_class.model_validate_json(raw)

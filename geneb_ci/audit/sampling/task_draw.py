@@ -19,6 +19,7 @@ from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import randomness_of
 from geneb_ci.audit.sampling.design import sampled_tasks, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
     BasePlan,
     Beacon,
     ChosenTask,
@@ -39,12 +40,12 @@ _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
 
 def require_one_draw(
-    plan_class: type[TaskPlan | EmbeddingPlan],
-    plans: Iterable[TaskPlan | EmbeddingPlan],
+    plan_class: type[AnyPlan],
+    plans: Iterable[AnyPlan],
     commitment: Commitment,
     committed_at: str,
 ) -> None:
-    """Raise AuditRefused if a plan of this class dates the commitment to another time.
+    """Raise AuditRefused if a plan of this class drew for the commitment at another time.
 
     Tasks may be drawn after embeddings, and embeddings after tasks: they confirm different facts.
     """
@@ -60,7 +61,7 @@ def require_one_draw(
 
 def plans_of_method(
     plan_class: type[_P],
-    plans: Iterable[TaskPlan | EmbeddingPlan],
+    plans: Iterable[AnyPlan],
     commitment: Commitment,
     near_roots: Collection[str] = (),
 ) -> list[_P]:
@@ -84,14 +85,12 @@ def plans_of_method(
     )
 
 
-def _time_order(plan: TaskPlan | EmbeddingPlan) -> tuple[str, str]:
+def _time_order(plan: AnyPlan) -> tuple[str, str]:
     """Return the sort key that puts plans in order of time."""
     return plan.committed_at, plan.commitment_sha256
 
 
-def earlier_draws(
-    plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment
-) -> list[EarlierDraw]:
+def earlier_draws(plans: Iterable[AnyPlan], commitment: Commitment) -> list[EarlierDraw]:
     """Return the earlier draws of tasks for the method of a commitment.
 
     Draws that earlier plans list are included. The result has one item per other commitment, with
@@ -295,6 +294,7 @@ def _check_sample(plan: TaskPlan, ordered_tasks: list[str]) -> None:
 
 
 def _refuse(step: str, message: str) -> NoReturn:
+    """Raise StepMismatch, of the step `step`."""
     raise StepMismatch(step, message)
 
 
@@ -383,7 +383,7 @@ def suspicion_scores(findings: Iterable[Finding]) -> dict[str, float]:
 
 
 def largest_gains(view: RowView) -> dict[str, float]:
-    """Return, by task, by how much its score exceeds the predicted one, at most over all regimes.
+    """Return, by task, how far its score exceeds the predicted score: the largest of its regimes.
 
     Scores are predicted from the other rows or, if that is impossible, by the median of those.
     """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import claims_of
 from geneb_ci.audit.compare.embedding_outcome import (
-    SUPERSEDED,
+    SUPERSEDED_REASON,
     WITH_ROW_TOLERANCES,
     AnyOutcome,
     EmbeddingOutcome,
@@ -22,7 +22,7 @@ from geneb_ci.audit.sampling.design import (
     drawable_regimes_and_tasks,
     strata_of,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
+from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import ReceiptNotes
@@ -50,7 +50,7 @@ class TrustInputs:
     policy: AuditPolicy
     submissions: Path | None
     """Folder of the submissions, if there is one."""
-    plans: tuple[TaskPlan | EmbeddingPlan, ...]
+    plans: tuple[AnyPlan, ...]
     """The plans of all records, starts and aborts of the repository, even withdrawn or revoked."""
     unreadable: Mapping[str, str]
     """By model id, the name of a record or event that cannot be read, so that its draw is
@@ -290,7 +290,7 @@ def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:
 def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     """Refuse an audit by receipt with too few embeddings, or without cells that are required."""
     if outcome.schema_version == WITH_ROW_TOLERANCES:
-        raise StepMismatch(POLICY_STEP, SUPERSEDED, "audit again")
+        raise StepMismatch(POLICY_STEP, SUPERSEDED_REASON, "audit again")
     _check_limits(outcome)
     counts, minimum = outcome.plan.rows, inputs.policy.minimum_rows
     if counts.test < minimum:

@@ -78,9 +78,11 @@ class EvidenceByRerun(NamedTuple):
 _EVIDENCE_WITHOUT_AUDIT = EvidenceByRerun(
     ScoreEvidence.RERUN, ScoreEvidence.SUBMITTED, ScoreEvidence.SUBMITTED
 )
+"""Evidence for the scores of a row that no audit confirms."""
 _EVIDENCE_WITH_AUDIT = EvidenceByRerun(
     ScoreEvidence.RERUN, ScoreEvidence.SAMPLED, ScoreEvidence.SUBMITTED
 )
+"""Evidence for the scores of a row that audits confirm."""
 SCORE_EVIDENCE: Mapping[Evidence, EvidenceByRerun] = {
     Evidence.CHECKED: _EVIDENCE_WITHOUT_AUDIT,
     Evidence.AUDITED: _EVIDENCE_WITH_AUDIT,
@@ -121,12 +123,14 @@ def paths_of(template: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
 
 
 _ROW_PATHS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
+"""Paths of one row in the two files of upstream's format."""
 _MODEL_PATHS = (*_ROW_PATHS, "page/models/*", "models.csv", "diagnostics.json/models/*")
 """Paths of one model in each published list of models."""
 _RANK_FIELDS = (
     *("score", "error", "freedom", "low", "high"),
     *("rank", "rank_low", "rank_high", "could_be_best"),
 )
+"""Fields of each model in the lists of ranks of diagnostics.json."""
 
 
 def _model_paths(*field_names: str) -> tuple[str, ...]:
@@ -135,7 +139,9 @@ def _model_paths(*field_names: str) -> tuple[str, ...]:
 
 
 _CELL_PATH = "submission/evidence/*/*"
+"""Path of the evidence of one cell in a published submission."""
 _RUN_PATH = "submission/run"
+"""Path of the run in a published submission."""
 SCORES, SEEDS, CANONICAL = "scores of tasks", "scores by seed", "canonical scores"
 SIZE, IDENTITY = "name and size", "id of the model"
 # fmt: off

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import MethodIdentity, method_identity, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
-    SUPERSEDED,
+    SUPERSEDED_REASON,
     WITH_ROW_TOLERANCES,
     WITHOUT_FEW_SHOT,
     AnyOutcome,
@@ -21,7 +21,7 @@ from geneb_ci.audit.compare.outcome import (
     hidden_raises,
     informative_cells,
     informative_text,
-    objections_of,
+    objections_to_outcome,
 )
 from geneb_ci.audit.record.events import AuditAbort, AuditEvent, StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
@@ -75,7 +75,7 @@ class RepositoryEvidence:
 
     audits: tuple[Audit, ...]
     """The valid audits, of every version of each submission."""
-    broken: tuple[Verification, ...]
+    broken_records: tuple[Verification, ...]
     """Verifications of records that are forged or damaged, or that have such a withdrawal."""
     official: Mapping[str, str]
     """By model id, the digest of the file that the benchmark's authors wrote."""
@@ -101,11 +101,11 @@ class RepositoryEvidence:
 
         The error names each broken record and its first broken step.
         """
-        if self.broken:
+        if self.broken_records:
             raise BrokenRecordError(
                 "; ".join(
                     f"audit record {record.name} is broken, step {step.name!r}: {step.message}"
-                    for record in self.broken
+                    for record in self.broken_records
                     for step in record.broken[:1]
                 ),
                 "restore the files from the main branch; `geneb-ci audit verify` shows every step",
@@ -135,7 +135,7 @@ def evidence_from(
             for verification in verifications
             if (audit := audit_of(verification, inputs)) is not None
         ),
-        broken=tuple(
+        broken_records=tuple(
             verification
             for verification in verifications
             if verification.broken and verification.withdrawn is None
@@ -293,7 +293,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             if task.task not in tasks_with_scorer.get(name, ())
         ),
         tasks_with_scorer=tasks_with_scorer,
-        objections=tuple(reason.text for reason in objections_of(outcome)),
+        objections=tuple(reason.text for reason in objections_to_outcome(outcome)),
         differing_scores=tuple(_differing_scores(outcome)),
     )
 
@@ -371,7 +371,7 @@ def _embedding_audit(audit: Audit, outcome: EmbeddingOutcome, inputs: TrustInput
             cells_of_record=outcome.cells.of_record or 0,
             varied=outcome.schema_version not in WITHOUT_FEW_SHOT,
             missing=tuple(missing_tasks_and_regimes(outcome, inputs)),
-            rule_gap=SUPERSEDED if outcome.schema_version == WITH_ROW_TOLERANCES else "",
+            rule_gap=SUPERSEDED_REASON if outcome.schema_version == WITH_ROW_TOLERANCES else "",
             weakness=weakness_of(facts.compute_dtype, tf32=facts.tf32) or room_reason(outcome),
             receipt_gone_since=missing_since_day(
                 inputs.receipt_notes, audit.model_id, outcome.plan.root, inputs.policy.receipt_days

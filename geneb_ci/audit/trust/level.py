@@ -29,11 +29,13 @@ NO_SANDBOX_LEVEL = 0
 DIGEST_DIGITS = 16
 """Number of hex digits of a digest that a reason states."""
 RECOMPUTED_TEXT = "cells recomputed from published embeddings"
+"""Beginning of the sentence on the board about an audit by receipt."""
 COMPARED_TEXT = "the scores shown are among them"
+"""Part of that sentence if the recomputed cells include the scores on the board."""
 UNCOMPARED_TEXT = "the scores shown were not compared"
+"""Part of that sentence otherwise: the audit then does not raise the trust level."""
 UNVARIED_TEXT = "training sequences, or those of few-shot probes, were not varied"
-"""Parts of sentences about a row whose audit by receipt agrees. Such an audit raises the level only
-if the scores on the board are among its cells, and training and few-shot sequences were varied."""
+"""Why an audit by receipt that compared the scores on the board does not raise the trust level."""
 MEMORY_NOT_EXCLUDED = "memory is not excluded, since no audit had a fresh set"
 """Part of the reason for the evidence of a row that no audit tested with a fresh set."""
 
@@ -100,7 +102,9 @@ class DifferingScore(NamedTuple):
     regime: str
     metric: str
     claimed: float
+    """The score in the submission."""
     rerun: float
+    """The score of the rerun."""
     tolerance: float
     """Largest difference of claimed and rerun score that agrees."""
 
@@ -464,7 +468,7 @@ def _sampled_regimes(basis: Iterable[Audit], requirements: EvidenceRequirements)
 
 
 def _largest_recomputation(
-    by_receipt: Iterable[Audit], requirements: EvidenceRequirements
+    receipt_audits: Iterable[Audit], requirements: EvidenceRequirements
 ) -> Recomputation | None:
     """Return the largest audit by receipt that meets the policy's requirements, or None.
 
@@ -472,7 +476,7 @@ def _largest_recomputation(
     """
     recomputations = [
         Recomputation(audit.audit_id, audit.by_receipt, audit.date)
-        for audit in by_receipt
+        for audit in receipt_audits
         if audit.by_receipt is not None and not shortcoming(audit, requirements)
     ]
     return max(
@@ -581,7 +585,7 @@ def _reproduced_text(audits: Sequence[Audit], requirements: EvidenceRequirements
 
 
 def comparable_owner(owner: str) -> str:
-    """Return a name that is equal for spellings which differ in case, spaces or look-alikes."""
+    """Return an owner's name in a form that ignores case, spaces and look-alike characters."""
     return skeleton(skeleton(owner).casefold())
 
 

@@ -14,10 +14,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
 Rank = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
-Model = Annotated[str, Field(min_length=1)]
+ModelId = Annotated[str, Field(min_length=1)]
 
 
-class Method(StrictModel):
+class StatisticalMethod(StrictModel):
     """Parameters of standard errors and decisions; docs/research/uncertainty.md explains them."""
 
     metric: Literal["MCC"]
@@ -32,9 +32,9 @@ class Method(StrictModel):
 
 
 class ModelFacts(StrictModel):
-    """Facts about a model, beside its scores."""
+    """Facts about a model that are not scores."""
 
-    model: Model
+    model: ModelId
     display: str
     authorship: str
     """Whose file it is: `official` or `contributed`."""
@@ -68,17 +68,17 @@ class DiagnosedScore(StrictModel):
     """Whether no model scores significantly higher: `rank_low` is 1."""
 
 
-class Shared(StrictModel):
+class ErrorCovariances(StrictModel):
     """Covariances of errors between models whose predictions are published, in squared MCC."""
 
-    models: list[Model]
+    models: list[ModelId]
     """In the order of their ids."""
     scores: dict[str, list[list[float]]]
     """By "macro", "micro" or category: a list per model, with its covariances with the models
     before it."""
 
 
-class Ranks(StrictModel):
+class RegimeRanks(StrictModel):
     """Scores, intervals and ranks of one regime."""
 
     models: Count
@@ -102,33 +102,33 @@ class Ranks(StrictModel):
     draw_variance: NotNegative
     """Assumed variance of a task's score between training draws, for models that `draws_covered`
     does not name; 0 if the regime draws no training examples."""
-    draws_covered: list[Model]
+    draws_covered: list[ModelId]
     """Models whose intervals cover other training draws as well as other test sequences."""
-    shared: Shared | None = Field(default=None, exclude_if=operator.not_)
+    shared: ErrorCovariances | None = Field(default=None, exclude_if=operator.not_)
     """Left out if all errors count as independent."""
 
 
-class Winner(StrictModel):
-    """The model that is first in a category."""
+class CategoryWinner(StrictModel):
+    """The model with the highest score in a category."""
 
-    model: Model
+    model: ModelId
     score: Signed
     could_be_best: Count
     """Number of models that could be best, including this one."""
 
 
 class WinnerChange(StrictModel):
-    """A category in which another model is first in the second of two regimes."""
+    """A category whose winner differs between two regimes."""
 
     category: str
-    before: Model
-    after: Model
+    before: ModelId
+    after: ModelId
     significant: bool
-    """Whether neither could be best in the other regime."""
+    """Whether neither winner could be best in the regime that the other wins."""
 
 
 class RegimePair(StrictModel):
-    """Agreement of the ranks in one regime with those in another."""
+    """How the ranks in one regime agree with those in another."""
 
     regimes: tuple[str, str]
     models: Count
@@ -142,14 +142,14 @@ class RegimePair(StrictModel):
     changes: list[WinnerChange]
 
 
-class Stability(StrictModel):
+class RankingStability(StrictModel):
     """Agreement of rankings between categories and between regimes."""
 
     category_tau: dict[str, dict[str, dict[str, Signed | None]]]
     """By regime and two categories: Kendall's tau-b of the two rankings."""
     macro_tau: dict[str, dict[str, Signed | None]]
     """By regime and category: Kendall's tau-b of the category's ranking and the macro ranking."""
-    winners: dict[str, dict[str, Winner]]
+    winners: dict[str, dict[str, CategoryWinner]]
     """By regime and category: the model that is first."""
     regime_pairs: list[RegimePair]
 
@@ -157,23 +157,23 @@ class Stability(StrictModel):
 class ParetoModel(StrictModel):
     """A model that scores higher than every other model that is not larger."""
 
-    model: Model
+    model: ModelId
     params: Count
     macro: Signed
 
 
-class Size(StrictModel):
-    """Macro score against size in one regime."""
+class ScoresBySize(StrictModel):
+    """The macro scores of one regime by size of the model."""
 
     pareto: list[ParetoModel]
     """The models that score higher than all that are not larger, smallest first."""
 
 
-class Pair(StrictModel):
-    """Two official models that differ in one attribute."""
+class ModelPair(StrictModel):
+    """Two official models that differ in exactly one attribute."""
 
-    first: Model
-    second: Model
+    first: ModelId
+    second: ModelId
     values: tuple[str, str]
     """The value of the attribute for `first` and for `second`."""
     difference: Difference
@@ -181,20 +181,21 @@ class Pair(StrictModel):
     significant: bool
 
 
-class Contrast(StrictModel):
-    """Summary of all pairs with the same two values of an attribute."""
+class ValueContrast(StrictModel):
+    """Summary of all pairs of models with the same two values of an attribute."""
 
     values: tuple[str, str]
     pairs: Count
     mean_difference: Difference
     first_better: Count
+    """Number of pairs in which the model with the first value scores higher."""
 
 
-class Attribute(StrictModel):
-    """The pairs of models that differ only in this attribute."""
+class AttributeComparison(StrictModel):
+    """The pairs of models that differ only in one attribute, and their summaries."""
 
-    contrasts: list[Contrast]
-    pairs: list[Pair]
+    contrasts: list[ValueContrast]
+    pairs: list[ModelPair]
 
 
 class Figure(StrictModel):
@@ -230,17 +231,17 @@ class ScoredBenchmark(StrictModel):
 
 
 class Diagnostics(StrictModel):
-    """The whole file."""
+    """The whole content of diagnostics.json."""
 
     schema_version: Literal["2.0"]
     benchmark: ScoredBenchmark
-    method: Method
+    method: StatisticalMethod
     models: list[ModelFacts]
     """In the order of their ids."""
-    ranks: dict[str, Ranks]
-    stability: Stability
-    size: dict[str, Size]
-    pairs: dict[str, dict[str, Attribute]]
+    ranks: dict[str, RegimeRanks]
+    stability: RankingStability
+    size: dict[str, ScoresBySize]
+    pairs: dict[str, dict[str, AttributeComparison]]
     """By regime and attribute."""
     findings: list[Figure]
     """Each figure in each scope; docs/reader/diagnostics.md explains them."""

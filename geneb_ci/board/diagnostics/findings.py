@@ -21,20 +21,25 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
 
 Scope = Literal["paper", "board", "exclusions"]
+"""Which rows and parameter counts a figure uses: those of the paper, those of the board, or those
+of the paper without rows whose extractors have known defects."""
 SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
+"""All scopes of figures."""
 ParameterValue = float | int | str | list[str]
+"""Value of a setting that a figure depends on."""
 Parameters = dict[str, ParameterValue]
-MODELS_MIN = 3
+"""Values of the settings of a figure, by name."""
+CORRELATED_MODELS_MIN = 3
 """Minimum number of models for a correlation: two points always lie on a line."""
-SPREAD_MIN = 2
+DEVIATION_SCORES_MIN = 2
 """Minimum number of scores for a standard deviation."""
 FigureValue = tuple[float | None, list[FigurePart]]
 """The value of a figure, or None if it is undefined, and its parts."""
 DEVIATION_ROUNDING_MAX = 1e-6
-"""An upper bound of the rounding error of a standard deviation."""
+"""More than the rounding error of a standard deviation."""
 MODEL_PARAMETERS = ("first", "second")
 """Names of the parameters whose value is a model."""
-PAIRS_MAX = 10_000
+LISTED_PAIRS_MAX = 10_000
 """Maximum number of pairs that a figure lists; ten thousand models have ten million pairs."""
 
 
@@ -52,10 +57,11 @@ class FigureRow(NamedTuple):
     """MCC by regime and task."""
 
 
-Rows = Sequence[FigureRow]
+FigureRows = Sequence[FigureRow]
+"""The rows that a figure is computed from."""
 
 
-class FigureKind(NamedTuple):
+class FigureDefinition(NamedTuple):
     """The definition of a figure, with the function that computes it."""
 
     id: str
@@ -63,9 +69,9 @@ class FigureKind(NamedTuple):
     unit: str
     defaults: Parameters
     """The parameters with which the paper computed the figure."""
-    compute: Callable[[Rows, Mapping[str, Any]], FigureValue]
+    compute: Callable[[FigureRows, Mapping[str, Any]], FigureValue]
     exclude: tuple[str, ...] = ()
-    """Models that the paper excludes from the figure."""
+    """Models that the paper leaves out of the figure."""
 
 
 def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[FigureRow]:
@@ -73,10 +79,10 @@ def figure_rows(parsed_files: Mapping[str, Mapping[str, Any]], scope: Scope) -> 
 
     Of `diagnostics.json` only the member `models` is needed.
     """
-    return scoped_rows(parsed_files, [scope])[scope]
+    return figure_rows_by_scope(parsed_files, [scope])[scope]
 
 
-def scoped_rows(
+def figure_rows_by_scope(
     parsed_files: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
     """Return the rows of each scope, ordered by id; `parsed_files` as in `figure_rows`."""
@@ -112,15 +118,15 @@ def scoped_rows(
 
 
 def figures_of(
-    rows: Rows, regimes: Sequence[str], scope: Scope, models: Container[str]
+    rows: FigureRows, regimes: Sequence[str], scope: Scope, models: Container[str]
 ) -> list[Figure]:
     """Return every figure with its default parameters; `models` are the ids on the board."""
-    return [figure_of(kind, rows, scope) for kind in kinds_on(regimes, models)]
+    return [figure_of(kind, rows, scope) for kind in figure_definitions_on(regimes, models)]
 
 
 def figure_of(
-    figure_kind: FigureKind,
-    rows: Rows,
+    figure_kind: FigureDefinition,
+    rows: FigureRows,
     scope: Scope,
     parameters: Mapping[str, ParameterValue] | None = None,
     exclude: Sequence[str] = (),
@@ -142,23 +148,23 @@ def figure_of(
     )
 
 
-def kinds_on(regimes: Sequence[str], models: Container[str]) -> list[FigureKind]:
-    """Return the definition of every figure whose parameters name only models of a board.
+def figure_definitions_on(regimes: Sequence[str], models: Container[str]) -> list[FigureDefinition]:
+    """Return the definitions of the figures whose parameters name only models of a board.
 
     Models of the paper have no meaning on the board of another benchmark.
     """
     return [
         kind._replace(exclude=tuple(model for model in kind.exclude if model in models))
-        for kind in figure_kinds(regimes)
+        for kind in figure_definitions(regimes)
         if all(kind.defaults[side] in models for side in MODEL_PARAMETERS if side in kind.defaults)
     ]
 
 
-def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
-    """Return the definition of every figure; the first regime of the benchmark has all data."""
+def figure_definitions(regimes: Sequence[str]) -> tuple[FigureDefinition, ...]:
+    """Return the definition of every figure; the first of `regimes` has all training data."""
     full, *few = regimes
     return (
-        FigureKind(
+        FigureDefinition(
             "size-correlation",
             "Spearman's rho, equal values with their mean rank, of parameter counts and MCC: "
             "macro, and each category. Rows without a count are left out.",
@@ -166,14 +172,14 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             {"regime": full},
             _size_correlation,
         ),
-        FigureKind(
+        FigureDefinition(
             "hard-tasks",
             "Tasks whose mean MCC over the rows is below the threshold, hardest first.",
             "tasks",
             {"regime": full, "threshold": 0.35},
             _hard_tasks,
         ),
-        FigureKind(
+        FigureDefinition(
             "high-variance-tasks",
             "Tasks whose standard deviation of MCC over the rows (n - 1) is above the threshold, "
             "widest first.",
@@ -182,7 +188,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             _high_variance_tasks,
         ),
         *(
-            FigureKind(
+            FigureDefinition(
                 "winner-changes",
                 "Categories whose row with the highest mean MCC differs between two regimes.",
                 "categories",
@@ -191,7 +197,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             )
             for regime in few[:1]
         ),
-        FigureKind(
+        FigureDefinition(
             "small-beats-large",
             "Ordered pairs of rows: the first has at most 1/times of the parameters of the second, "
             "and a higher macro MCC. Pairs are counted, not models.",
@@ -201,7 +207,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             ("PlantCaduceus_l32", "DNABERT-S", "agro-nucleotide-transformer-1b", "evo-1-131k-base"),
         ),
         *(
-            FigureKind(
+            FigureDefinition(
                 "retention",
                 "Mean over the rows of the few-shot category mean, divided by the same with all "
                 "data: a ratio of means. The value is the ratio for macro.",
@@ -212,7 +218,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             for regime in few
         ),
         *(
-            FigureKind(
+            FigureDefinition(
                 "controlled-pair",
                 "Macro MCC of the first model less that of the second.",
                 "MCC",
@@ -222,7 +228,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             for first in ("MutBERT", "Omni-DNA-1B")
         ),
         *(
-            FigureKind(
+            FigureDefinition(
                 "mean-macro",
                 "Mean over the rows of macro MCC.",
                 "MCC",
@@ -231,7 +237,7 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
             )
             for regime in regimes
         ),
-        FigureKind(
+        FigureDefinition(
             "kmer-baseline",
             "MCC of overlapping forward k-mer frequencies, which sum to 1, with the unscaled "
             "probe. It needs the task data: `geneb-harness run --extractor builtin:kmer`.",
@@ -242,16 +248,17 @@ def figure_kinds(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
     )
 
 
-def _size_correlation(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _size_correlation(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the rank correlation of score and number of parameters; parts: each category."""
     regime = parameters["regime"]
     rows_with_size = [row for row in rows if row.params and regime in row.macro]
-    if len(rows_with_size) < MODELS_MIN:
+    if len(rows_with_size) < CORRELATED_MODELS_MIN:
         categories = rows_with_size[0].categories[regime] if rows_with_size else ()
         return None, [FigurePart(name=category, value=None) for category in categories]
     counts = _centred_ranks([float(row.params or 0) for row in rows_with_size])
     correlations = [
         FigurePart(name=category, value=_correlation(counts, _centred_ranks(scores)))
-        for category, scores in _by_category(rows_with_size, regime)
+        for category, scores in _scores_by_category(rows_with_size, regime)
     ]
     macro = _centred_ranks([row.macro[regime] for row in rows_with_size])
     return _correlation(counts, macro), correlations
@@ -275,7 +282,7 @@ def _centred_ranks(numbers: Sequence[float]) -> list[int]:
     return [rank_by_value[number] for number in numbers]
 
 
-def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
+def _scores_by_category(rows: FigureRows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each category with the scores of the rows, which must be ranked in the regime."""
     scores_by_row = [row.categories[regime] for row in rows]
     categories = list(scores_by_row[0]) if scores_by_row else []
@@ -286,7 +293,8 @@ def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]
         yield from zip(categories, columns, strict=True)
 
 
-def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
+def _scores_by_task(rows: FigureRows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
+    """Yield each task with the scores of the rows that are ranked in the regime."""
     scores_by_row = [row.tasks[regime] for row in rows if regime in row.tasks]
     if not scores_by_row:
         return
@@ -304,16 +312,18 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
         yield task, [scores[task] for scores in scores_by_row]
 
 
-def _hard_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
-    means = [(mean(scores), task) for task, scores in _by_task(rows, parameters["regime"])]
+def _hard_tasks(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the number of tasks whose mean score is below the threshold; parts: these tasks."""
+    means = [(mean(scores), task) for task, scores in _scores_by_task(rows, parameters["regime"])]
     tasks = sorted((score, task) for score, task in means if score < parameters["threshold"])
     return len(tasks), [FigurePart(name=task, value=score) for score, task in tasks]
 
 
-def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _high_variance_tasks(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return how many tasks have scores that deviate above the threshold; parts: these tasks."""
     tasks = sorted(
         (-deviation, task)
-        for task, scores in _by_task(rows, parameters["regime"])
+        for task, scores in _scores_by_task(rows, parameters["regime"])
         if _may_deviate(scores, parameters["threshold"])
         and (deviation := statistics.stdev(scores)) > parameters["threshold"]
     )
@@ -323,15 +333,16 @@ def _high_variance_tasks(rows: Rows, parameters: Mapping[str, Any]) -> FigureVal
 
 
 def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
-    """Whether scores may have a standard deviation above the threshold, by a fast estimate."""
-    if len(scores) < SPREAD_MIN:
+    """Whether scores may deviate more than a threshold, by a fast estimate; False is certain."""
+    if len(scores) < DEVIATION_SCORES_MIN:
         return False
     mean_score = sum(scores) / len(scores)
     distance = math.dist(scores, [mean_score] * len(scores))
     return distance / math.sqrt(len(scores) - 1) > threshold - DEVIATION_ROUNDING_MAX
 
 
-def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _winner_changes(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the number of categories with another winner in a second regime; parts: these."""
     before, after = parameters["before"], parameters["after"]
     winners_before, winners_after = _winners(rows, before), _winners(rows, after)
     if not winners_before or not winners_after:
@@ -344,16 +355,17 @@ def _winner_changes(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
     return len(changes), changes
 
 
-def _winners(rows: Rows, regime: str) -> dict[str, str]:
+def _winners(rows: FigureRows, regime: str) -> dict[str, str]:
     """Return the model with the highest mean of each category, the first of equal ones."""
     ranked_rows = [row for row in rows if regime in row.categories]
     return {
         category: ranked_rows[scores.index(max(scores))].model
-        for category, scores in _by_category(ranked_rows, regime)
+        for category, scores in _scores_by_category(ranked_rows, regime)
     }
 
 
-def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _small_beats_large(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the number of pairs in which a far smaller model scores higher; parts: such pairs."""
     regime, size_ratio = parameters["regime"], parameters["times"]
     rows_with_size = sorted(
         (row for row in rows if row.params and regime in row.macro),
@@ -375,42 +387,45 @@ def _small_beats_large(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue
             if lead < min_lead:
                 break
             leads.append((-lead, f"{model} over {large.model}"))
-        if len(leads) > 2 * PAIRS_MAX:
-            leads = sorted(leads)[:PAIRS_MAX]
+        if len(leads) > 2 * LISTED_PAIRS_MAX:
+            leads = sorted(leads)[:LISTED_PAIRS_MAX]
             min_lead = -leads[-1][0]
     largest_leads = [
         FigurePart(name=name, value=-negative_lead)
-        for negative_lead, name in sorted(leads)[:PAIRS_MAX]
+        for negative_lead, name in sorted(leads)[:LISTED_PAIRS_MAX]
     ]
     return count, largest_leads
 
 
-def _retention(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _retention(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the few-shot mean as a share of the mean with all data; parts: each category."""
     few, full = parameters["regime"], parameters["whole"]
     rows_with_both = [row for row in rows if few in row.macro and full in row.macro]
-    few_shot_scores = dict(_by_category(rows_with_both, few))
+    few_shot_scores = dict(_scores_by_category(rows_with_both, few))
     ratios = [
-        FigurePart(name=category, value=_ratio(few_shot_scores[category], scores))
-        for category, scores in _by_category(rows_with_both, full)
+        FigurePart(name=category, value=_ratio_of_means(few_shot_scores[category], scores))
+        for category, scores in _scores_by_category(rows_with_both, full)
     ]
-    return _ratio(
+    return _ratio_of_means(
         [row.macro[few] for row in rows_with_both], [row.macro[full] for row in rows_with_both]
     ), ratios
 
 
-def _ratio(few_shot_scores: Sequence[float], full_scores: Sequence[float]) -> float | None:
-    """Return the ratio of two means; None if there are no scores or the divisor is not positive."""
+def _ratio_of_means(few_shot_scores: Sequence[float], full_scores: Sequence[float]) -> float | None:
+    """Return the mean of the first scores over that of the second; None where it is undefined."""
     if not full_scores or mean(full_scores) <= 0:
         return None
     return mean(few_shot_scores) / mean(full_scores)
 
 
-def _macro_difference(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _macro_difference(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the macro score of one model minus that of another."""
     macro = {row.model: row.macro.get(parameters["regime"]) for row in rows}
     first, second = macro.get(parameters["first"]), macro.get(parameters["second"])
     return (None if first is None or second is None else first - second), []
 
 
-def _mean_macro(rows: Rows, parameters: Mapping[str, Any]) -> FigureValue:
+def _mean_macro(rows: FigureRows, parameters: Mapping[str, Any]) -> FigureValue:
+    """Return the mean of the macro scores."""
     macros = [row.macro[parameters["regime"]] for row in rows if parameters["regime"] in row.macro]
     return (mean(macros) if macros else None), []

@@ -9,28 +9,30 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from geneb_ci.board.advice import MARGIN
+from geneb_ci.board.advice import DEFAULT_MARGIN
 from geneb_ci.board.agreement import kendall_taus
 from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.decisions import CONFIDENCE, compare_pair
 from geneb_ci.board.diagnostics import document
-from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
+from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows_by_scope, figures_of
 from geneb_ci.board.means import mean
 from geneb_ci.board.rows import params_in_paper
 from geneb_ci.board.uncertainty import RegimeIntervals, RegimeScores
-from geneb_ci.board.variance import OVERLAP
+from geneb_ci.board.variance import FIT_CORRELATION
 from geneb_ci.statistics.metrics import ModelRanking
 from geneb_ci.statistics.student import Floats
 from reference_harness.formats.benchmark import Benchmark
 
 METRIC: Final = "MCC"
-DECIMALS = 4
-"""Decimals of published figures that no decision uses: mean differences, Kendall's tau."""
-Steps = dict[str, Callable[[], Any]]
+"""The metric by which models are ranked."""
+FIGURE_DECIMALS = 4
+"""Decimals of published numbers that no decision uses: mean differences, Kendall's tau."""
+DiagnosticSteps = dict[str, Callable[[], Any]]
 """By name: a slow computation that can run on its own, in any process."""
-ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
-SAME_SIZE = 1.25
-"""Models count as equally large if the ratio of their parameter counts is at most this."""
+COMPARED_ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
+"""Attributes of models of which a controlled comparison varies one."""
+SAME_SIZE_RATIO_MAX = 1.25
+"""Models count as equally large if one has at most this many times the parameters of the other."""
 
 
 class RankedModels(NamedTuple):
@@ -53,7 +55,7 @@ class DiagnosticInputs:
     """The ranked models and their scores, by regime."""
     intervals: Mapping[str, RegimeIntervals]
     results: Mapping[str, Any]
-    """Results of `diagnostic_steps`, by name."""
+    """Results of the functions of `diagnostic_steps`, by name."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Facts from the model registry, by model id."""
 
@@ -81,14 +83,14 @@ def diagnostic_steps(
     boards: Mapping[str, RegimeScores],
     figure_inputs: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
-) -> Steps:
-    """Return the slow steps of diagnostics; `figure_inputs` are the inputs of figures."""
+) -> DiagnosticSteps:
+    """Return the slow computations of diagnostics, by name."""
     ranked_by_regime = {regime: _ranked_models(board) for regime, board in boards.items()}
     partial = functools.partial
-    steps_by_name: Steps = {"findings": partial(_findings, figure_inputs, benchmark)}
+    steps_by_name: DiagnosticSteps = {"findings": partial(_findings, figure_inputs, benchmark)}
     for pair in itertools.combinations(ranked_by_regime, 2):
         steps_by_name[f"taus {pair}"] = partial(
-            _pair_taus, *map(ranked_by_regime.__getitem__, pair)
+            _taus_between_regimes, *map(ranked_by_regime.__getitem__, pair)
         )
     for regime, ranked_models in ranked_by_regime.items():
         steps_by_name[f"taus {regime}"] = partial(
@@ -100,7 +102,8 @@ def diagnostic_steps(
 def _findings(
     figure_inputs: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
 ) -> list[document.Figure]:
-    rows_by_scope = scoped_rows(figure_inputs, SCOPES)
+    """Return all figures of the paper and of the board."""
+    rows_by_scope = figure_rows_by_scope(figure_inputs, SCOPES)
     models = {row.model for row in rows_by_scope["board"]}
     return [
         figure
@@ -109,8 +112,10 @@ def _findings(
     ]
 
 
-def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
-    """Return the number of models ranked in both regimes, and their Kendall's tau by score name."""
+def _taus_between_regimes(
+    left: RankedModels, right: RankedModels
+) -> tuple[int, dict[str, float | None]]:
+    """Return how many models are ranked in both regimes, and Kendall's tau by name of score."""
     index_pairs = [
         (index, right.positions[m]) for m, index in left.positions.items() if m in right.positions
     ]
@@ -124,12 +129,14 @@ def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, 
 
 
 def _ranked_models(board: RegimeScores) -> RankedModels:
+    """Return the ranked models of a regime with their scores, without micro."""
     positions = {model: index for index, model in enumerate(board.models)}
     columns = {name: column.values for name, column in board.scores.items() if name != "micro"}
     return RankedModels(positions, columns)
 
 
 def _model_facts(row: Row, ranked_by_regime: Mapping[str, RankedModels]) -> document.ModelFacts:
+    """Return the facts about the model of a row."""
     submission = row.submission
     model, paper_params = submission.model_id, params_in_paper(row)
     return document.ModelFacts(
@@ -147,20 +154,20 @@ def _model_facts(row: Row, ranked_by_regime: Mapping[str, RankedModels]) -> docu
     )
 
 
-def rounded(number: float, decimals: int = DECIMALS) -> float:
+def rounded(number: float, decimals: int = FIGURE_DECIMALS) -> float:
     """Return a number rounded to `decimals`; -0.0 becomes 0.0."""
     return round(float(number), decimals) + 0.0
 
 
 def rounded_or_none(number: float) -> float | None:
-    """Return a number rounded to DECIMALS; None for NaN."""
+    """Return a number rounded to FIGURE_DECIMALS; None for NaN."""
     return None if math.isnan(number) else rounded(number)
 
 
-def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.Size]:
-    """Return by regime the models that score higher by macro than all that are not larger."""
+def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.ScoresBySize]:
+    """Return, by regime, the models that score higher than every model that is not larger."""
     return {
-        regime: document.Size(pareto=pareto(_models_by_size(inputs, ranked_models)))
+        regime: document.ScoresBySize(pareto=pareto_models(_models_by_size(inputs, ranked_models)))
         for regime, ranked_models in inputs.ranked_models.items()
     }
 
@@ -181,7 +188,7 @@ def _models_by_size(
     )
 
 
-def pareto(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
+def pareto_models(models_by_size: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
     """Return the models that score higher than all that are not larger, smallest first.
 
     `models_by_size` are the results of `_models_by_size`.
@@ -201,19 +208,25 @@ class _ComparedModel(NamedTuple):
     value_by_attribute: Mapping[str, str]
 
 
-def controlled_comparisons(inputs: DiagnosticInputs) -> dict[str, dict[str, document.Attribute]]:
+def controlled_comparisons(
+    inputs: DiagnosticInputs,
+) -> dict[str, dict[str, document.AttributeComparison]]:
     """Return by regime and attribute the comparisons of pairs that differ only in it."""
     facts = list(_compared_models(inputs))
     controlled_pairs = list(pairs_with_one_difference(facts))
     return {
-        regime: _attributes_in(inputs, regime, controlled_pairs) for regime in inputs.ranked_models
+        regime: _comparisons_by_attribute(inputs, regime, controlled_pairs)
+        for regime in inputs.ranked_models
     }
 
 
 def _compared_models(inputs: DiagnosticInputs) -> Iterator[_ComparedModel]:
+    """Yield the models of the paper whose attributes are all known."""
     for model in inputs.models:
         paper_params, attributes = model.params_in_paper, inputs.attributes.get(model.model, {})
-        value_by_attribute = {attribute: attributes.get(attribute) for attribute in ATTRIBUTES[1:]}
+        value_by_attribute = {
+            attribute: attributes.get(attribute) for attribute in COMPARED_ATTRIBUTES[1:]
+        }
         if (
             paper_params
             and paper_params > 0
@@ -235,36 +248,42 @@ def pairs_with_one_difference(
         ratio = max(left.params, right.params) / min(left.params, right.params)
         differing = [
             attribute
-            for attribute in ATTRIBUTES[1:]
+            for attribute in COMPARED_ATTRIBUTES[1:]
             if left.value_by_attribute[attribute] != right.value_by_attribute[attribute]
         ]
-        differing += ["size"] if ratio > SAME_SIZE else []
+        differing += ["size"] if ratio > SAME_SIZE_RATIO_MAX else []
         if len(differing) == 1:
             attribute = differing[0]
-            first, second = sorted((left, right), key=lambda f: _fact(f, attribute), reverse=True)
+            first, second = sorted(
+                (left, right), key=lambda f: _attribute_value(f, attribute), reverse=True
+            )
             yield attribute, first, second
 
 
-def _fact(facts: _ComparedModel, attribute: str) -> float | str:
+def _attribute_value(facts: _ComparedModel, attribute: str) -> float | str:
+    """Return the value of an attribute of a model: a number for its size, else a word."""
     return facts.params if attribute == "size" else facts.value_by_attribute[attribute]
 
 
-def _attributes_in(
+def _comparisons_by_attribute(
     inputs: DiagnosticInputs,
     regime: str,
     controlled_pairs: list[tuple[str, _ComparedModel, _ComparedModel]],
-) -> dict[str, document.Attribute]:
+) -> dict[str, document.AttributeComparison]:
+    """Return the comparisons of a regime by attribute, from pairs that differ in one attribute."""
     board = inputs.intervals[regime].board
     index_by_model = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
-    pairs_by_attribute: dict[str, list[document.Pair]] = {attribute: [] for attribute in ATTRIBUTES}
+    pairs_by_attribute: dict[str, list[document.ModelPair]] = {
+        attribute: [] for attribute in COMPARED_ATTRIBUTES
+    }
     for attribute, first, second in controlled_pairs:
         if first.model in index_by_model and second.model in index_by_model:
             comparison = compare_pair(
                 macro, index_by_model[first.model], index_by_model[second.model], board.critical
             )
             pairs_by_attribute[attribute].append(
-                document.Pair(
+                document.ModelPair(
                     first=first.model,
                     second=second.model,
                     values=(_value_text(first, attribute), _value_text(second, attribute)),
@@ -273,23 +292,26 @@ def _attributes_in(
                 )
             )
     return {
-        attribute: document.Attribute(contrasts=list(_contrasts(attribute, pairs)), pairs=pairs)
+        attribute: document.AttributeComparison(
+            contrasts=list(_contrasts(attribute, pairs)), pairs=pairs
+        )
         for attribute, pairs in pairs_by_attribute.items()
     }
 
 
 def _value_text(facts: _ComparedModel, attribute: str) -> str:
+    """Return the value of an attribute of a model as text."""
     return f"{facts.params:.0f}" if attribute == "size" else facts.value_by_attribute[attribute]
 
 
-def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.Contrast]:
+def _contrasts(attribute: str, pairs: list[document.ModelPair]) -> Iterator[document.ValueContrast]:
     """Yield a summary of the pairs with the same values; for size, one of all pairs."""
     differences_by_values: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
         attribute_values = ("larger", "smaller") if attribute == "size" else pair.values
         differences_by_values.setdefault(attribute_values, []).append(pair.difference)
     for attribute_values, differences in sorted(differences_by_values.items()):
-        yield document.Contrast(
+        yield document.ValueContrast(
             values=attribute_values,
             pairs=len(differences),
             mean_difference=rounded(mean(differences)),
@@ -297,7 +319,7 @@ def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.
         )
 
 
-def stability(inputs: DiagnosticInputs) -> document.Stability:
+def ranking_stability(inputs: DiagnosticInputs) -> document.RankingStability:
     """Return the agreement of rankings between categories and between regimes."""
     categories = list(inputs.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
@@ -310,7 +332,7 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
         }
         with_macro[regime] = {a: by_name[a].pop("macro") for a in categories}
         agreement[regime] = {a: by_name[a] for a in categories}
-    return document.Stability(
+    return document.RankingStability(
         category_tau=agreement,
         macro_tau=with_macro,
         winners={regime: _winners(inputs, regime) for regime in inputs.ranked_models},
@@ -320,19 +342,24 @@ def stability(inputs: DiagnosticInputs) -> document.Stability:
     )
 
 
-def _winners(inputs: DiagnosticInputs, regime: str) -> dict[str, document.Winner]:
+def _winners(inputs: DiagnosticInputs, regime: str) -> dict[str, document.CategoryWinner]:
+    """Return the first model of each category of a regime."""
     standings_by_category = inputs.intervals[regime].categories
     return {
         name: _winner(standings) for name, standings in standings_by_category.items() if standings
     }
 
 
-def _winner(standings: ModelRanking) -> document.Winner:
+def _winner(standings: ModelRanking) -> document.CategoryWinner:
+    """Return the first model of a ranking."""
     count = sum(standings.could_be_best)
-    return document.Winner(model=standings.models[0], score=standings.score[0], could_be_best=count)
+    return document.CategoryWinner(
+        model=standings.models[0], score=standings.score[0], could_be_best=count
+    )
 
 
 def _regime_pair(inputs: DiagnosticInputs, before: str, after: str) -> document.RegimePair:
+    """Return how the ranks in two regimes agree."""
     models, tau = inputs.results[f"taus {before, after}"]
     categories = inputs.benchmark.category_order
     changes = _winner_changes(inputs, before, after)
@@ -351,6 +378,7 @@ def _regime_pair(inputs: DiagnosticInputs, before: str, after: str) -> document.
 def _winner_changes(
     inputs: DiagnosticInputs, before: str, after: str
 ) -> list[document.WinnerChange]:
+    """Return the categories whose first models differ between two regimes."""
     changes = []
     for category in inputs.benchmark.category_order:
         standings_before, standings_after = (
@@ -389,32 +417,37 @@ def diagnostics(
     document_value = document.Diagnostics(
         schema_version="2.0",
         benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
-        method=document.Method(
+        method=document.StatisticalMethod(
             metric=METRIC,
             confidence=CONFIDENCE,
-            overlap=OVERLAP,
+            overlap=FIT_CORRELATION,
             dependence=(
                 "predictions"
-                if any(shared_of(regime_intervals.board) for regime_intervals in intervals.values())
+                if any(
+                    error_covariances(regime_intervals.board)
+                    for regime_intervals in intervals.values()
+                )
                 else "none"
             ),
-            margin=MARGIN,
+            margin=DEFAULT_MARGIN,
         ),
         models=inputs.models,
         ranks={},
-        stability=stability(inputs),
+        stability=ranking_stability(inputs),
         size=scores_by_size(inputs),
         pairs=controlled_comparisons(inputs),
         findings=step_results["findings"],
     ).model_dump(mode="json")
     return document_value | {
-        "ranks": {name: _ranks(regime_intervals) for name, regime_intervals in intervals.items()}
+        "ranks": {
+            name: _regime_ranks(regime_intervals) for name, regime_intervals in intervals.items()
+        }
     }
 
 
-def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
-    """Return the members of `document.Ranks`; validating every score would take seconds."""
-    members = document.Ranks(
+def _regime_ranks(intervals: RegimeIntervals) -> dict[str, Any]:
+    """Return the members of `document.RegimeRanks`; validating every score would take seconds."""
+    members = document.RegimeRanks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,
         critical=intervals.board.critical,
@@ -425,7 +458,7 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
         is_drawn=intervals.draw_variance > 0,
         draw_variance=intervals.draw_variance,
         draws_covered=list(intervals.board.draws_covered),
-        shared=shared_of(intervals.board),
+        shared=error_covariances(intervals.board),
     )
     return members.model_dump(mode="json") | {
         "macro": intervals.macro,
@@ -435,8 +468,8 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
     }
 
 
-def shared_of(board: RegimeScores) -> document.Shared | None:
-    """Return the covariances of the models of a regime; None if all errors are independent."""
+def error_covariances(board: RegimeScores) -> document.ErrorCovariances | None:
+    """Return the covariances of errors between models; None if all errors are independent."""
     matrices = {
         name: column.shared for name, column in board.scores.items() if column.shared is not None
     }
@@ -445,7 +478,7 @@ def shared_of(board: RegimeScores) -> document.Shared | None:
     indices = [
         k for k in range(len(board.models)) if any(matrix[k].any() for matrix in matrices.values())
     ]
-    return document.Shared(
+    return document.ErrorCovariances(
         models=[board.models[k] for k in indices],
         scores={
             name: [matrix[k, indices[:n]].tolist() for n, k in enumerate(indices)]

@@ -21,27 +21,29 @@ from geneb_ci.board.site.links import Link, mark_links
 from geneb_ci.board.site.model import ModelFact
 
 FULL_SCALE = (0.0, 1.0)
-"""Range of scores whose colours are the same on every page."""
+"""The scale of colours that is the same on every page: from its lowest to its highest score."""
 HEAT_STEPS = 16
-_HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
-_SIGNED_HEAT = (*_HEAT, _HEAT[-1], *[_HEAT[0]] * HEAT_STEPS)
-"""Classes of colours on FULL_SCALE, indexed by the step, which may be negative: -16 to 16."""
-_CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
-_CELL_ALONE = '<td class="heat %s">%.3f</td>'
-_NOT_RANKED = '<td class="none">not ranked</td>'
-_SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
-"""Any character except those printable ones of ASCII that HTML need not escape."""
+"""Number of colours of scores."""
+_HEAT_CLASSES = tuple(f"h{step}" for step in range(HEAT_STEPS))
+"""CSS classes of the colours of scores, the lowest first."""
+_SIGNED_HEAT_CLASSES = (*_HEAT_CLASSES, _HEAT_CLASSES[-1], *[_HEAT_CLASSES[0]] * HEAT_STEPS)
+"""CSS classes of the colours on FULL_SCALE, by step; the step may be negative: -16 to 16."""
+_SCORE_CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
+_SCORE_CELL_WITHOUT_INTERVAL = '<td class="heat %s">%.3f</td>'
+_NOT_RANKED_CELL = '<td class="none">not ranked</td>'
+_SPECIAL_CHARACTER = re.compile(r"""[^ !#-%(-;=?-~]""")
+"""Any character that HTML must escape, or that is not printable ASCII."""
 
 
 def colour_class(score: float, score_range: tuple[float, float]) -> str:
     """Return the CSS class of the colour of a score, on a scale from the lowest to the highest."""
     low, high = score_range
     step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
-    return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
+    return _HEAT_CLASSES[step] if 0 <= step < HEAT_STEPS else _HEAT_CLASSES[0 if step < 0 else -1]
 
 
 def score_range(scores: Iterable[float | None]) -> tuple[float, float]:
-    """Return the lowest and the highest of the known scores, for the colours of a table."""
+    """Return the lowest and highest of the known scores: the ends of a table's scale of colours."""
     known_scores = [score for score in scores if score is not None]
     return min(known_scores, default=0.0), max(known_scores, default=1.0)
 
@@ -49,12 +51,12 @@ def score_range(scores: Iterable[float | None]) -> tuple[float, float]:
 def score_cell(standing: RankedScore | None, score_range: tuple[float, float] = FULL_SCALE) -> str:
     """Return the cell of a score with its interval, coloured by its position in `score_range`."""
     if standing is None:
-        return _NOT_RANKED
+        return _NOT_RANKED_CELL
     score, low, high, *_ = standing
     shade = colour_class(score, score_range)
     if low is None:
-        return _with_minus_signs(_CELL_ALONE % (shade, score))
-    return _with_minus_signs(_CELL % (shade, score, low, high))
+        return _with_minus_signs(_SCORE_CELL_WITHOUT_INTERVAL % (shade, score))
+    return _with_minus_signs(_SCORE_CELL % (shade, score, low, high))
 
 
 def _with_minus_signs(cell: str) -> str:
@@ -82,7 +84,7 @@ def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> l
     `columns` has the scores of each regime; `order` has the indices of the tasks to return.
     """
     cells_by_column = [
-        [_NOT_RANKED] * len(order) if column is None else _column_cells(column)
+        [_NOT_RANKED_CELL] * len(order) if column is None else _column_cells(column)
         for column in columns
     ]
     rows = list(map("".join, zip(*cells_by_column, strict=True)))
@@ -101,20 +103,21 @@ def model_cells(
         for ranked_models, column in columns
     ]
     return [
-        "".join([cells_by_model.get(model, _NOT_RANKED) for cells_by_model in cells_by_column])
+        "".join([cells_by_model.get(model, _NOT_RANKED_CELL) for cells_by_model in cells_by_column])
         for model in models
     ]
 
 
 def _column_cells(columns: TaskColumns) -> list[str]:
-    shades = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
-    cell = _CELL if len(columns) > 1 else _CELL_ALONE
+    """Return the cell of each score of some columns, with its interval if that is known."""
+    shades = [_SIGNED_HEAT_CLASSES[int(score * HEAT_STEPS)] for score in columns[0]]
+    cell = _SCORE_CELL if len(columns) > 1 else _SCORE_CELL_WITHOUT_INTERVAL
     return list(map(_with_minus_signs, map(cell.__mod__, zip(shades, *columns, strict=True))))
 
 
 def html_text(text: str) -> str:
     """Return a text escaped for HTML; characters that no page may contain are replaced."""
-    return str(escape(writable(text))) if _SPECIAL.search(text) else text
+    return str(escape(writable(text))) if _SPECIAL_CHARACTER.search(text) else text
 
 
 def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup:
@@ -123,7 +126,7 @@ def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup
 
 
 def name_cell(model: str, root: str, site: Site) -> str:
-    """Return the cell that names a model and links to its page."""
+    """Return the cell with the name of a model, which links to the model's page."""
     marks = ", ".join(
         f'<a href="{html_text(link.address)}">{html_text(link.text)}</a>'
         for link in mark_links(site.by_id[model], root)
@@ -138,7 +141,7 @@ def name_cell(model: str, root: str, site: Site) -> str:
 def plain_cells(
     scores: Iterable[float | None], score_range: tuple[float, float], last_text: str
 ) -> str:
-    """Return the cells of scores without intervals, and a last cell with a text."""
+    """Return the cells of scores without intervals, and a last cell with `last_text`."""
     cells = [
         '<td class="none">none</td>'
         if score is None
@@ -158,6 +161,7 @@ def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
 
 
 def _fact_value(fact: ModelFact, root: str) -> str:
+    """Return the value of a fact as HTML, linked to its explanation if there is one."""
     fact_text = html_text(fact.value)
     return (
         f'<a href="{root}{html_text(fact.address)}">{fact_text}</a>' if fact.address else fact_text

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from geneb_ci.board import reasons
-from geneb_ci.board.advice import BYTES_A_PARAMETER
+from geneb_ci.board.advice import BYTES_PER_PARAMETER
 from geneb_ci.board.columns import Row, in_board_order
 from geneb_ci.board.page import INDEX
 from geneb_ci.common.config import Layout
@@ -27,19 +27,21 @@ from reference_harness.formats.benchmark import Benchmark
 # Characters that neither HTML nor XML may contain, among them lone surrogates.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _REPLACEMENT = "\ufffd"
+"""Character in place of one that no page may contain."""
 MINUS, DASH = "\u2212", "\u2013"
 
-_TEX = {
+_TEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{letter: f"\\{letter}" for letter in "{}&%$#_"},
 }
+"""By character that is special in TeX: how to write it."""
 TaskColumns = tuple[Sequence[float], ...]
 """Scores of one regime by the primary metric, then their lower and upper limits if known."""
 MACRO, MICRO = "macro", "micro"
 TASK_NUMBERS = 4
-"""Count of numbers for each model and task in `diagnostics.document.Ranks`."""
+"""Number of values for each model and task in `diagnostics.document.RegimeRanks`."""
 
 
 def writable(value: object) -> object:
@@ -66,7 +68,7 @@ def size_text(params: int) -> str:
 
 def memory_text(params: int) -> str:
     """Return the memory that weights need in half precision, as text."""
-    return bytes_text(params * BYTES_A_PARAMETER)
+    return bytes_text(params * BYTES_PER_PARAMETER)
 
 
 def bytes_text(count: int) -> str:
@@ -75,8 +77,8 @@ def bytes_text(count: int) -> str:
     return f"{float(f'{count / unit:.2g}'):g} {unit_name}"
 
 
-def slugs(categories: Iterable[str]) -> dict[str, str]:
-    """Return a mapping from each category to a distinct file name."""
+def file_names_of(categories: Iterable[str]) -> dict[str, str]:
+    """Return, for each category, the file name of its page; no two are equal."""
     slug_by_category: dict[str, str] = {}
     for category in categories:
         letters = unicodedata.normalize("NFKD", category).encode("ascii", "ignore").decode()
@@ -90,18 +92,18 @@ def slugs(categories: Iterable[str]) -> dict[str, str]:
     return slug_by_category
 
 
-def tex(text: str) -> str:
+def bibtex_text(text: str) -> str:
     """Return a text on one line, escaped for a field of BibTeX."""
     plain_text = str(writable(re.sub(r"\s+", " ", text).strip()))
-    return "".join(_TEX.get(letter, letter) for letter in plain_text)
+    return "".join(_TEX_ESCAPES.get(letter, letter) for letter in plain_text)
 
 
-class Built(NamedTuple):
-    """The commit that pages were built from; all fields are empty without a commit."""
+class SourceCommit(NamedTuple):
+    """The commit that pages are built from; all fields are empty without a commit."""
 
     commit: str | None = None
     when: str | None = None
-    """Time of the commit in UTC, used instead of the current time to make builds reproducible."""
+    """Time of the commit in UTC, shown instead of the time of the build, so that builds repeat."""
     events: tuple[Mapping[str, Any], ...] = ()
     """The events of the ledger, oldest first."""
 
@@ -118,7 +120,7 @@ class RankedScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """The inputs of every page, with cached look-ups."""
+    """A board and its settings: what every page is made from, with cached look-ups."""
 
     rows: tuple[Row, ...]
     """Ordered by lower-case model id."""
@@ -126,7 +128,7 @@ class Site:
     """The parsed values of the board's files, by name."""
     benchmark: Benchmark
     layout: Layout
-    built: Built
+    built: SourceCommit
 
     def address(self, page: str) -> str:
         """Return the public address of a page; "" if no setting has the address of the board."""
@@ -139,7 +141,7 @@ class Site:
 
     @property
     def permanent(self) -> str:
-        """Permanent path of the board of this commit, relative to the root; "" without a commit."""
+        """Permanent path of this commit's board, relative to the root; "" without a commit."""
         return f"v/{self.built.commit}/index.html" if self.built.commit else ""
 
     @functools.cached_property
@@ -173,11 +175,11 @@ class Site:
     @functools.cached_property
     def category_files(self) -> dict[str, str]:
         """By category: the file name of its page, without its suffix."""
-        return slugs(self.benchmark.category_order)
+        return file_names_of(self.benchmark.category_order)
 
     @functools.cached_property
     def columns(self) -> dict[str, tuple[str, str]]:
-        """By key of a mean: its name and the path of its page, "" if it has no page."""
+        """By key of a mean: the name of the mean and the path of its page, "" if it has no page."""
         files = self.category_files.items()
         page_by_category = {name: (name, f"categories/{file}.html") for name, file in files}
         return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **page_by_category}
@@ -197,7 +199,7 @@ class Site:
 
     @functools.cached_property
     def frames(self) -> dict[tuple[str, str], list[str]]:
-        """Cache of the texts around the slots of a template, by template and root of the page."""
+        """Rendered templates with gaps for texts that differ, by template and root of the page."""
         return {}
 
     @functools.cached_property
@@ -215,14 +217,17 @@ class Site:
 
     @functools.cached_property
     def _category_rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """Rows of leaderboard.json, by regime and model."""
         return _rows_by_regime(self.parsed_files["leaderboard.json"])
 
     @functools.cached_property
     def _task_rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """Rows of leaderboard_tasks.json, by regime and model."""
         return _rows_by_regime(self.parsed_files["leaderboard_tasks.json"])
 
     @functools.cached_property
     def _ranks(self) -> Mapping[str, Any]:
+        """Ranks of diagnostics.json by regime; {} without diagnostics."""
         diagnostics = self.parsed_files.get("diagnostics.json")
         return {} if diagnostics is None else diagnostics["ranks"]
 
@@ -304,6 +309,7 @@ class Site:
 
     @functools.cached_property
     def _task_key(self) -> str:
+        """Key of the scores of tasks in a row, by the primary metric."""
         return f"task_{self.benchmark.primary_metric}"
 
     @functools.cached_property
@@ -333,7 +339,7 @@ class Site:
         return paths_by_model
 
     def best_in(self, task: str, maximum: int) -> list[str]:
-        """Return at most `maximum` models by descending score of a task in the first regime."""
+        """Return the ids of at most `maximum` models, best first by a task in the first regime."""
         return self.best_first(self._first_scores[task], maximum)
 
     @functools.cached_property
@@ -346,7 +352,7 @@ class Site:
         return dict(zip(tasks, columns, strict=True))
 
     def best_first(self, scores: Iterable[float | None], maximum: int) -> list[str]:
-        """Return at most `maximum` models by descending score, those without a score last.
+        """Return the ids of at most `maximum` models by descending score, unknown scores last.
 
         `scores` are in the order of the models; models with equal scores are ordered by id.
         """
@@ -372,7 +378,7 @@ def site_of(
     parsed_files: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
     layout: Layout,
-    built: Built,
+    built: SourceCommit,
 ) -> Site:
-    """Return the inputs of the pages of a board; `parsed_files` are its JSON files by name."""
+    """Return what the pages of a board are made from; `parsed_files` are its JSON files by name."""
     return Site(tuple(in_board_order(rows)), parsed_files, benchmark, layout, built)

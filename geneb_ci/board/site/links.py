@@ -7,32 +7,36 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from geneb_ci.board.columns import Row
-from geneb_ci.board.site.inputs import Site, tex
+from geneb_ci.board.site.inputs import Site, bibtex_text
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import plural
 
-HUB = "https://huggingface.co"
+HUB_ADDRESS = "https://huggingface.co"
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 """Id of a repository on the Hugging Face Hub, as OWNER/NAME."""
-GITHUB = "https://github.com"
-GUIDE = "submissions/README.md"
+GITHUB_ADDRESS = "https://github.com"
+GUIDE_PATH = "submissions/README.md"
 """Path of the guide to submitting a model, in the repository of submissions."""
-# Maximum numbers of linked files; the registry's entry lists all.
-FILES_MAX = 8
-SOURCES_MAX = 8
+LINKED_FILES_MAX = 8
+"""Maximum number of weights files that a page links to; the registry's entry lists all."""
+LINKED_SOURCES_MAX = 8
+"""Maximum number of sources of facts that a page links to."""
 
-_SOURCE = re.compile(r"([A-Za-z0-9-]+/[A-Za-z0-9._-]+):([A-Za-z0-9._/-]+)")
-_PULL = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
+_SOURCE_PATTERN = re.compile(r"([A-Za-z0-9-]+/[A-Za-z0-9._-]+):([A-Za-z0-9._/-]+)")
+"""A file on GitHub, as the registry names it: OWNER/NAME:PATH."""
+_PULL_REQUEST_PATTERN = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
+"""The number of a pull request in the subject of a commit."""
 
 
-MARKS = "marks.html"
+MARKS_PAGE = "marks.html"
 """Path of the page that explains the marks of rows."""
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
 """Licence of the figures and of the pages, the same as of this repository."""
 DESCRIPTION_MAX = 5000
 """Maximum characters of a description in search engines' guidelines for data sets."""
 DATA_FILES = ("leaderboard.json", "leaderboard_tasks.json")
+"""The files of the board that a page's description names as its data."""
 
 
 class Link(NamedTuple):
@@ -58,7 +62,7 @@ def safe_address(address: str) -> str:
 
 
 class RepositoryLinks:
-    """Links to the repository of submissions; without its address, methods yield nothing."""
+    """Links to the repository of submissions; if its address is unknown, methods yield none."""
 
     def __init__(self, site: Site) -> None:
         self._layout = site.layout
@@ -81,7 +85,7 @@ class RepositoryLinks:
         """Yield links to the commit of an event and, if its reason names one, to a pull request."""
         if not self._base:
             return
-        if match := _PULL.search(event["why"]):
+        if match := _PULL_REQUEST_PATTERN.search(event["why"]):
             yield Link(f"Pull request #{match[1]}", f"{self._base}/pull/{match[1]}")
         commit = event["commit"]
         yield Link(f"Commit {commit[:12]}", f"{self._base}/commit/{commit}")
@@ -93,14 +97,14 @@ class RepositoryLinks:
 
 
 def mark_links(row: Row, root: str) -> list[Link]:
-    """Return at most two links: to the explanation of a row's defects, and of its warnings."""
+    """Return links to the explanation of a row's defects and of its warnings, if there are any."""
     links = []
     if defects := row.marks.defects:
         label = plural(len(defects), "published defect")
-        links.append(Link(label, f"{root}{MARKS}#defect-{defects[0].id}"))
+        links.append(Link(label, f"{root}{MARKS_PAGE}#defect-{defects[0].id}"))
     if warnings := row.marks.warnings:
         label = f"warnings of {plural(len(warnings), 'rule')}"
-        links.append(Link(label, f"{root}{MARKS}#rule-{warnings[0][0]}"))
+        links.append(Link(label, f"{root}{MARKS_PAGE}#rule-{warnings[0][0]}"))
     return links
 
 
@@ -145,12 +149,15 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
     """Yield links to the folder of the weights and to their files."""
     location = weights.location
     if weights.kind == "huggingface":
-        yield Link(f"Weights: {location}", f"{HUB}/{quote(location)}")
+        yield Link(f"Weights: {location}", f"{HUB_ADDRESS}/{quote(location)}")
         yield Link(
-            "Weights at the pinned commit", f"{HUB}/{quote(location)}/tree/{weights.revision}"
+            "Weights at the pinned commit",
+            f"{HUB_ADDRESS}/{quote(location)}/tree/{weights.revision}",
         )
-        for path in list(weights.files)[:FILES_MAX]:
-            yield Link(path, f"{HUB}/{quote(location)}/blob/{weights.revision}/{quote(path)}")
+        for path in list(weights.files)[:LINKED_FILES_MAX]:
+            yield Link(
+                path, f"{HUB_ADDRESS}/{quote(location)}/blob/{weights.revision}/{quote(path)}"
+            )
         return
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
     folder_address = {
@@ -161,17 +168,17 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
     }.get(weights.kind)
     if folder_address:
         yield Link("Weights", folder_address)
-    for file_name, address in list(addresses(weights).items())[:FILES_MAX]:
+    for file_name, address in list(addresses(weights).items())[:LINKED_FILES_MAX]:
         yield Link(file_name, address)
 
 
 def source_links(sources: list[str]) -> Iterator[Link]:
     """Yield links to files on GitHub that the registry names as OWNER/NAME:PATH."""
-    matches = [match for source in sources if (match := _SOURCE.fullmatch(source))]
-    for match in matches[:SOURCES_MAX]:
+    matches = [match for source in sources if (match := _SOURCE_PATTERN.fullmatch(source))]
+    for match in matches[:LINKED_SOURCES_MAX]:
         yield Link(
             f"{match[1]}: {match[2].rpartition('/')[2]}",
-            f"{GITHUB}/{match[1]}/blob/HEAD/{quote(match[2])}",
+            f"{GITHUB_ADDRESS}/{match[1]}/blob/HEAD/{quote(match[2])}",
         )
 
 
@@ -193,7 +200,7 @@ def board_links(site: Site) -> list[Link]:
         Link("Paper", origin.paper.address if origin.paper else ""),
         Link("Code", layout.repository or origin.code or ""),
         Link("Task data", data_page(site.benchmark)),
-        *RepositoryLinks(site).path("Submit a model", GUIDE),
+        *RepositoryLinks(site).path("Submit a model", GUIDE_PATH),
     )
     return [link for link in links if link.address]
 
@@ -202,7 +209,9 @@ def data_page(benchmark: Benchmark) -> str:
     """Return the address of the task data at the pinned commit; "" if they are not on the Hub."""
     task_data = benchmark.dataset
     is_on_hub = HUB_ID.fullmatch(task_data.repo_id) is not None
-    return f"{HUB}/datasets/{task_data.repo_id}/tree/{task_data.revision}" if is_on_hub else ""
+    return (
+        f"{HUB_ADDRESS}/datasets/{task_data.repo_id}/tree/{task_data.revision}" if is_on_hub else ""
+    )
 
 
 def data_links(benchmark: Benchmark, task: str) -> list[Link]:
@@ -226,37 +235,38 @@ def citation(page_name: str, title: str, page: str, site: Site) -> Citation:
     version = f"Board of commit {built.commit}, {day}" if built.commit else ""
     sentences = (f"{site.name} ({year})" if year else site.name, title, version, address)
     fields = {
-        "author": f"{{{tex(site.name)}}}",
-        "title": f"{{{tex(title)}}}",
+        "author": f"{{{bibtex_text(site.name)}}}",
+        "title": f"{{{bibtex_text(title)}}}",
         "year": year,
         "howpublished": rf"\url{{{address}}}" if address else "",
         "note": version,
     }
-    bibtex_entries = [_bibtex(f"{site.benchmark.name}-{page_name}", fields)]
+    bibtex_entries = [_bibtex_entry(f"{site.benchmark.name}-{page_name}", fields)]
     if paper := origin.paper:
         archive, _, eprint = paper.address.partition("https://arxiv.org/abs/")
         address_fields = (
             {"url": paper.address} if archive else {"eprint": eprint, "archivePrefix": "arXiv"}
         )
         fields = {
-            "author": f"{{{tex(origin.authors)}}}" if origin.authors else "",
-            "title": f"{{{tex(paper.title)}}}",
+            "author": f"{{{bibtex_text(origin.authors)}}}" if origin.authors else "",
+            "title": f"{{{bibtex_text(paper.title)}}}",
             "year": str(origin.year or ""),
         }
-        bibtex_entries.append(_bibtex(origin.name, fields | address_fields))
+        bibtex_entries.append(_bibtex_entry(origin.name, fields | address_fields))
     return Citation(". ".join(filter(None, sentences)), "\n\n".join(bibtex_entries))
 
 
-def _bibtex(entry_key: str, fields: Mapping[str, str]) -> str:
+def _bibtex_entry(entry_key: str, fields: Mapping[str, str]) -> str:
+    """Return an entry of BibTeX."""
     citation_key = re.sub(r"[^A-Za-z0-9]+", "-", entry_key).strip("-").lower()
     lines = (f"  {field} = {{{value}}},\n" for field, value in fields.items() if value)
     return f"@misc{{{citation_key},\n{''.join(lines)}}}"
 
 
-def dataset(
+def dataset_description(
     title: str, description: str, page: str, site: Site, **members_of_page: Any
 ) -> dict[str, Any]:
-    """Return a page's schema.org description as a data set; unknown addresses are left out."""
+    """Return the schema.org description of a page as a data set; unknown addresses are left out."""
     members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",

@@ -17,23 +17,26 @@ from geneb_ci.board.site.inputs import (
     score_text,
     size_text,
 )
-from geneb_ci.board.site.links import MARKS
+from geneb_ci.board.site.links import MARKS_PAGE
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
-from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
-from geneb_ci.models.registry import in_words
+from geneb_ci.models.entry import GENERAL_EXTRACTOR, ModelEntry, WeightsSource
+from geneb_ci.models.registry import word_with_meaning
 from reference_harness.formats.benchmark import Benchmark
 
-UNKNOWN = "not known"
-# Average width of a letter of Verdana at 11 px; the SVG scales the text to this width.
+UNKNOWN_FACT = "not known"
+"""Value of a fact that nobody has stated."""
 LETTER_PX = 6.6
+"""Average width in pixels of a letter of Verdana at 11 px; the SVG scales text to this width."""
 MARGIN_PX = 6
-COLOURS = {
+"""Pixels on both sides of a text of a badge."""
+BADGE_COLOURS = {
     Evidence.AUDITED: "#0b6268",
     Evidence.REPRODUCED: "#0b6268",
     Evidence.DISPUTED: "#9a3412",
 }
 """Background of a badge by evidence; the contrast to white is 4.5 or more."""
-OTHER_COLOUR = "#4f5d5a"
+OTHER_BADGE_COLOUR = "#4f5d5a"
+"""Background of a badge with other evidence."""
 
 
 class ModelFact(NamedTuple):
@@ -42,14 +45,14 @@ class ModelFact(NamedTuple):
     label: str
     value: str
     author: str
-    """Who states the fact."""
+    """Who states the fact: the submitter, the registry, records or checks."""
     address: str = ""
     """Path of the page that explains the value, relative to the board's root."""
 
 
 def facts_of_model(row: Row, model_entry: ModelEntry | None) -> list[ModelFact]:
     """Return the facts of a model; a fact that is missing has a text such as "not known"."""
-    return [*_submission_facts(row), *_registered(model_entry)]
+    return [*_submission_facts(row), *_registry_facts(model_entry)]
 
 
 def baseline_facts(row: Row, benchmark: Benchmark) -> Iterator[ModelFact]:
@@ -82,6 +85,7 @@ def evidence_words(row: Row) -> str:
 
 
 def _submission_facts(row: Row) -> Iterator[ModelFact]:
+    """Yield the facts that the submission states, and the evidence of its row."""
     meta = row.submission.meta
     evidence_text = f"{evidence_words(row)}: {EVIDENCE_MEANING[row.evidence]}"
     yield ModelFact("Evidence", evidence_text, Author.RECORDS)
@@ -100,10 +104,10 @@ def _submission_facts(row: Row) -> Iterator[ModelFact]:
             "Published defect",
             defect.what,
             Author.MAINTAINERS,
-            f"{MARKS}#defect-{defect.id}",
+            f"{MARKS_PAGE}#defect-{defect.id}",
         )
     for rule, count in row.marks.warnings:
-        yield ModelFact("Warning", f"{rule} ({count})", Author.CHECKS, f"{MARKS}#rule-{rule}")
+        yield ModelFact("Warning", f"{rule} ({count})", Author.CHECKS, f"{MARKS_PAGE}#rule-{rule}")
     size = "no parameters"
     if meta.params:
         size = (
@@ -129,25 +133,26 @@ def _submission_facts(row: Row) -> Iterator[ModelFact]:
     yield ModelFact("Submitted by", meta.submitted_by or "not given", Author.SUBMITTER)
 
 
-def _registered(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
+def _registry_facts(model_entry: ModelEntry | None) -> Iterator[ModelFact]:
+    """Yield the facts that the model registry states."""
     if model_entry is None:
         yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
     texts_by_label = {
-        "Architecture": in_words("architecture", model_entry.architecture),
-        "Tokenizer": in_words("tokenization", model_entry.tokenization),
+        "Architecture": word_with_meaning("architecture", model_entry.architecture),
+        "Tokenizer": word_with_meaning("tokenization", model_entry.tokenization),
         "Pretraining": model_entry.pretraining,
     }
     for label, label_text in texts_by_label.items():
-        yield ModelFact(label, label_text or UNKNOWN, Author.REGISTRY)
+        yield ModelFact(label, label_text or UNKNOWN_FACT, Author.REGISTRY)
     if model_entry.params_trained:
         count = f"{model_entry.params_trained:,}, without tables of positions and filters"
         yield ModelFact("Trained weights", count, Author.REGISTRY)
     width = model_entry.embedding_dim
-    yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Longest input", longest_input(model_entry) or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Licence of the weights", model_entry.licence or UNKNOWN, Author.REGISTRY)
-    yield ModelFact("Runs on", model_entry.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
+    yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN_FACT, Author.REGISTRY)
+    yield ModelFact("Longest input", longest_input(model_entry) or UNKNOWN_FACT, Author.REGISTRY)
+    yield ModelFact("Licence of the weights", model_entry.licence or UNKNOWN_FACT, Author.REGISTRY)
+    yield ModelFact("Runs on", model_entry.attributes.get("runs_on", UNKNOWN_FACT), Author.REGISTRY)
     if model_entry.published is not None:
         run = model_entry.published
         cut_text = f", cut at {run.max_length:,} tokens" if run.max_length else ""
@@ -167,7 +172,7 @@ def longest_input(model_entry: ModelEntry) -> str:
     return " or ".join(limits)
 
 
-INSTALL = "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
+INSTALL_COMMAND = "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
 """The command that installs the harness; the repository of a board does not contain it."""
 
 
@@ -197,7 +202,7 @@ def snippet_of(model_entry: ModelEntry | None) -> Snippet | None:
         return Snippet("", tuple(notes))
     if weights.kind not in {"huggingface", "none"}:
         notes.append("The weights are not on the Hub: put their files into a folder, and name it.")
-    return Snippet(_python(str(run.extractor), model_entry.options, weights), tuple(notes))
+    return Snippet(_python_code(str(run.extractor), model_entry.options, weights), tuple(notes))
 
 
 def _option_value(option_text: str) -> int | bool | str | None:
@@ -208,12 +213,13 @@ def _option_value(option_text: str) -> int | bool | str | None:
     return constants.get(option_text, option_text)
 
 
-def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:
+def _python_code(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:
+    """Return the code, or the command, that loads a model."""
     is_hub = weights.kind == "huggingface"
     revision = {"revision": weights.revision} if is_hub and weights.revision else {}
     options = {**revision, **arguments}
     location = weights.location if is_hub else "FOLDER"
-    if extractor != GENERAL:
+    if extractor != GENERAL_EXTRACTOR:
         option_words = [f"--option {name}={value}" for name, value in options.items()]
         return " ".join(
             ["geneb-harness run --extractor", extractor, "--model", location, *option_words]
@@ -256,7 +262,11 @@ def badge_of(model: str, site: Site) -> Badge:
     message = f"{evidence}{extent} \u00b7 {rank_words(model, site)}"
     label = site.benchmark.name
     return Badge(
-        label, message, COLOURS.get(evidence, OTHER_COLOUR), _width(label), _width(message)
+        label,
+        message,
+        BADGE_COLOURS.get(evidence, OTHER_BADGE_COLOUR),
+        _text_width(label),
+        _text_width(message),
     )
 
 
@@ -271,5 +281,6 @@ def rank_words(model: str, site: Site) -> str:
     return f"rank {ranks} of {site.ranked_count(site.benchmark.regimes[0])}"
 
 
-def _width(label: str) -> int:
+def _text_width(label: str) -> int:
+    """Return the width in pixels of a text of a badge with its margins."""
     return round(len(label) * LETTER_PX) + 2 * MARGIN_PX

@@ -9,19 +9,19 @@ from geneb_ci.board.columns import Row
 from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, score_range, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, RankedScore, Site, score_text
 from geneb_ci.board.site.links import (
-    MARKS,
+    MARKS_PAGE,
     Link,
     RepositoryLinks,
     benchmark_links,
     citation,
     data_links,
-    dataset,
+    dataset_description,
     model_links,
     row_links,
     safe_address,
 )
 from geneb_ci.board.site.model import (
-    INSTALL,
+    INSTALL_COMMAND,
     Badge,
     badge_of,
     baseline_facts,
@@ -34,12 +34,12 @@ from geneb_ci.check.registry import BY_ID
 from reference_harness.formats.benchmark import Task
 from reference_harness.formats.text import plural
 
-LISTED_MAX = 500
+LISTED_MODELS_MAX = 500
 """Maximum number of models in the table of a page, which then has 150 kB; the board has all."""
 
 
 class TaskPageFacts(NamedTuple):
-    """Facts about a task; all fields are empty if the policy has none."""
+    """Facts about a task that its page shows; all fields are empty if the policy has none."""
 
     description: str = ""
     published_facts: Mapping[str, Any] = MappingProxyType({})
@@ -69,7 +69,9 @@ class Page(NamedTuple):
     content: Mapping[str, Any]
 
 
-def page(path: str, template: str, site: Site, *, title: str, about: str, **variables: Any) -> Page:
+def page_of(
+    path: str, template: str, site: Site, *, title: str, about: str, **variables: Any
+) -> Page:
     """Return a page; its template gets the variables that all templates have, and `variables`."""
     content = {
         "path": path,
@@ -78,7 +80,7 @@ def page(path: str, template: str, site: Site, *, title: str, about: str, **vari
         "about": about,
         "site": site,
         "canonical": site.address(path),
-        "data": dataset(title, about, path, site, **variables.pop("described", {})),
+        "data": dataset_description(title, about, path, site, **variables.pop("described", {})),
         "cite": citation(
             variables.pop("key", title),
             variables.pop("cited", title),
@@ -91,7 +93,7 @@ def page(path: str, template: str, site: Site, *, title: str, about: str, **vari
 
 
 class LazyPage(NamedTuple):
-    """A page that is made on demand."""
+    """A page that is made when it is written."""
 
     path: str
     make: Callable[[], Page]
@@ -109,6 +111,7 @@ def model_pages(site: Site) -> Iterator[LazyPage]:
 
 
 def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
+    """Return the badge of a model as a page."""
     return Page(path, "badge.svg", {"badge": badge()})
 
 
@@ -125,7 +128,7 @@ def other_pages(site: Site) -> Iterator[LazyPage]:
         for metric in site.benchmark.metrics:
             make = partial(scores_page, regime, metric, site)
             yield LazyPage(scores_path(regime, metric), make)
-    yield LazyPage(MARKS, partial(marks_page, site))
+    yield LazyPage(MARKS_PAGE, partial(marks_page, site))
 
 
 def model_page(row: Row, site: Site) -> Page:
@@ -142,7 +145,7 @@ def model_page(row: Row, site: Site) -> Page:
         f"{plural(len(site.benchmark.category_order), 'category')}. "
         f"{_rank_sentence(model, standing, site)} {evidence_words(row).capitalize()}."
     )
-    return page(
+    return page_of(
         f"models/{model}.html",
         "model.html",
         site,
@@ -160,7 +163,7 @@ def model_page(row: Row, site: Site) -> Page:
             site.page_task_indices,
         ),
         snippet=snippet_of(model_entry),
-        install=INSTALL,
+        install=INSTALL_COMMAND,
         links=(
             ("This row", row_links(model, site, repository, events)),
             ("The model", model_links(model_entry, submission.meta.url)),
@@ -194,12 +197,13 @@ def _rank_sentence(model: str, standing: RankedScore | None, site: Site) -> str:
 
 
 def _category_tasks(category: str, site: Site) -> list[Task]:
+    """Return the tasks of a category."""
     return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
 
 
 def task_page(task: Task, facts: TaskPageFacts, site: Site) -> Page:
     """Return the page of a task: its question, and the scores of models."""
-    models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
+    models, regimes = site.best_in(task.id, LISTED_MODELS_MAX), site.benchmark.regimes
     cells = model_cells(
         models, (site.scores_in_task(task.id, models, regime) for regime in regimes)
     )
@@ -208,7 +212,7 @@ def task_page(task: Task, facts: TaskPageFacts, site: Site) -> Page:
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
         "models, with intervals."
     )
-    return page(
+    return page_of(
         f"tasks/{task.id}.html",
         "task.html",
         site,
@@ -224,7 +228,7 @@ def task_page(task: Task, facts: TaskPageFacts, site: Site) -> Page:
             *benchmark_links(site),
         ],
         rows=list(zip(models, cells, strict=True)),
-        left_out=max(0, len(site.names) - LISTED_MAX),
+        left_out=max(0, len(site.names) - LISTED_MODELS_MAX),
     )
 
 
@@ -234,7 +238,7 @@ def category_page(category: str, facts: Mapping[str, TaskPageFacts], site: Site)
     scores = [
         site.mean(m, first_regime, category, site.benchmark.primary_metric) for m in site.names
     ]
-    best_models = site.best_first(scores, LISTED_MAX)
+    best_models = site.best_first(scores, LISTED_MODELS_MAX)
     standings = [
         [site.standing(m, r, category) for r in site.benchmark.regimes] for m in best_models
     ]
@@ -243,7 +247,7 @@ def category_page(category: str, facts: Mapping[str, TaskPageFacts], site: Site)
         f"{site.benchmark.name}, with intervals and rank ranges of "
         f"{plural(len(site.names), 'model')}."
     )
-    return page(
+    return page_of(
         f"categories/{site.category_files[category]}.html",
         "category.html",
         site,
@@ -260,7 +264,7 @@ def category_page(category: str, facts: Mapping[str, TaskPageFacts], site: Site)
 
 def scores_page(regime: str, metric: str, site: Site) -> Page:
     """Return the page with the scores of all categories in a regime, by a metric."""
-    return page(
+    return page_of(
         scores_path(regime, metric),
         "scores.html",
         site,
@@ -271,7 +275,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         ),
         regime=regime,
         metric=metric,
-        **scores_table(regime, metric, site, LISTED_MAX),
+        **scores_table(regime, metric, site, LISTED_MODELS_MAX),
     )
 
 
@@ -313,8 +317,8 @@ def marks_page(site: Site) -> Page:
         for rule, count in row.marks.warnings:
             warnings_by_rule.setdefault(rule, []).append((model, count))
     links = RepositoryLinks(site)
-    return page(
-        MARKS,
+    return page_of(
+        MARKS_PAGE,
         "marks.html",
         site,
         title="Warnings and known defects",
@@ -327,5 +331,5 @@ def marks_page(site: Site) -> Page:
             for name, models in models_by_defect.items()
         ],
         rules=[(BY_ID[name], warnings_by_rule[name]) for name in sorted(warnings_by_rule)],
-        most=LISTED_MAX,
+        most=LISTED_MODELS_MAX,
     )

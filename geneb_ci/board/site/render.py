@@ -22,11 +22,11 @@ from geneb_ci.board.site.cells import (
 from geneb_ci.board.site.inputs import Site, score_text, writable
 from geneb_ci.board.site.links import LICENCE, board_links, data_page
 from geneb_ci.board.site.pages import (
-    LISTED_MAX,
+    LISTED_MODELS_MAX,
     Page,
     model_pages,
     other_pages,
-    page,
+    page_of,
     scores_path,
     scores_table,
 )
@@ -34,41 +34,41 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.common.types import level_word
 
 FEED, STYLE = "feed.xml", "pages.css"
-MARKER = b"<!-- scores for readers without scripts -->"
-"""The mark in index.html that the table for readers without JavaScript replaces."""
-BENCHMARK_NAME = b"<!-- name of the benchmark -->"
-"""The mark in index.html that the name of the benchmark replaces."""
-MODELS = b"<!-- kind of models -->"
-"""The mark in index.html that the word for rows, such as "models", replaces."""
-BOARD_HEADER = b"<!-- date, version and links of the board -->"
-"""The mark in index.html that date, version and links replace."""
-SPACE = b'data-space=""'
+SCORES_MARK = b"<!-- scores for readers without scripts -->"
+"""The comment in index.html that the table for readers without JavaScript replaces."""
+BENCHMARK_NAME_MARK = b"<!-- name of the benchmark -->"
+"""The comment in index.html that the name of the benchmark replaces."""
+MODEL_WORD_MARK = b"<!-- kind of models -->"
+"""The comment in index.html that the word for rows, such as "models", replaces."""
+HEADER_MARK = b"<!-- date, version and links of the board -->"
+"""The comment in index.html that date, version and links replace."""
+SPACE_ATTRIBUTE = b'data-space=""'
 """Attribute in index.html for the address of the Space that shows the board in a frame."""
 INDEX_MODELS_MAX = 100
 """Maximum number of models that the table of index.html shows completely."""
 INDEX_MODELS = 50
 """Number of models in that table on a board with more than INDEX_MODELS_MAX."""
-EDITIONS = "v"
-"""Folder of the permanent pages, which later generations keep."""
+EDITIONS_FOLDER = "v"
+"""Folder of the permanent pages of all generations, which later generations keep."""
 PAGES_AT_ONCE = 100
 """Number of pages that a process makes in one go, which takes a tenth of a second."""
-SLOT = "\0"
-"""Placeholder in a template of `render_frame` for text that differs between pages; no page may
-contain it."""
+TEMPLATE_SLOT = "\0"
+"""Placeholder in a template for text that differs between pages; no page may contain it."""
 FEED_ENTRIES_MAX = 100
 """Maximum number of events in the feed, the newest ones; `ledger.json` has all."""
 _FEED_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
+"""Namespace of the ids of feed entries."""
 
 
 def site_files(site: Site) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a ledger, the feed."""
     environment = _environment()
     lazy_pages = (*model_pages(site), *other_pages(site))
-    files = {path: _render(environment, make()) for path, make in lazy_pages}
+    files = {path: _rendered_page(environment, make()) for path, make in lazy_pages}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
-        files[FEED] = _render(environment, Page(FEED, "feed.xml", content))
+        files[FEED] = _rendered_page(environment, Page(FEED, "feed.xml", content))
     return dict(sorted(files.items()))
 
 
@@ -83,7 +83,9 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
     def write(number: int) -> None:
         environment = _environment()
-        write_page(folder, {path: _render(environment, make()) for path, make in groups[number]})
+        write_page(
+            folder, {path: _rendered_page(environment, make()) for path, make in groups[number]}
+        )
 
     for _ in in_processes(write, range(len(groups)), jobs or jobs_for(len(site.rows)), 1):
         pass
@@ -91,34 +93,37 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
 
 
 def completed_index(index: bytes, site: Site) -> bytes:
-    """Return index.html with its marks replaced by facts about the board and by its scores.
+    """Return index.html with its comments replaced by facts about the board and by its scores.
 
     The scores are for readers without JavaScript. A page without these marks, such as one by a
     maintainer, is returned unchanged.
     """
     about = {"links": board_links(site), "root": "", "site": site}
-    header = _render(_environment(), Page("index.html", "about.html", about))
-    index = index.replace(BOARD_HEADER, header.strip(), 1)
+    header = _rendered_page(_environment(), Page("index.html", "about.html", about))
+    index = index.replace(HEADER_MARK, header.strip(), 1)
     title, benchmark = b"<title>", str(escape(site.benchmark.name)).encode()
     index = index.replace(title, b"%s%s " % (title, benchmark), 1)
-    index = index.replace(BENCHMARK_NAME, benchmark, 1)
-    index = index.replace(MODELS, str(escape(site.publication.models)).encode())
-    index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
-    return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
+    index = index.replace(BENCHMARK_NAME_MARK, benchmark, 1)
+    index = index.replace(MODEL_WORD_MARK, str(escape(site.publication.models)).encode())
+    index = index.replace(
+        SPACE_ATTRIBUTE, SPACE_ATTRIBUTE.replace(b'""', f'"{site.layout.space}"'.encode()), 1
+    )
+    return index.replace(SCORES_MARK, _plain_scores(site), 1) if SCORES_MARK in index else index
 
 
 def _plain_scores(site: Site) -> bytes:
+    """Return the table of scores for readers without JavaScript."""
     regime, metric = site.benchmark.regimes[0], site.benchmark.primary_metric
     maximum = INDEX_MODELS if len(site.names) > INDEX_MODELS_MAX else INDEX_MODELS_MAX
     content = {
         **scores_table(regime, metric, site, maximum),
-        "is_whole": len(site.names) <= LISTED_MAX,
+        "is_whole": len(site.names) <= LISTED_MODELS_MAX,
         "regime": regime,
         "metric": metric,
         "root": "",
         "site": site,
     }
-    return _render(_environment(), Page("index.html", "noscript.html", content)).strip()
+    return _rendered_page(_environment(), Page("index.html", "noscript.html", content)).strip()
 
 
 def editions(
@@ -131,12 +136,12 @@ def editions(
     json_files = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, model_count = site.benchmark.primary_metric, len(site.names)
     page_bytes = {}
-    permanent = f"{EDITIONS}/{generation}/index.html"
+    permanent = f"{EDITIONS_FOLDER}/{generation}/index.html"
     # The digest of a generation covers its pages, so these cannot contain it. They name the commit
     # instead, whose page (site.permanent) leads to that of the generation.
-    for path in (permanent, f"{EDITIONS}/index.html", site.permanent):
+    for path in (permanent, f"{EDITIONS_FOLDER}/index.html", site.permanent):
         is_whole = path != site.permanent
-        edition = page(
+        edition = page_of(
             path,
             "edition.html",
             site,
@@ -155,17 +160,19 @@ def editions(
             },
             data_files=json_files if is_whole else {},
         )
-        page_bytes[path] = _render(_environment(), edition)
+        page_bytes[path] = _rendered_page(_environment(), edition)
     return page_bytes
 
 
-def _render(environment: jinja2.Environment, page: Page) -> bytes:
+def _rendered_page(environment: jinja2.Environment, page: Page) -> bytes:
+    """Return the HTML of a page."""
     html = environment.get_template(page.template).render(page.content)
     return html.lstrip().encode("utf-8", "replace")
 
 
 @functools.cache
 def _environment() -> jinja2.Environment:
+    """Return the settings of Jinja2 with which all templates are rendered."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -201,8 +208,8 @@ def render_frame(template: str, root: str, site: Site, inner: Sequence[str] = ()
     """
     frame_parts = site.frames.get((template, root))
     if frame_parts is None:
-        content = {"root": root, "site": site, "slot": Markup(SLOT)}  # noqa: S704 (a constant)
-        frame_parts = _environment().get_template(template).render(content).split(SLOT)
+        content = {"root": root, "site": site, "slot": Markup(TEMPLATE_SLOT)}  # noqa: S704 (a constant)
+        frame_parts = _environment().get_template(template).render(content).split(TEMPLATE_SLOT)
         site.frames[template, root] = frame_parts
     pairs = zip(frame_parts, (*inner, ""), strict=True)
     return Markup("".join(itertools.chain.from_iterable(pairs)))  # noqa: S704 (of templates)
@@ -245,6 +252,7 @@ def feed_of(site: Site) -> Feed:
 
 
 def _feed_entry(number: int, event: Mapping[str, Any], site: Site) -> FeedEntry:
+    """Return an event as an entry of the feed; `number` tells events of one commit apart."""
     model = event["model"]
     name = f"{number}/{event['commit']}/{event['kind']}/{model}".encode(errors="replace").decode()
     levels = " to ".join(level_word(event[key]) for key in ("former_level", "level") if event[key])

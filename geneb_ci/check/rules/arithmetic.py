@@ -63,11 +63,11 @@ ACCURACY_OFF_GRID = Rule(
 _IGNORED_HALF_WIDTH = 3.0
 """Half-width above the range of every metric: a metric with this half-width is ignored."""
 METRIC_NAMES = {"mcc": "MCC", "f1": "F1"}
-"""Metrics that may be the wrong one of a cell: name in files, by field of a `Triple`."""
+"""Metrics that may contradict the two others of a cell: name in files, by field of a `Triple`."""
 
 
 def impossible_scores(context: Context) -> Iterator[Fault]:
-    """Report each cell of a two-class task and one probe whose scores no confusion matrix gives."""
+    """Report scores of a single probe on a two-class task that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
         if classes is None or claim.fit_count > 1:
@@ -220,7 +220,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 _INTERVAL_DECIMALS_MAX = 8
-"""An interval whose ends agree in this many decimals is written as one value."""
+"""Maximum decimals of an interval; if its ends still agree, it is written as a value."""
 
 
 IMPOSSIBLE_MEAN = Rule(

@@ -179,6 +179,7 @@ def _size_contradiction(
 
 
 def _class_count_text(number: int) -> str:
+    """Return a number of classes in words."""
     return "1 class" if number == 1 else f"{number} classes"
 
 
@@ -300,7 +301,7 @@ STATED_MATRICES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
-    """Report each regime with one fit per cell whose rounded scores fit several matrices.
+    """Report each regime without seeds whose rounded scores fit several confusion matrices.
 
     Scores with two decimals are reported by `round-numbers` instead.
     """

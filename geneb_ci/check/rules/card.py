@@ -143,6 +143,7 @@ def placeholders_of(card: Card) -> Iterator[Fault]:
 
 
 def _placeholder_fault(message: str, placeholder: str, line: int) -> Fault:
+    """Return the fault of a placeholder in a line of the card."""
     expected = "a statement about this model"
     return Fault(
         PLACEHOLDER_IN_CARD.id, (), message, quoted(placeholder), expected, at=line, card=True
@@ -249,6 +250,7 @@ def _is_same_value(card_value: str, row_value: str) -> bool:
 
 
 def _card_fault(fact: str, in_card: str, in_submission: str, field: CardField) -> Fault:
+    """Return the fault of a fact that card and submission state differently."""
     message = f"{fact} is {in_card} in the card and {in_submission} in the submission"
     return Fault(CARD_DISAGREES.id, (), message, in_card, in_submission, at=field.line, card=True)
 
@@ -331,6 +333,7 @@ def _is_explained(topic: str, facts: CardFacts, row: RowFacts, other_row: RowFac
 
 
 def _copied_fault(message: str, actual: str, line: int) -> Fault:
+    """Return the fault of a card with text of another card."""
     expected = "a description of this model"
     return Fault(COPIED_CARD.id, (), message, quoted(actual), expected, at=line, card=True)
 

@@ -177,6 +177,7 @@ def display_name_form(context: Context) -> Iterator[Fault]:
 
 
 def _form_fault(display: str, objection: str, expected: str) -> Fault:
+    """Return the fault of a display name with characters that are not allowed."""
     message = f"display {quoted(display)} {objection}"
     return Fault(DISPLAY_NAME_FORM.id, ("meta", "display"), message, quoted(display), expected)
 

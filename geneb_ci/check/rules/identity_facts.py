@@ -145,7 +145,7 @@ MISSING_SUBMITTER = Rule(
 
 def identical_results(context: Context) -> Iterator[Fault]:
     """Report each other file with the same scores in every cell."""
-    digest = context.digest
+    digest = context.scores_digest
     if digest is None:
         return
     for path in context.peers.paths_by_digest.get(digest, ()):

@@ -19,7 +19,7 @@ other rows. The largest of the 41 public rows is 5.4 (JanusDNA without attention
 
 
 def nested_tasks(context: Context) -> Iterator[Fault]:
-    """Report each relation between tasks that other rows satisfy and this one violates."""
+    """Report each relation between tasks that other rows satisfy and this row violates."""
     view, tasks = context.view, context.benchmark.tasks
     metric = context.benchmark.primary_metric
     relations = relations_of(context.benchmark)
@@ -125,11 +125,11 @@ FEW_SHOT_ABOVE_FULL = Rule(
 
 
 BETTER_THAN_FULL_SHARE_MAX = 0.2
-"""Maximum share of tasks in which a few-shot regime is better than the full one; the 41 public rows
-have at most 0.06."""
+"""Maximum share of tasks in which a few-shot regime is better than the full regime; the 41 public
+rows have at most 0.06."""
 BETTER_FEW_SHOT_SHARE_MAX = 0.5
-"""Maximum share of tasks in which a few-shot regime is better than one with more sequences; the 41
-public rows have at most 0.25."""
+"""Maximum share of tasks in which a few-shot regime is better than a few-shot regime with more
+sequences; the 41 public rows have at most 0.25."""
 SWAPPED_SHARE_MIN = 0.7
 """Minimum share of tasks from which the fix says that two regimes were swapped. Swapped regimes of
 the 41 public rows would have at least 0.75."""
@@ -138,7 +138,7 @@ COMPARED_TASKS_MIN = 20
 
 
 def regimes_out_of_order(context: Context) -> Iterator[Fault]:
-    """Report each pair of regimes in which the one with less data is better for too many tasks."""
+    """Report each pair of regimes of which that with less data is better in too many tasks."""
     row, shots = context.vector, shots_of(context.benchmark)
     size = len(context.benchmark.task_ids)
     for smaller_regime, larger_regime in itertools.permutations(range(len(shots)), 2):

@@ -51,11 +51,11 @@ def changed_official_file(context: Context) -> Iterator[Fault]:
             f"official file{f', but only in the line ends: expected {ends}' if ends else ''}",
             f"sha256 {digest}",
             f"sha256 {expected}",
-            fix=_NO_TRANSLATION if ends else "",
+            fix=_LINE_ENDS_FIX if ends else "",
         )
 
 
-_NO_TRANSLATION = (
+_LINE_ENDS_FIX = (
     "Git converts line ends in this clone: run `git config core.autocrlf false`, then `git "
     "checkout main -- FILE`."
 )
@@ -218,7 +218,7 @@ PRACTICE_RUN = Rule(
 
 
 def wrong_dataset_revision(context: Context) -> Iterator[Fault]:
-    """Report a run whose task data have another revision than the pinned one."""
+    """Report a run whose task data do not have the pinned revision."""
     revision = context.text("run", "dataset", "revision")
     pinned = context.benchmark.dataset.revision
     if revision and revision != pinned and not context.is_reported("run", "dataset", "revision"):
@@ -264,7 +264,7 @@ MODIFIED_HARNESS = Rule(
 
 
 def no_run_details(context: Context) -> Iterator[Fault]:
-    """Report a contributed file of format 1.0, or one upgraded from it by the model registry."""
+    """Report a contributed file of format 1.0, also if it was upgraded by the model registry."""
     is_upgraded = ENTRY_MEMBER in context.root
     if (context.text("schema_version") == "1.0" or is_upgraded) and not context.is_official:
         yield Fault(

@@ -176,7 +176,9 @@ def right_place(file: FileChange, change: Change) -> str:
     elif file_name.endswith(".md") and (folder or stem in _added_models(change)):
         target = f"{folders.cards}/{file_name}"
     is_valid_name = change.is_model_path(target)
-    return target if is_valid_name and target != file.path and change.at(target) is None else ""
+    return (
+        target if is_valid_name and target != file.path and change.change_at(target) is None else ""
+    )
 
 
 def _added_models(change: Change) -> set[str]:

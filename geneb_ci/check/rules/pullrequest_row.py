@@ -179,7 +179,7 @@ def row_without_extractor(change: Change) -> Iterator[ChangeFault]:
     if row is None or row.before is not None or row.after is None or change.extractor is not None:
         return
     if not change.has_extractor:
-        module = change.module or "<module>.py"
+        module = change.named_module or "<module>.py"
         message = f"this pull request has no extractor for {quoted(change.model)}"
         expected = quoted(f"{change.folders.extractors}/{module}")
         yield ChangeFault(ROW_WITHOUT_EXTRACTOR.id, row.path, message, "no extractor", expected)

@@ -185,15 +185,18 @@ _WRITER_BY_NAME: dict[str, SettingsWriter] = {
         set_variable,
     )
 }
+"""The function that makes a group of settings, by its name in required.toml."""
 
 
 class AppliedSettings(NamedTuple):
     """The outcome of applying the settings of one group."""
 
     ids: tuple[str, ...]
+    """Ids of the wrong settings of the group."""
     requests: tuple[str, ...]
     """The requests that were sent, or would be."""
     error: str = ""
+    """Why the settings could not be set; "" if they could."""
 
 
 def set_wrong_settings(
@@ -211,6 +214,7 @@ def set_wrong_settings(
 
 
 def _apply_group(client: SettingsClient, wrong_settings: Sequence[Setting]) -> AppliedSettings:
+    """Set the group that wrong settings belong to; return the requests or the refusal."""
     sent_before, refusal = len(client.sent), ""
     group = [setting for setting in SETTINGS if setting.group == wrong_settings[0].group]
     try:

@@ -47,6 +47,7 @@ def board_workflows() -> list[str]:
 
 
 def _path_list(paths: list[str]) -> str:
+    """Return paths as a list in a message, at most `NAMED_FILES_MAX` of them."""
     more_text = f" and {len(paths) - NAMED_FILES_MAX} more" if len(paths) > NAMED_FILES_MAX else ""
     return ", ".join(visible(path) for path in paths[:NAMED_FILES_MAX]) + more_text
 
@@ -82,7 +83,8 @@ def merge_queue_problem(client: SettingsClient, _setting: Setting) -> str | None
     return f"main has a merge queue, but no workflow sets the status {VERDICT_STATUS} for the queue"
 
 
-def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
+def _missing_files_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
+    """Return which of some files main lacks, or None."""
     paths_on_main = client.blobs()
     missing_paths = [path for path in paths if path not in paths_on_main]
     return f"missing: {_path_list(missing_paths)}" if missing_paths else None
@@ -90,12 +92,12 @@ def _missing_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
 
 def missing_files_problem(client: SettingsClient, setting: Setting) -> str | None:
     """Return which of the required files main lacks, or None."""
-    return _missing_text(client, setting.required["files"])
+    return _missing_files_text(client, setting.required["files"])
 
 
 def policy_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which essential file of a board is missing or invalid, or None."""
-    if missing_files := _missing_text(client, ESSENTIAL_FILES):
+    if missing_files := _missing_files_text(client, ESSENTIAL_FILES):
         return missing_files
     try:
         benchmark = parse_benchmark(client.content(BENCHMARK_PATH) or b"", BENCHMARK_PATH)
@@ -108,7 +110,7 @@ def policy_problem(client: SettingsClient, _setting: Setting) -> str | None:
 
 def issue_forms_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which issue forms main lacks, or None."""
-    return _missing_text(client, shipped_files(ISSUE_FORMS))
+    return _missing_files_text(client, shipped_files(ISSUE_FORMS))
 
 
 def owned_folders() -> list[str]:

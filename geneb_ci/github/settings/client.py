@@ -105,13 +105,13 @@ class SettingsClient:
 
     def variable_value(self, path: str) -> str:
         """Return the value of a variable, or "". Raises UnreadableSetting as `get` does."""
-        reply = self.get(path, _permission_for(path))
+        reply = self.get(path, _variable_permission(path))
         return str(reply.get("value", "")) if reply is not None else ""
 
     def set_variable(self, path: str, value: str) -> None:
         """Set a variable. Raises UnreadableSetting or MissingScope without the right."""
         collection, _, variable = path.rpartition("/")
-        is_new = self.get(path, _permission_for(path)) is None
+        is_new = self.get(path, _variable_permission(path)) is None
         body = {"name": variable, "value": value}
         self.send("POST" if is_new else "PATCH", collection if is_new else path, body)
 
@@ -182,11 +182,13 @@ def variable_path(name: str, environment: str = "") -> str:
     return f"{f'/environments/{environment}' if environment else '/actions'}/variables/{name}"
 
 
-def _permission_for(path: str) -> str:
+def _variable_permission(path: str) -> str:
+    """Return the permission that a token needs to read a variable."""
     return "Variables: read" if path.startswith("/actions/") else "Environments: read"
 
 
 def _unreadable_error(path: str, permission: str, reason: str) -> UnreadableSetting:
+    """Return the error about a path that a token may not read."""
     return UnreadableSetting(
         f"{path or 'the repository'} cannot be read: {reason}",
         f"use a token of an administrator with {permission}",

@@ -48,6 +48,7 @@ _CHECK_BY_NAME: dict[str, check.SettingCheck] = {
         hub.space_problem,
     )
 }
+"""The function that checks a setting, by its name in required.toml."""
 
 
 class SettingState(enum.StrEnum):
@@ -70,12 +71,13 @@ class Diagnosis(NamedTuple):
 
 
 def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
-    """Return the state of each setting. Raises NotFound without a repository, or ForgeProblem."""
+    """Return the state of each setting. Raises NotFound without a repository, or GitHubProblem."""
     _ = client.repository  # a token or a name that is wrong is one error, not forty
     return [_diagnosis(client, setting) for setting in settings]
 
 
 def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
+    """Return the state of a setting, and how to fix it."""
     try:
         problem = _CHECK_BY_NAME[setting.check](client, setting)
     except (UnreadableSetting, UnexpectedReply) as error:  # one odd answer does not end the report

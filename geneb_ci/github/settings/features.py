@@ -289,6 +289,7 @@ def _note_on_audits(board: _BoardSettings) -> str:
 
 
 def _has_runner(board: _BoardSettings) -> bool:
+    """Whether a machine that runs audits is registered now."""
     runners = board.client.settings("/actions/runners").get("runners", ())
     return any(
         AUDIT_RUNNER_LABEL in {label["name"] for label in runner["labels"]} for runner in runners
@@ -321,10 +322,11 @@ _NOTE_BY_FEATURE: dict[str, Callable[[_BoardSettings], str]] = {
     "publishing": _note_on_publishing,
     "audits": _note_on_audits,
 }
+"""The function that returns a note on a feature, or raises why it does not work."""
 
 
 def features_of(client: SettingsClient) -> Iterator[Feature]:
-    """Yield the features of the board. Raises ForgeProblem if GitHub fails."""
+    """Yield the features of the board. Raises GitHubProblem if GitHub fails."""
     board = _BoardSettings(client)
     for feature, check in _NOTE_BY_FEATURE.items():
         try:

@@ -55,7 +55,8 @@ def space_problem(client: SettingsClient, _setting: Setting | None = None) -> st
         if _http_status(error) in _NO_SPACE_STATUSES:
             return f"the Hub finds no Space {space_id}"
         raise UnreadableSetting(
-            f"the Hub did not show {space_id}: {type(error).__name__}", "run this again later"
+            f"the Hub did not show {space_id}: {type(error).__name__}",
+            "run the command again later",
         ) from error
     return None if info.sdk in {"static", None} else f"the Space {space_id} runs {info.sdk}"
 

@@ -40,12 +40,12 @@ class Setting:
 
     @property
     def read_path(self) -> str:
-        """Address at which the setting is read, below the repository's address."""
+        """Address on GitHub from which the setting is read, below the repository's address."""
         return self.read.removeprefix("GET ")
 
     @property
     def written_path(self) -> str:
-        """Address at which the setting is made."""
+        """Address on GitHub to which the setting is written, below the repository's address."""
         return self.written.partition(" ")[2]
 
 

@@ -12,7 +12,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.model import DecidedStanding
-from geneb_ci.receipt.seen import shared_errors
+from geneb_ci.receipt.seen import read_shared_errors
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -51,9 +51,11 @@ class BaseBranch:
         return any(path.stem == model and self._row(path) for path in self._files())
 
     def _files(self) -> list[Path]:
+        """Return the paths of the rows of the base branch, sorted."""
         return sorted(files_in(self.layout.submissions)) if self.layout.submissions else []
 
     def _row(self, path: Path) -> Submission | None:
+        """Return the row in a file; None if the file is not a valid submission."""
         try:
             return self._checker.context(path).submission
         except NothingChecked:
@@ -72,16 +74,16 @@ class BaseBranch:
         if unknown_sizes(self.benchmark):
             return None
         try:
-            from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
+            from geneb_ci.board.uncertainty import model_ranking, regime_scores  # of the extra
         except ModuleNotFoundError:
             return None
         submissions = {row.model_id: row for row in self.rows} | {submission.model_id: submission}
-        known_errors = shared_errors(self.layout)
+        known_errors = read_shared_errors(self.layout)
 
         def decide_regime(regime: str) -> DecidedStanding:
             board = regime_scores(submissions.values(), regime, self.benchmark, known_errors)
-            macro = standings(board, "macro")[submission.model_id]
-            categories = [standings(board, name) for name in self.benchmark.category_order]
+            macro = model_ranking(board, "macro")[submission.model_id]
+            categories = [model_ranking(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(
                 rank_low=macro["rank_low"],
                 rank_high=macro["rank_high"],

@@ -36,7 +36,9 @@ from reference_harness.formats.text import Say, silent
 GITHUB_ONLY_FACTS = ("other open pull requests", "comments of maintainers")
 """Facts that a verdict on GitHub uses in addition to the files of both sides."""
 GITHUB_ONLY_FACT_OF_RECORDS = "the time at which the commitment of an audit became public"
+"""Further fact that a verdict on audit records uses on GitHub alone."""
 _OUTCOMES_WITH_ADVICE = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+"""Outcomes after which the terminal shows the next step of the verdict."""
 _UNTRACKED, _IGNORED = "untracked", "ignored by git"
 _REASON_BY_MARK = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
 """Meaning of the marks that `git status` prints; any other mark means changed."""
@@ -84,7 +86,8 @@ def judge_branch(
     clone, whose root is `folder`: what it has read is not read again.
 
     Raises UsageProblem if the base has no submissions, WrongRepository if the base does not exist,
-    ForgeProblem if both sides have no commit in common, and BadRepository if git refuses the clone.
+    GitHubProblem if both sides have no commit in common, and BadRepository if git refuses the
+    clone.
     Without `base`, raises NoClone if the clone has no submissions, and NoBranch if no base is known
     or HEAD adds nothing to it.
     """
@@ -175,5 +178,6 @@ def _reason_by_path(repository: GitRepository, *arguments: str) -> dict[str, str
 
 
 def _uncommitted_text(uncommitted: tuple[UncommittedFile, ...]) -> str:
+    """Return the end of a message that lists uncommitted files; "" if there are none."""
     files = [f"{file.path} ({file.reason})" for file in uncommitted]
     return f"; not committed: {first_and_more(files)}" if files else ""

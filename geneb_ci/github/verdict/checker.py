@@ -26,7 +26,7 @@ from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout, benchmark_of, default_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
-from geneb_ci.github.errors import ForgeProblem
+from geneb_ci.github.errors import GitHubProblem
 from geneb_ci.github.fingerprints import fingerprint, rivals
 from geneb_ci.github.main_branch import Clone, changed_main
 from geneb_ci.github.trees import (
@@ -55,8 +55,11 @@ LISTED_FINDINGS_MAX = 20
 # all known.
 UNREADABLE_CHANGE_RULES = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
+"""Rules that compare a row with the rows of other open pull requests."""
 _CORRECTION_FIELD = "correction"
+"""Field of a card that says why a published row is corrected."""
 CHANGED_AUDIT_REASON = "audit files are added, never changed"
+"""Reason for which a change of a published audit file is refused."""
 
 
 def unverified_records(
@@ -75,7 +78,7 @@ def unverified_records(
                 reasons = list(
                     _record_errors(repository, folder / path, reader, main, bytes_by_path)
                 )
-            except ForgeProblem:
+            except GitHubProblem:
                 raise
             except GenebError as error:
                 reasons = [error.message]
@@ -185,6 +188,7 @@ def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) 
 
 
 def _change_findings(change: Change, rules: Iterable[ChangeRule]) -> Iterator[Finding]:
+    """Yield the findings of each rule about a change."""
     for rule in rules:
         try:
             faults = list(rule.check(change))
@@ -267,7 +271,7 @@ class PullChecker:
         self._proposals: dict[str, Proposal] = {}
 
     def proposal(self, head: str) -> Proposal:
-        """Return the change that a head makes on main; read once. Raises ForgeProblem."""
+        """Return the change that a head makes on main; read once. Raises GitHubProblem."""
         if head not in self._proposals:
             self._proposals[head] = read_proposal(self.reader, head, self.folders, self.main)
         return self._proposals[head]
@@ -290,7 +294,7 @@ class PullChecker:
         """Read and check the head of a pull request, in at most six requests.
 
         `other_fingerprints` are those of open pull requests that pass; the row is compared with
-        them. Raises ForgeProblem.
+        them. Raises GitHubProblem.
         """
         checked_pull = self.judge_alone(self.proposal(head))
         if checked_pull.fingerprint is None:
@@ -324,7 +328,7 @@ class PullChecker:
             checked_files = files if change.is_evidence else ()
             return CheckedPull(proposal.merge_base, change, tuple(findings), checked_files)
         context = self._context(change, contents, row)
-        result = self.checker.result(context)
+        result = self.checker.run_rules(context)
         findings += [*_unusable_extractor(change, contents, context), *result.findings]
         if any(finding.rule == "row-without-card" for finding in findings):
             findings = [finding for finding in findings if finding.rule != "missing-card"]
@@ -374,6 +378,7 @@ class PullChecker:
         return {path: read_blob(self.reader, merged_files[path]) for path in paths}
 
     def _paths_to_read(self, change: Change, merged_files: Mapping[str, Blob]) -> list[str]:
+        """Return the paths of the model's regular files, and the path of its row."""
         row = f"{self.folders.submissions}/{change.model}.json"
         paths = [file.path for file in change.model_files if file.after is not None]
         if change.model and row in merged_files and row not in paths:
@@ -397,7 +402,7 @@ class PullChecker:
         )
         return dataclasses.replace(
             change,
-            module=module,
+            named_module=module,
             has_extractor=is_built_in(row_document)
             or f"{self.folders.extractors}/{module}" in proposal.merged_files,
             published_module="" if is_shared else published_module,
@@ -405,6 +410,7 @@ class PullChecker:
         )
 
     def _context(self, change: Change, contents: Mapping[str, bytes | Fault], row: str) -> Context:
+        """Return the row with its context, as rules get them; `row` is its path."""
         card_path = f"{self.folders.cards}/{change.model}.md"
         code_by_name = {}
         for file in (change.extractor, change.lock):
@@ -437,6 +443,7 @@ def _file_digests(contents: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ..
 
 
 def _parsed_card(contents: Mapping[str, bytes | Fault], path: str) -> Card | None:
+    """Return the card at a path; None if it was not read."""
     return parse_card(contents[path], path) if path in contents else None
 
 

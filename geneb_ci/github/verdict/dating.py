@@ -53,7 +53,7 @@ def dating_errors(
     if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
         return
     path, sha = _signed_commitment(repository, plan, audits)
-    if not path or not _has_file(main.files, path, sha):
+    if not path or not _has_regular_file(main.files, path, sha):
         yield (
             "dating: main lacks the signed commitment of the record, and no comment on a pull "
             "request has the draw: merge what `geneb-ci audit commit --key` signs, then publish "
@@ -76,7 +76,8 @@ def _signed_commitment(repository: AuditRepository, plan: BasePlan, audits: str)
     return "", ""
 
 
-def _has_file(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+def _has_regular_file(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+    """Whether files contain a regular file with this path and this object id."""
     blob = files.get(path)
     return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
 
@@ -91,7 +92,7 @@ class _ListedCommit(ReplyModel):
 def _has_added(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
     """Whether a commit on main's first-parent line added a file: its first parent lacks it."""
     parent = _first_parent(commit, github, main)
-    if parent is None or not _has_file(github.tree(commit).files, path, sha):
+    if parent is None or not _has_regular_file(github.tree(commit).files, path, sha):
         return False
     if not parent:
         return True

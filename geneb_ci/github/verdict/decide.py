@@ -151,6 +151,7 @@ def row_comparison(
 
 
 def _category_distance(row: RankedRow, other_row: RankedRow) -> float:
+    """Return the root mean square difference of the category means of two rows."""
     return math.sqrt(mean((x - other_row.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
@@ -205,7 +206,7 @@ def decide(
     The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
     open pull requests that pass. Without `ranks` the row is not ranked, which saves half a second
     and changes nothing else. A crash of geneb-ci gives a verdict that does not pass. Raises
-    ForgeProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
+    GitHubProblem if the head cannot be read, and Tampered if `report` would refuse the verdict.
     """
     try:
         checked_pull = pull_checker.judge(pull.head_sha, other_fingerprints)

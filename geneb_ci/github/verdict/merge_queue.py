@@ -49,7 +49,7 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
 def judge_group(github: GitHub, pull_checker: PullChecker, head: str) -> GroupVerdict:
     """Check every row and record that a group changes, alone and together with the others.
 
-    Every file must belong to an open pull request with a verdict that passes. Raises ForgeProblem
+    Every file must belong to an open pull request with a verdict that passes. Raises GitHubProblem
     if GitHub fails.
     """
     proposal = pull_checker.proposal(head)
@@ -102,6 +102,7 @@ def _paths_by_model(github: GitHub, change: Change, pulls: Sequence[Pull]) -> di
 
 
 def _proposal_of_files(proposal: Proposal, paths: set[str]) -> Proposal:
+    """Return the part of a group's change that concerns the given paths."""
     files = tuple(file for file in proposal.change.files if file.path in paths)
     return replace(proposal, change=Change(files, folders=proposal.change.folders))
 

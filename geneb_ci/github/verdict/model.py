@@ -121,6 +121,7 @@ _CHECK_VERDICT_BY_OUTCOME = {
     PullOutcome.CHANGES_NEEDED: Verdict.ERRORS,
     PullOutcome.NOT_CHECKED: Verdict.NOT_CHECKED,
 }
+"""Verdict of `geneb-ci check` for each outcome."""
 
 
 class CommandState(NamedTuple):
@@ -293,7 +294,7 @@ class DecidedStanding(StrictModel):
 
 
 class Neighbour(StrictModel):
-    """The published row with the most scores in common."""
+    """The published row that has the most scores in common with the row of a pull request."""
 
     model: ModelId
     near: Count
@@ -305,10 +306,12 @@ class Neighbour(StrictModel):
 
 
 class AuditEstimate(StrictModel):
-    """Cost and detection probability of an audit."""
+    """Cost of an audit, and the probability that it detects fabricated scores."""
 
     drawn: Annotated[int, Field(ge=1)]
+    """Number of tasks that the audit would rerun."""
     tasks: Annotated[int, Field(ge=1)]
+    """Number of tasks of the benchmark."""
     sequences: Count
     """Expected number of test sequences to embed, without training sequences."""
     fabricated: Annotated[int, Field(ge=1)]
@@ -533,7 +536,7 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     counts: Counter[str] = Counter()
     weighted_findings: list[tuple[int, tuple[bool, int, bool], Finding]] = []
     for finding in findings:
-        weighted_findings.append((counts[finding.rule], _importance(finding), finding))
+        weighted_findings.append((counts[finding.rule], _importance_key(finding), finding))
         counts[finding.rule] += 1
     weighted_findings.sort(key=lambda weighted: weighted[:2])
     return [finding for nth, _, finding in weighted_findings if nth < LISTED_PER_RULE_MAX][
@@ -541,6 +544,7 @@ def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _importance(finding: Finding) -> tuple[bool, int, bool]:
+def _importance_key(finding: Finding) -> tuple[bool, int, bool]:
+    """Return a key that sorts the most important findings first."""
     severity = list(Severity).index(finding.severity)
     return (finding.rule not in MAINTAINER_RULES, severity, finding.rule == CRASH_RULE)

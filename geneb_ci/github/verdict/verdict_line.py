@@ -112,6 +112,7 @@ def require_consistent(pull: PullVerdict) -> None:
 
 
 def _require_known_rules(places: Iterable[str], subject: str) -> None:
+    """Raise Tampered if a verdict names a rule that this version does not have."""
     unknown_rule = next((rule for rule in places if rule not in BY_ID), None)
     if unknown_rule is not None:
         raise Tampered(

@@ -11,7 +11,7 @@ TITLES = {
     PullOutcome.NOT_CHECKED: "not checked",
 }
 """Title of a verdict, by its outcome."""
-_NEXT_STEPS = {
+_NEXT_STEP_BY_OUTCOME = {
     PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
     PullOutcome.WARNINGS: (
         "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
@@ -31,13 +31,16 @@ _NEXT_STEPS = {
         "maintainers."
     ),
 }
+"""Next step of the author for each outcome."""
 _NO_SUBMISSION_STEP = (
     "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
     "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
     "maintainer reviews any other change."
 )
+"""Next step of the author of a pull request without a submission."""
 _EDIT_STEP = """You need not do anything: the row is already published, so a maintainer asks its \
 author before merging."""
+"""Next step of the author of a pull request that changes a published row."""
 
 
 def next_step(pull: PullVerdict) -> str:
@@ -47,5 +50,5 @@ def next_step(pull: PullVerdict) -> str:
     return (
         _EDIT_STEP
         if pull.outcome is PullOutcome.PASSED and pull.is_edit
-        else _NEXT_STEPS[pull.outcome]
+        else _NEXT_STEP_BY_OUTCOME[pull.outcome]
     )

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from geneb_ci.render.formats import sentence
+from geneb_ci.render.formats import finding_sentence
 from tests.statistics.plausibility.conftest import Judge, changed, public, rules_of
 
 OTHER = "nucleotide-transformer-2.5b-multi-species"
@@ -195,5 +195,6 @@ def test_scores_are_shown_and_bounded(judge: Judge) -> None:
     assert len(findings) > 10
     assert all(1 <= finding.score <= 10 for finding in findings)
     assert all(
-        sentence(finding).endswith(f" (finding score {finding.score:g})") for finding in findings
+        finding_sentence(finding).endswith(f" (finding score {finding.score:g})")
+        for finding in findings
     )
