@@ -35,6 +35,7 @@ class AttachedRecord(StrictModel):
 
     format_version: Literal["1.0"]
     order: AuditOrder
+    """The order that the record answers."""
     record: str
     """Id of the audit."""
     verdict: Literal["agrees", "differs"]

@@ -1,4 +1,4 @@
-"""The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
+"""The comment on a pull request: a hidden line for programs, then verdict, findings and rank.
 
 The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so a
 contributor's text in it is inert and "-->" cannot occur. Copies in comments by other accounts are

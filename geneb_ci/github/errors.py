@@ -88,7 +88,7 @@ def with_rebase_advice(error: GenebError) -> GenebError:
 
 
 def internal_error(error: Exception) -> UnexpectedReply:
-    """Return an unexpected exception about one pull request as an error with a fix."""
+    """Return the error for an unexpected exception, a bug that one pull request has shown."""
     message = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     )

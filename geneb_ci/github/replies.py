@@ -107,6 +107,7 @@ class PullBase(ReplyModel):
 
     sha: Sha
     ref: str
+    """Name of the branch."""
     repo: RepositoryOfBase
 
 
@@ -172,6 +173,7 @@ class Commit(ReplyModel):
             AliasPath("commit", "tree", "sha"), AliasPath("tree", "oid"), "tree"
         )
     )
+    """Id of the tree with the commit's files."""
 
 
 class CommitComparison(ReplyModel):
@@ -185,7 +187,9 @@ class TreeEntry(ReplyModel):
 
     path: str
     mode: str
+    """Git's mode: a regular file, a link, a folder or a submodule."""
     type: str
+    """Git's type: blob, tree or commit."""
     sha: Sha
     size: Annotated[int, Field(ge=0)] = 0
 
@@ -201,6 +205,7 @@ class RecursiveTree(ReplyModel):
     sha: Sha
     tree: list[TreeEntry]
     truncated: bool
+    """Whether GitHub left out files, because there are too many."""
 
 
 class BlobReply(ReplyModel):
@@ -224,12 +229,14 @@ class StatusState(ReplyModel):
 
     state: str = ""
     creator: Annotated[Account, lenient(None)] = None
+    """Account that set the status; None if that is unknown."""
 
 
 class Status(StatusState):
     """A status of a commit."""
 
     context: str
+    """Name of the status; a commit has one of each name."""
     description: str | None = None
     created_at: DisplayText = ""
 
@@ -257,6 +264,7 @@ class HeadStatus(ReplyModel):
     status: StatusState | None = Field(
         None, validation_alias=AliasPath(*_LAST_COMMIT_PATH, "status", "context")
     )
+    """Our status on this commit; None without one."""
 
     @property
     def state(self) -> str:
@@ -287,6 +295,7 @@ class Ref(ReplyModel):
     """A branch, and the commit that it points to."""
 
     ref: str
+    """Full name of the branch, such as refs/heads/main."""
     object: GitObject
 
 
@@ -345,6 +354,7 @@ class UnreadablePull(NamedTuple):
     head_sha: str | None
     """Id of the head commit; None if it cannot be read either."""
     reason: str
+    """What is invalid in GitHub's answer."""
 
 
 class _NumberedHead(NumberedItem):

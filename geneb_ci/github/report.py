@@ -127,7 +127,7 @@ class NoSuchLabel(UsageProblem):
 
 
 def write_verdicts(
-    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...] = ()
+    github: GitHub, verdicts: Verdicts, configured_paths: tuple[str, ...] = ()
 ) -> Iterator[WriteResult]:
     """Write the verdicts and the list of those that wait; yield the result of each pull request.
 
@@ -135,7 +135,7 @@ def write_verdicts(
     the list of waiting pull requests. An error about one of them does not stop the others, but a
     rate limit does.
     """
-    troubles, settled = list(verdict.troubles), list(verdict.settled)
+    troubles, settled = list(verdicts.troubles), list(verdicts.settled)
     waiting = {trouble.number for trouble in troubles}
     outdated_heads = [
         (trouble.number, trouble.head_sha, f"{NO_VERDICT_PREFIX}{trouble.reason}")
@@ -143,25 +143,25 @@ def write_verdicts(
     ]
     outdated_heads += [
         (head.number, head.head_sha, _STALE_DESCRIPTION)
-        for head in verdict.stale
+        for head in verdicts.stale
         if head.number not in waiting
     ]
     unwritten = [str(number) for number, _, _ in outdated_heads]
-    unwritten += [group.head_sha for group in verdict.groups]
-    unwritten += [str(pull.number) for pull in verdict.pulls]
+    unwritten += [group.head_sha for group in verdicts.groups]
+    unwritten += [str(pull.number) for pull in verdicts.pulls]
     try:
         for number, sha, description in outdated_heads:
             yield _write_result(str(number), _set_status, github, sha, PENDING, description)
             unwritten.pop(0)
-        is_main_unchanged = _is_main_unchanged(github, verdict, configured_paths)
-        for group in verdict.groups:
+        is_main_unchanged = _is_main_unchanged(github, verdicts, configured_paths)
+        for group in verdicts.groups:
             yield _write_result(
                 group.head_sha, _write_group, github, group, is_main_unchanged=is_main_unchanged
             )
             unwritten.pop(0)
-        for index, pull in enumerate(verdict.pulls):
+        for index, pull in enumerate(verdicts.pulls):
             if index % PULLS_PER_QUERY == 0:
-                batch = verdict.pulls[index : index + PULLS_PER_QUERY]
+                batch = verdicts.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
             written = _write_result(
                 str(pull.number), write_verdict, github, pull, is_main_unchanged=is_main_unchanged
@@ -174,7 +174,7 @@ def write_verdicts(
                 troubles.append(FailedPull.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
         yield WriteResult(first_and_more(unwritten), "", None, limit)
-    if troubles or verdict.settled:
+    if troubles or verdicts.settled:
         try:
             update_waits(github, troubles, settled)
         except GenebError as problem:
@@ -182,15 +182,15 @@ def write_verdicts(
 
 
 def _is_main_unchanged(
-    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...]
+    github: GitHub, verdicts: Verdicts, configured_paths: tuple[str, ...]
 ) -> bool:
     """Whether main still has the files on which the verdicts depend; at most two requests."""
-    if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
+    if verdicts.main_sha is None or not (verdicts.pulls or verdicts.groups):
         return True
     commit = github.main()
-    if commit.sha == verdict.main_sha:
+    if commit.sha == verdicts.main_sha:
         return True
-    return main_at(github, commit, configured_paths).digest == verdict.main_digest
+    return main_at(github, commit, configured_paths).digest == verdicts.main_digest
 
 
 def _require_main_unchanged(*, is_main_unchanged: bool) -> None:

@@ -58,6 +58,7 @@ class Wait(StrictModel):
     head_sha: Hex40
     reason: LongText
     tries: Annotated[int, Field(ge=1, le=1000)]
+    """Number of failed attempts."""
     until: Moment
     """Time of the next attempt."""
 
@@ -74,6 +75,7 @@ class WaitingList(NamedTuple):
     issue: int | None
     """Number of the issue; None if there is none."""
     waits: dict[int, Wait]
+    """Entry of each waiting pull request, by its number."""
 
 
 def read_waits(github: GitHub) -> WaitingList:

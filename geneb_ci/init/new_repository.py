@@ -317,7 +317,9 @@ class FileStatus(enum.StrEnum):
     WRITE = "write"
     """The folder does not have the file."""
     SAME = "same"
+    """The folder's file has the planned content."""
     DIFFERS = "differs"
+    """The folder's file has other content, and is overwritten with `--force`."""
     MAINTAINED = "yours"
     """The file differs, but maintainers change it, so it is never overwritten."""
 
@@ -500,7 +502,7 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
     return address, bool(origin)
 
 
-def push_first(folder: Path, repository: str) -> str:
+def push_first_commit(folder: Path, repository: str) -> str:
     """Push HEAD as the main branch, which GitHub lacks, and return the address of the repository.
 
     Raises UsageProblem with the advice to push by hand.

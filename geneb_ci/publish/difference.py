@@ -18,6 +18,7 @@ from geneb_ci.publish.push import dropped_files
 from geneb_ci.publish.space import Space, SpaceSite, SpaceState
 
 BOARD_FILE = "leaderboard.json"
+"""File of the Space with the rows of the board."""
 RANKING_SCORE = "macro_MCC"
 """Column of the score that determines the rank."""
 

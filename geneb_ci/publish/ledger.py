@@ -282,6 +282,7 @@ class _FileIds:
         return level or former_level or LEVEL_WITHOUT_BOARD
 
     def _contents_of(self, files: dict[str, str]) -> dict[str, bytes]:
+        """Return the bytes of files, which are given by id."""
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
@@ -321,6 +322,7 @@ class _FileIds:
 
 
 def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
+    """Set the value of a key, or delete the key if the value is None."""
     if value is None:
         table.pop(key, None)
     else:
@@ -366,6 +368,7 @@ def _events(
 
 
 def _changed_model(change: HistoryChange) -> str | None:
+    """Return the model whose submission or audit a change is about; None for another file."""
     return submitted_model(change.path) or audited_model(change.path)
 
 

@@ -35,7 +35,7 @@ PROGRESS_BYTES_MIN = 25_000_000
 100 Mbit/s."""
 ID_DIGITS_SHOWN = 12  # hex digits of a digest in messages
 LOST_STATEMENTS_MAX = 10
-"""Maximum number of lost statements that a message names."""
+"""Maximum number of signed statements missing from the new board that a message names."""
 NO_STATEMENTS = "none"
 """In the message of a commit, in place of a digest: the generation has no list of statements."""
 _STATEMENTS_LINE = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
@@ -288,6 +288,7 @@ AS_PUBLISHED_FIX = "pass --as-published to use the bytes that the Space had then
 """The advice in the error that a generation cannot be rebuilt."""
 
 _GENERATION_NAME = re.compile(r"[0-9a-f]{7,64}")
+"""Id of a generation, or at least its first seven digits."""
 
 
 class PastGeneration(NamedTuple):

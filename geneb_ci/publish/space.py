@@ -19,7 +19,7 @@ from geneb_ci.publish.faults import (
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import REQUEST_TIMEOUT_S, Clock, hub_session, with_retries
 from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
-from reference_harness.formats.hub_storage import limit_storage
+from reference_harness.formats.hub_storage import set_xet_environment
 from reference_harness.formats.text import Say, silent
 
 READ_BYTES_MAX = 400_000_000
@@ -28,6 +28,7 @@ READ_BYTES_MAX = 400_000_000
 Content = bytes | Path
 """Bytes, or the path of a file that contains them."""
 C = TypeVar("C", bound=Content)
+"""Type of contents: bytes or a path."""
 
 
 class HubFileDigest(NamedTuple):
@@ -91,7 +92,7 @@ class HubRepository:
         )
 
         disable_progress_bars()
-        limit_storage()
+        set_xet_environment()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind
@@ -129,6 +130,7 @@ class HubRepository:
     def _fetched(
         self, address: str, path: str, bytes_max: int, headers: Mapping[str, str]
     ) -> bytes:
+        """Return the bytes at an address. Raises HubRefused if they are more than `bytes_max`."""
         from huggingface_hub.utils import hf_raise_for_status
 
         with (

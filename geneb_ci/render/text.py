@@ -300,6 +300,7 @@ def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[L
 
 
 def _excerpt_lines(finding: Finding, report: Report, width: int) -> Iterator[Line]:
+    """Yield the text at a finding, with a caret under its position."""
     text, at = report.excerpts.get(finding, ("", 0))
     if len(text.strip()) <= 1:  # empty, or only the opening brace
         return

@@ -90,6 +90,7 @@ def binary_table(classes: Classes, correct: int, rho: int) -> BinaryTable:
 
 
 _make_triple = Triple._make
+"""Makes a triple from a tuple, faster than a call of `Triple`."""
 
 
 def binary_metrics(classes: Classes, correct: float, rho: float) -> Triple:
@@ -349,10 +350,8 @@ def _first_where(start: int, end: int, condition: Callable[[int], bool]) -> int:
 
 
 COARSE_RHO_STEPS = 96
-"""Number of steps of the coarse search.
-
-The distance as a function of rho has a few local minima, narrow ones near the ends.
-"""
+"""Number of steps in which all values of rho are searched at first: the distance from the scores
+has a few local minima, narrow ones near the ends."""
 NEARBY_RHOS = 24
 """Number of values of rho tried on each side of a local minimum of the distance, since numbers of
 correct predictions are integers."""
@@ -469,7 +468,7 @@ class RecoveredCell(NamedTuple):
     """None for a regime with a single fit of the probe."""
     classes: Classes
     reported: Triple
-    matrices: int
+    table_count: int
     """Number of tables with the reported scores; 0 if the scores are impossible."""
     table: BinaryTable | None
     """The table whose metrics are nearest to the reported scores; None if they are impossible."""
@@ -478,7 +477,7 @@ class RecoveredCell(NamedTuple):
 
     @property
     def scores(self) -> Triple | None:
-        """The metrics of `binary_table`; None if the reported scores are impossible."""
+        """The metrics of `table`; None if the reported scores are impossible."""
         return metrics_of_table(self.table) if self.table else None
 
 
@@ -512,4 +511,4 @@ def recovered_counts(classes: Classes, reported: ReportedTriple) -> list[int]:
     """
     cell = recovered_cell("", "", None, classes, reported)
     correct_counts = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)
-    return [cell.matrices, *correct_counts]
+    return [cell.table_count, *correct_counts]

@@ -83,6 +83,7 @@ class Hull:
         """
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
+        """Return the metrics of the table of an arc at a rho."""
         return binary_metrics(self.classes, arc.correct_at(rho), rho)
 
     def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:

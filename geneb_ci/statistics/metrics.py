@@ -303,6 +303,7 @@ def _f1(correct: int, margin_sum: int) -> float | None:
 
 
 def _mean_f1(f1_by_class: Sequence[float | None]) -> float:
+    """Return the mean of F1 over the classes for which it is defined."""
     present = [f1 for f1 in f1_by_class if f1 is not None]
     return math.fsum(present) / len(present)
 

@@ -28,6 +28,7 @@ INTERVAL_QUANTILE = 1.959963984540054
 ClassCodes = npt.NDArray[np.integer]
 """Classes of sequences, as numbers from 0."""
 Reals = npt.NDArray[np.float64]
+"""An array of floating-point numbers."""
 
 
 class DiscordantCounts(NamedTuple):

@@ -253,7 +253,7 @@ def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> 
     table = peers.derived.get(table_key)
     if table is None:
         table = peers.derived[table_key] = score_table_of(peers.rows, benchmark)
-    return RowView(benchmark, table, row, table.index.get(own_path))
+    return RowView(benchmark, table, row, table.index_by_file.get(own_path))
 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
@@ -418,10 +418,12 @@ def _category_cells(
 
 
 def _mean_of_cells(row: Vector, cells: Sequence[int]) -> float:
+    """Return the mean of a row over some cells; NaN if one of them is missing."""
     return math.fsum(row[cell] for cell in cells) / len(cells)
 
 
 def _means_by_category(row: Vector, categories: CategoryCells) -> list[float]:
+    """Return the mean of a row in each category; NaN where a cell is missing."""
     return [_mean_of_cells(row, cells) for _, cells in categories]
 
 

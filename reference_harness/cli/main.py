@@ -70,7 +70,7 @@ class _Commands(click.Group):
 class _RunCommand(LayeredHelp, click.Command):
     """The command `run`, whose help shows the common options first."""
 
-    OPTION = click.Option
+    OPTION_CLASS = click.Option
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

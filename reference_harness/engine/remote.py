@@ -17,7 +17,7 @@ from reference_harness.embedding.embedder import (
 )
 from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.probe.scorer import THREAD_VARIABLES, scoring_environment
 from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 

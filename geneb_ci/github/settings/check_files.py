@@ -7,6 +7,7 @@ from geneb_ci.audit.record.keys import KeyFile
 from geneb_ci.audit.sampling.design import parse_policy, require_drawable
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.shipped import shipped, shipped_files
 from geneb_ci.github.api import VERDICT_STATUS
 from geneb_ci.github.settings.check import rules_of_type
@@ -48,8 +49,7 @@ def board_workflows() -> list[str]:
 
 def _path_list(paths: list[str]) -> str:
     """Return paths as a list in a message, at most `NAMED_FILES_MAX` of them."""
-    more_text = f" and {len(paths) - NAMED_FILES_MAX} more" if len(paths) > NAMED_FILES_MAX else ""
-    return ", ".join(visible(path) for path in paths[:NAMED_FILES_MAX]) + more_text
+    return first_and_more([visible(path) for path in paths], NAMED_FILES_MAX)
 
 
 def workflow_files_problem(client: SettingsClient, _setting: Setting) -> str | None:

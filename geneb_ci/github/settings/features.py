@@ -55,7 +55,9 @@ class FeatureState(enum.StrEnum):
     NOT_SET_UP = "not set up"
     BROKEN = "broken, because"
     NOT_TRIED = "not tried"
+    """It is set up, but whether it works will show only when it is used."""
     UNSEEN = "not seen"
+    """This token cannot read a setting that decides it."""
 
 
 class Feature(NamedTuple):
@@ -79,11 +81,17 @@ class JobSettings(NamedTuple):
     """Settings of the repository that a job reads according to its workflow file."""
 
     workflow: str
+    """Name of the workflow."""
     job: str
+    """Name of the job in its workflow file."""
     environment: str
+    """Name of the job's environment; "" without one."""
     secrets: frozenset[str]
+    """Names of the secrets that the job reads."""
     variables: frozenset[str]
+    """Names of the variables that the job reads."""
     runs_on: str
+    """The machines on which the job runs, as the workflow file names them."""
 
 
 def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:

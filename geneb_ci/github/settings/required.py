@@ -19,6 +19,7 @@ class Setting:
 
     id: str
     expected: str
+    """The required value, in words."""
     consequence: str
     """The attack or mistake that becomes possible without the setting."""
     by_hand: str
