@@ -33,7 +33,7 @@ from .embedding.exact import with_exact_limits
 from .embedding.memory import MemoryLimit, memory_of
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
-from .loading.keywords import is_compiled, keywords
+from .loading.constructor_arguments import is_compiled, keywords
 from .loading.loader import load
 from .worker_options import WorkerOptions, read_options
 

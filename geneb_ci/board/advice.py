@@ -12,7 +12,7 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TYPE_BY_FILE
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
-from reference_harness.formats.base import Count, Signed, StrictModel, first_error
+from reference_harness.formats.base import Count, MinusOneToOne, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, path_exists, read_json, read_regular
 from reference_harness.formats.text import quoted
 
@@ -83,9 +83,9 @@ class Choice(StrictModel):
     params: Count
     authorship: str
     evidence: str
-    score: Signed
-    low: Signed
-    high: Signed
+    score: MinusOneToOne
+    low: MinusOneToOne
+    high: MinusOneToOne
     """95 % interval of the mean of this model, which covers other training draws as well."""
     below: Loss
     """Highest score minus the score of this model."""

@@ -19,7 +19,7 @@ from geneb_ci.publish.faults import (
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import REQUEST_TIMEOUT_S, Clock, hub_session, with_retries
 from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
-from reference_harness.formats.hub_storage import limit_storage
+from reference_harness.formats.hub_storage import set_xet_environment
 from reference_harness.formats.text import Say, silent
 
 READ_BYTES_MAX = 400_000_000
@@ -93,7 +93,7 @@ class HubRepository:
         )
 
         disable_progress_bars()
-        limit_storage()
+        set_xet_environment()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind

@@ -47,7 +47,7 @@ from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META_FILE, model_meta, options_from
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
-from reference_harness.formats.packages import LOCK_SUFFIX
+from reference_harness.formats.package_lock import LOCK_SUFFIX
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import EMBEDDINGS_SUFFIX
 from reference_harness.formats.text import quoted

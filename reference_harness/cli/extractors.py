@@ -167,7 +167,7 @@ def check(
     from reference_harness import conformance  # numpy, after worker threads are set
     from reference_harness.embedding.embed import Batching
     from reference_harness.extractors.base import ExtractorError
-    from reference_harness.loading.keywords import keywords, parsed_options
+    from reference_harness.loading.constructor_arguments import keywords, parsed_options
     from reference_harness.loading.packages import lock_of, start_with_packages
     from reference_harness.run.progress import listener
 

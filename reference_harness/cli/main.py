@@ -66,7 +66,7 @@ class _Commands(click.Group):
 
 
 class _Run(LayeredHelp, click.Command):
-    OPTION = click.Option
+    OPTION_CLASS = click.Option
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

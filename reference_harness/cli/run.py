@@ -32,8 +32,8 @@ from reference_harness.formats.submission_terms import (
     TRUNCATIONS,
 )
 from reference_harness.formats.text import next_line, plural
-from reference_harness.loading.facts import ExtractorFacts
-from reference_harness.loading.keywords import is_compiled, keywords, parsed_options
+from reference_harness.loading.constructor_arguments import is_compiled, keywords, parsed_options
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.loading.loader import locate
 from reference_harness.loading.properties import CONTRADICTED
 from reference_harness.probe import logistic

@@ -12,8 +12,8 @@ import click
 from reference_harness.errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.formats.old_options import say_new_name
-from reference_harness.formats.packages import Lock
+from reference_harness.formats.old_options import print_new_name
+from reference_harness.formats.package_lock import Lock
 from reference_harness.loading.packages import lock_of, start_with_packages
 from reference_harness.run import progress
 
@@ -76,7 +76,7 @@ def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
     for given_key, value in table.items() if isinstance(table, dict) else ():
         key = OLD_KEYS.get(given_key, given_key)
         if key != given_key:
-            say_new_name(f"{label}: {given_key}", key)
+            print_new_name(f"{label}: {given_key}", key)
         option = options_by_name.get(key.replace("_", "-"))
         if not isinstance(option, click.Option):
             raise OptionError(

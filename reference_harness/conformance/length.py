@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from reference_harness.embedding.letters_read import LetterChanger, ReadSpan
 from reference_harness.extractors.base import UNDECLARED
 
-from .probes import random_letters
 from .result import BrokenError, UnverifiedError
+from .sequences import random_letters
 from .subject import Subject, call_code
 
 # Letters tried if no limit is declared.

@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness.errors import OptionError
-from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
+from reference_harness.formats.benchmark import (
+    DEFINITION_BYTES_MAX,
+    Benchmark,
+    UnusableBenchmarkError,
+    parse,
+)
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.shipped import schema
+from reference_harness.schema_files import schema
 
 BOARD_DEFINITION = "schemas/benchmark.json"
 """Path of the definition in a board's repository, which has a folder `submissions`."""
@@ -21,7 +26,7 @@ def load(path: Path) -> Benchmark:
     value.
     """
     try:
-        raw = read_text(path, BYTES_MAX)
+        raw = read_text(path, DEFINITION_BYTES_MAX)
     except NotReadable as error:
         msg = f"{path}: {error.reason}; {DEFINITION_HINT}"
         raise OptionError(msg) from error

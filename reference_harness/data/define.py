@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from reference_harness.errors import DataError, OptionError
-from reference_harness.formats.benchmark import TASK_ID, Benchmark
+from reference_harness.formats.benchmark import TASK_ID_PATTERN, Benchmark
 from reference_harness.formats.files import dumps, file_sha256, write_json
 
 from . import benchmark
@@ -79,7 +79,7 @@ def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
     faults: list[str] = []
     tasks: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
     for task_id, files in layout(folder, faults):
-        if not re.fullmatch(TASK_ID, task_id):
+        if not re.fullmatch(TASK_ID_PATTERN, task_id):
             faults.append(
                 f"{files[0]}: the name is the task's id, but {task_id!r} has other characters than "
                 "letters, digits, '.', '_' and '-': rename the file"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import FULL, Benchmark
 from reference_harness.formats.run_record import RunRecord
-from reference_harness.shipped import schema
+from reference_harness.schema_files import schema
 
 QUICK = "quick"
 QUICK_FILE = "quick.json"

@@ -12,9 +12,9 @@ from reference_harness import environment
 from reference_harness.data.tasks import sequence_digests
 from reference_harness.errors import EmbeddingError, HarnessError, OptionError
 from reference_harness.extractors.base import ExtractorError, UnknownOptionError
-from reference_harness.formats.measured import Drift
+from reference_harness.formats.measurements import Drift
 from reference_harness.formats.text import plural
-from reference_harness.loading.facts import ExtractorFacts, facts_of
+from reference_harness.loading.extractor_facts import ExtractorFacts, facts_of
 from reference_harness.loading.file_watch import WATCH
 from reference_harness.loading.loaded_model import loaded_model, without_unused
 from reference_harness.loading.loader import LoadedExtractor, load

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is 
     from collections.abc import Callable, Iterator
 
     from reference_harness.embedding.embedder import EmbedJob, EmbedResult
-    from reference_harness.loading.facts import ExtractorFacts
+    from reference_harness.loading.extractor_facts import ExtractorFacts
     from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 __all__ = ["ATTEMPTS", "Engine", "Notice"]

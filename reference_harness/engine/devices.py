@@ -19,7 +19,7 @@ from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedRe
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.formats.processes import WorkerProcesses, processors
 from reference_harness.formats.text import Say, plural, silent
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 
 from . import ATTEMPTS, Notice
 from .device_process import Embedded, begin, embed, load

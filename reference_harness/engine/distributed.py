@@ -16,7 +16,7 @@ from typing import Any, Self
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.formats.text import Say, plural, silent
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 
 from . import Notice

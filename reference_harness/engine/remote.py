@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from reference_harness.embedding.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
 from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.probe.scorer import THREAD_VARIABLES, scoring_environment
 from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
 

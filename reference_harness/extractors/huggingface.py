@@ -13,17 +13,17 @@ from reference_harness.embedding.memory import MemoryLimit
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
-from .encoding import Encoding, ParallelEncoding, encoding_processes_max
-from .inputs import embedding_rows, inputs_of, limit_of, pad_id
+from .device_transfer import EncodedAhead, host_arrays, on_device, to_host
+from .encoder import Encoder
+from .forward_arguments import embedding_rows, inputs_of, limit_of, pad_id
+from .hidden_states import Output
 from .options import parse
 from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
-from .outputs import Output
+from .parallel_encoding import Encoding, ParallelEncoding, encoding_processes_max
 from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import TEST_LETTERS, check_tokenizer, load_tokens
-from .tokens import Encoder
-from .transfer import EncodedAhead, host_arrays, on_device, to_host
-from .versions import version_advice
+from .version_advice import version_advice
 
 # Largest effect of padding that counts as none: the distance between the embeddings of a sequence
 # in a batch with a longer one and of the sequence alone, relative to the length of the latter.

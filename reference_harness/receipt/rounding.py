@@ -16,7 +16,7 @@ from reference_harness.formats.submission_terms import (
     FLOAT16_MAX,
     SCALE_MAX,
     SCALE_MIN,
-    TOP_LOG2,
+    SCALED_MAGNITUDE_LOG2,
     UNSCALED_MIN,
 )
 
@@ -89,7 +89,7 @@ def scale_log2_for(largest: float) -> int:
     """
     if largest == 0.0 or UNSCALED_MIN <= largest <= FLOAT16_MAX:
         return 0
-    return math.frexp(largest)[1] - 1 - TOP_LOG2
+    return math.frexp(largest)[1] - 1 - SCALED_MAGNITUDE_LOG2
 
 
 def rounded(matrices: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
@@ -114,7 +114,8 @@ def scale_log2_of(matrices: list[npt.NDArray[Any]]) -> int:
     scale_log2 = scale_log2_for(largest)
     if not SCALE_MIN <= scale_log2 <= SCALE_MAX:
         msg = f"the largest value of the embeddings is {largest:g}, expected a value from "
-        msg += f"{2.0 ** (SCALE_MIN + TOP_LOG2):.0e} to {2.0 ** (SCALE_MAX + TOP_LOG2):.0e}"
+        low, high = (2.0 ** (scale + SCALED_MAGNITUDE_LOG2) for scale in (SCALE_MIN, SCALE_MAX))
+        msg += f"{low:.0e} to {high:.0e}"
         raise ProbeError(msg)
     return scale_log2
 

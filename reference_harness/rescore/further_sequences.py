@@ -14,7 +14,7 @@ from reference_harness.embedding.variants import SUPPORT, VariantSequence
 from reference_harness.errors import DataError, EmbeddingError
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import write_bytes
-from reference_harness.formats.further import FurtherSequence, FurtherSequences
+from reference_harness.formats.further_sequences import FurtherSequence, FurtherSequences
 from reference_harness.formats.text import plural
 from reference_harness.probe import logistic
 from reference_harness.probe.decisions import FRESH, FurtherEmbeddings

@@ -18,11 +18,11 @@ from reference_harness.errors import (
     ProbeError,
 )
 from reference_harness.formats.benchmark import Task
-from reference_harness.formats.measured import Drift, LettersRead, TaskMeasured, share_read
+from reference_harness.formats.measurements import Drift, LettersRead, TaskMeasured, share_read
 from reference_harness.formats.run_record import LibraryRef, RunRecord, TaskRecord
 from reference_harness.formats.submission import PredictionsFile
 from reference_harness.formats.text import plural
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.probe.scorer import SCORER
 from reference_harness.receipt.predictions import write_predictions
 from reference_harness.receipt.task_file import is_written

@@ -13,7 +13,7 @@ from reference_harness.embedding.embed import Batching, calls
 from reference_harness.embedding.letters_read import LetterChanger, relative_distance, sampled
 from reference_harness.errors import HarnessError
 from reference_harness.extractors.base import Reading
-from reference_harness.formats.measured import REASON_MAX, Drift, EmbeddingFacts, LettersRead
+from reference_harness.formats.measurements import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from reference_harness.loading.loader import LoadedExtractor
 
 SEQUENCES_AT_ONCE = 2048

@@ -29,7 +29,7 @@ from reference_harness.formats.run_record import (
 )
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import BenchmarkRef, PredictionsFile
-from reference_harness.loading.facts import ExtractorFacts
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.loading.properties import properties_of_tasks
 from reference_harness.probe import logistic
 

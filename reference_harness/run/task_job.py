@@ -18,7 +18,7 @@ from reference_harness.embedding.memory import is_out_of_memory, release_memory
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from reference_harness.formats.base import Scores
-from reference_harness.formats.measured import EmbeddingFacts, UnitScale
+from reference_harness.formats.measurements import EmbeddingFacts, UnitScale
 from reference_harness.formats.run_record import Kind, PerSeed, Regime, TaskReceipt, Warned
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.probe import logistic, metrics

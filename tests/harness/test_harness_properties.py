@@ -8,7 +8,7 @@ import pytest
 
 from reference_harness.embedding.embed import BATCHING
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
-from reference_harness.formats.measured import Drift
+from reference_harness.formats.measurements import Drift
 from reference_harness.loading.loader import load
 from reference_harness.loading.properties import DRIFT_MAX, properties_of, properties_of_tasks
 

@@ -136,7 +136,7 @@ def test_a_processor_without_the_instructions_is_not_told_the_kernel(tmp_path):
 def test_the_definition_is_what_the_code_does():
     assert f"max_iter={logistic.MAX_ITER}" in defined.SOLVER
     assert submission_terms.UNSCALED_MIN == 2.0**-6
-    assert (submission_terms.FLOAT16_MAX, submission_terms.TOP_LOG2) == (65504, 14)
+    assert (submission_terms.FLOAT16_MAX, submission_terms.SCALED_MAGNITUDE_LOG2) == (65504, 14)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     pins = {f"{name}=={version}" for name, version in defined.PACKAGES.items()}
     for extra in ("harness", "mini"):

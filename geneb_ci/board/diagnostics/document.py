@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Count, Hex64, MinusOneToOne, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 """A number from 0 to 1."""
@@ -57,14 +57,14 @@ class ModelFacts(StrictModel):
 class DiagnosedScore(StrictModel):
     """One score of one model."""
 
-    score: Signed
+    score: MinusOneToOne
     error: NotNegative
     """Standard error."""
     freedom: Annotated[float, Field(gt=0)] | None
     """Degrees of freedom of the error; null if it does not depend on scores by seed."""
-    low: Signed
+    low: MinusOneToOne
     """Lower end of the 95 % interval of this score."""
-    high: Signed
+    high: MinusOneToOne
     """Upper end of the interval, which is not corrected for the number of models."""
     rank: Rank
     """Rank by score; 1 is best."""
@@ -102,7 +102,7 @@ class RegimeRanks(StrictModel):
     """Micro scores by model, best first."""
     categories: dict[str, dict[str, DiagnosedScore]]
     """Scores by category and model, best first."""
-    tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
+    tasks: dict[str, dict[str, tuple[MinusOneToOne, MinusOneToOne, NotNegative, NotNegative]]]
     """By task and model: (low, high, standard error, v * v / f).
 
     `low` and `high` are the ends of the score's interval, v is the variance of the score, and f are
@@ -123,7 +123,7 @@ class CategoryWinner(StrictModel):
     """The model with the highest score in a category."""
 
     model: ModelId
-    score: Signed
+    score: MinusOneToOne
     """The mean score of the category."""
     could_be_best: Count
     """Number of models that could be best, including this one."""
@@ -147,9 +147,9 @@ class RegimePair(StrictModel):
     regimes: tuple[str, str]
     models: Count
     """Number of models ranked in both regimes."""
-    macro_tau: Signed | None
+    macro_tau: MinusOneToOne | None
     """Kendall's tau-b of macro scores; null if it is undefined."""
-    category_tau: dict[str, Signed | None]
+    category_tau: dict[str, MinusOneToOne | None]
     winners_changed: Count
     """Number of categories with another winner."""
     winners_significantly_changed: Count
@@ -163,9 +163,9 @@ class RegimePair(StrictModel):
 class RankingStability(StrictModel):
     """Agreement of rankings between categories and between regimes."""
 
-    category_tau: dict[str, dict[str, dict[str, Signed | None]]]
+    category_tau: dict[str, dict[str, dict[str, MinusOneToOne | None]]]
     """By regime and two categories: Kendall's tau-b of the two rankings."""
-    macro_tau: dict[str, dict[str, Signed | None]]
+    macro_tau: dict[str, dict[str, MinusOneToOne | None]]
     """By regime and category: Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, CategoryWinner]]
     """By regime and category: the model that is first."""
@@ -177,7 +177,7 @@ class ParetoModel(StrictModel):
 
     model: ModelId
     params: Count
-    macro: Signed
+    macro: MinusOneToOne
 
 
 class ScoresBySize(StrictModel):

@@ -13,7 +13,7 @@ from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
-from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Hex40, Hex64, MinusOneToOne, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
@@ -252,7 +252,7 @@ class CategoryScores(StrictModel):
     """The scores of one category, in the order of the `models` of the comparison."""
 
     category: ShortText
-    scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
+    scores: Annotated[list[MinusOneToOne], Field(min_length=1, max_length=4)]
     """Mean score of each compared row in the category."""
 
 
@@ -272,7 +272,7 @@ class RowStanding(StrictModel):
     """Score and rank of the row in one regime; the score is the mean of the category means."""
 
     regime: ShortText
-    score: Signed
+    score: MinusOneToOne
     """Mean over the category means."""
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]

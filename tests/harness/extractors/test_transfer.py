@@ -10,7 +10,7 @@ import torch
 
 from reference_harness import mini
 from reference_harness.embedding.embed import Batching, embed_sequences
-from reference_harness.extractors.transfer import (
+from reference_harness.extractors.device_transfer import (
     PENDING_MAX,
     EncodedAhead,
     host_arrays,

@@ -22,8 +22,8 @@ from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.formats.text import plural
 
 from .length import SPECIAL_TOKENS_MAX, UNLIMITED_LETTERS, token_counter
-from .probes import SEED, random_letters
 from .result import BrokenError
+from .sequences import SEED, random_letters
 from .subject import Subject, call_code, not_finite_message
 
 SEQUENCES = 2111
