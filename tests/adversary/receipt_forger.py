@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.alteration_power import MEASURED_GAINS, Alterations, hit_lower_bound, mcc
-from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.column_rule import coordinate_tolerances
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import STANDARD_TEST_DRAWS, STANDARD_TRAINING_DRAWS
 from geneb_ci.receipt.embeddings import mismatch_limit, pooled_mismatch_limit
@@ -73,7 +73,7 @@ class Steps(NamedTuple):
 def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
     """Return the steps of the embeddings of a rerun, within a part of the tolerances."""
     rounded, wide = receipt_values(rows, scale_log2), divided_by_scale(rows, scale_log2)
-    limits = part * tolerances(rows, scale_log2)
+    limits = part * coordinate_tolerances(rows, scale_log2)
     towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(rounded, towards, dtype=np.float16)
     unit = np.spacing(np.abs(other)).astype(np.float64)
