@@ -116,13 +116,13 @@ class WaitingLimits:
     wait_max: float = 120.0
     """Longest wait for a rate limit; above it, RateLimited is raised."""
     secondary_wait: float = 60.0
-    """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
+    """Wait after a rate limit for which GitHub states no time, as its documentation advises."""
     retries: int = 3
     """Maximum number of further attempts after a failed request."""
     first_backoff: float = 1.0
     """Wait before the second retry; it doubles with each further one."""
     pause_between_writes: float = 1.0
-    """Pause between two writes (GitHub's documentation)."""
+    """Pause between two writes, as GitHub's documentation advises."""
     request_time_max: int = 30
     """Maximum time of one request."""
 

@@ -147,7 +147,7 @@ class JobRequest(NamedTuple):
 
 
 def audit_request(order: AuditOrder) -> JobRequest:
-    """Return the request for the rerun of an order."""
+    """Return the request for a Job that reruns an order."""
     passed_variables = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
     environment = {
         **passed_variables,
