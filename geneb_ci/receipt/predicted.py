@@ -242,7 +242,7 @@ COVARIANCE_DIGITS = 6
 
 
 def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
-    """Return the covariances of the models' errors; `predictions` has those of each model id.
+    """Return the covariances of the models' errors, from the predictions by model id.
 
     In a task, only rows with equal true classes have a covariance. Raises NothingChecked for more
     than `ROWS_MAX` rows.

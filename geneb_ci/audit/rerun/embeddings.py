@@ -404,6 +404,7 @@ class _EmbeddingRun:
     def _embeddings_of(
         self, embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
     ) -> "npt.NDArray[np.float32]":
+        """Return the (n, d) embeddings of n sequences, in their order."""
         import numpy as np
 
         matrix = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
@@ -419,7 +420,7 @@ class _EmbeddingRun:
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
         """Compute failed embeddings again, the worst first, until the verdict is certain.
 
-        Returns, by task and by row of its file, the embedding that was computed again.
+        Returns the embeddings that were computed again, by task and by row of the task's file.
         """
         width = self.receipt.dim
         failures = [

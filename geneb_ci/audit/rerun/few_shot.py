@@ -143,8 +143,8 @@ def few_shot_result(
 ) -> FewShotResult | None:
     """Return the scores of few-shot probes for a record; None without few-shot regimes.
 
-    `scores` maps task to regime to the scores of the fits; `varied` does so for fits on variants,
-    for the tasks that have them.
+    `scores` maps task to regime to the scores of the fits; `varied` maps the tasks with variants to
+    regime to the MCC of fits on variants.
     """
     regimes: dict[str, dict[str, FewShotTask]] = {}
     for task, by_regime in scores.items():
