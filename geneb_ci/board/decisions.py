@@ -53,7 +53,9 @@ class ScoreColumn(NamedTuple):
     """One score of all models of a regime; each array has one value per model."""
 
     values: Floats
+    """The score of each model."""
     variance: Floats
+    """Square of the standard error of each score."""
     freedom: Floats
     """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     shared: Floats | None = None
@@ -273,6 +275,7 @@ class ComparedPair(NamedTuple):
     difference: float
     """Score of the first model minus that of the second."""
     low: float
+    """Lower end of the interval of the difference."""
     high: float
     """End of the 95 % interval of the difference, which is corrected for all pairs of the board."""
     probability: float

@@ -55,9 +55,13 @@ class QueueStep(enum.StrEnum):
 
     MERGE = "merge"
     ASK = "ask back"
+    """Ask the author for something."""
     AUDIT = "audit"
+    """Have the row audited before the merge."""
     LOOK = "look at"
+    """Look at the pull request, and decide."""
     WAIT = "wait"
+    """Nothing: somebody else has to act."""
 
 
 class NextAction(NamedTuple):
@@ -255,7 +259,7 @@ def _next_action(
 
 
 def _look_at(action: str) -> NextAction:
-    """Return an action that a maintainer decides about after a look at the pull request."""
+    """Return the action that a maintainer looks at the pull request and decides."""
     return NextAction(Turn.MAINTAINER, QueueStep.LOOK, action)
 
 
@@ -265,7 +269,7 @@ def _merge_action(action: str) -> NextAction:
 
 
 def _ask_author(action: str, reason: str) -> NextAction:
-    """Return the action that a maintainer asks the author of the pull request back."""
+    """Return the action that a maintainer asks the author of the pull request for something."""
     return NextAction(Turn.MAINTAINER, QueueStep.ASK, action, reason)
 
 

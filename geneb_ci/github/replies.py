@@ -32,6 +32,7 @@ Id = Annotated[int, Field(ge=0)]
 REPORT_FIX = (
     "run the command again; if it fails again, report this message to the maintainers of geneb-ci"
 )
+"""Advice after an answer of GitHub that cannot be understood."""
 
 
 def lenient(default: Any) -> WrapValidator:
@@ -55,7 +56,7 @@ Body = Annotated[str, BeforeValidator(lambda value: "" if value is None else val
 
 
 class ReplyModel(BaseModel):
-    """Base of the models; unknown members are ignored."""
+    """Base class of the models of GitHub's answers; members without a field are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -183,7 +184,7 @@ class CommitComparison(ReplyModel):
 
 
 class TreeEntry(ReplyModel):
-    """One path of a recursive tree."""
+    """One path of a git tree."""
 
     path: str
     mode: str
@@ -200,7 +201,7 @@ class TreeEntry(ReplyModel):
 
 
 class RecursiveTree(ReplyModel):
-    """All paths of a tree, unless it is truncated."""
+    """All paths of a git tree, unless GitHub has left out some."""
 
     sha: Sha
     tree: list[TreeEntry]
@@ -225,7 +226,7 @@ class Comment(ReplyModel):
 
 
 class StatusState(ReplyModel):
-    """The state of a status, and who set it."""
+    """The state of a commit status, and who set it."""
 
     state: str = ""
     creator: Annotated[Account, lenient(None)] = None
@@ -233,7 +234,7 @@ class StatusState(ReplyModel):
 
 
 class Status(StatusState):
-    """A status of a commit."""
+    """A commit status with its name, description and time."""
 
     context: str
     """Name of the status; a commit has one of each name."""

@@ -165,6 +165,7 @@ class GitRefusal(NamedTuple):
     message: str
     """Git's error messages, on one line."""
     fix: str
+    """Advice for the reader of the message."""
     is_known: bool
     """Whether `_REFUSALS` has the message, so that git refuses the repository, not an argument."""
 
@@ -186,8 +187,11 @@ class TreeFile(NamedTuple):
     """One file of a commit's tree."""
 
     mode: str
+    """The kind of file, such as `REGULAR_MODES`."""
     blob: str
+    """Id of the file's content."""
     path: str
+    """Path relative to the top folder."""
 
 
 class GitRepository:

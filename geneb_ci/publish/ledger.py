@@ -56,9 +56,11 @@ class HistoryStep:
     """Time of the commit, in UTC."""
     author: str
     subject: str
+    """First line of the commit's message."""
     trailers: tuple[tuple[str, str], ...]
     """Lower-case key and value of each trailer of the message, in order."""
     changes: tuple[HistoryChange, ...]
+    """The changes of files on which the board depends."""
 
     def trailer(self, *names: str) -> str:
         """Return the joined values of the first of `names` that is a trailer, or "" without one."""
@@ -144,6 +146,7 @@ class RowAtCommit:
 
     model: str
     submission: bytes
+    """Bytes of the submission."""
     audits: Mapping[str, bytes]
     """Bytes of each audit record of this model, and of each withdrawal, by path."""
     policy: Mapping[str, bytes]

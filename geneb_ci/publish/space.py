@@ -64,6 +64,7 @@ class RepositoryState:
     head: str
     """Id of the commit."""
     files: Mapping[str, HubFileDigest] = field(default_factory=dict)
+    """Digest of each file, by path."""
 
     def differing(self, files: Mapping[str, C]) -> dict[str, C]:
         """Return the given files that the repository lacks or has with other bytes."""
@@ -200,6 +201,7 @@ class SpaceState(RepositoryState):
     """The files of a Space at one commit, and its manifest; None without one."""
 
     manifest: Manifest | None = None
+    """Content of manifest.json; None without a board."""
 
 
 class SpaceSite(NamedTuple):
@@ -265,6 +267,7 @@ class SpaceChange:
     deleted: Sequence[str]
     """Names of files in the repository that it must not have afterwards."""
     message: str
+    """Message of the commit."""
 
     def files_not_as_published(self, after: RepositoryState) -> set[str]:
         """Return the names of files that a change should have written or deleted, but has not."""
@@ -276,6 +279,7 @@ class CommitResult(NamedTuple):
 
     commit: str
     is_new: bool
+    """Whether this program made the commit."""
 
 
 def commit_change(

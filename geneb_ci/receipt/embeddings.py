@@ -139,8 +139,8 @@ class FileDigests(NamedTuple):
 def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
     """Return the digests of a task's file, after comparing the file with the receipt.
 
-    It is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first wrong
-    embedding, and OSError.
+    The file is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first
+    wrong embedding, and OSError.
     """
     rows, row_bytes = expected.train + expected.test, FLOAT16_BYTES * dim
     with _open_regular_file(path) as stream:

@@ -43,6 +43,7 @@ class RowEvidence(NamedTuple):
     decision: Decision | None
     """None if the file has errors; the row is then not on the board."""
     reasons: tuple[str, ...]
+    """Sentences that say why the row has this evidence."""
 
 
 def row_evidence_of(

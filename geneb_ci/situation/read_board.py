@@ -79,7 +79,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
 
 
 class BoardReader:
-    """A reader of one repository of a board."""
+    """A reader of a board's repository on this machine, for a maintainer's next step."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime

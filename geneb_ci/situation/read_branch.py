@@ -96,7 +96,7 @@ def _submission_in(folder: Path) -> str:
 
 
 class _BranchReader:
-    """A reader of one clone: the commits of its branch and the changes of the working tree."""
+    """A reader of a contributor's clone: the commits of its branch, and the working tree."""
 
     def __init__(
         self,

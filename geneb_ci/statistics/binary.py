@@ -73,7 +73,9 @@ class RhoRange(NamedTuple):
     correct: int
     """Number of correct predictions of each table."""
     first_rho: int
+    """The smallest rho of the range."""
     last_rho: int
+    """The greatest rho of the range; it is included."""
 
     def __len__(self) -> int:
         """Return the number of tables."""
@@ -118,7 +120,7 @@ def metrics_of_table(confusion: BinaryTable) -> Triple:
 
 
 def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
-    """Return the least and greatest rho for which no count of the table is negative."""
+    """Return the least and greatest rho (see `RhoRange`) with which no count is negative."""
     a, b = classes
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
@@ -361,7 +363,9 @@ class NearestTable(NamedTuple):
     """The possible table whose metrics are nearest to given ones, and its metrics."""
 
     table: BinaryTable
+    """The possible table."""
     scores: Triple
+    """The metrics of the table."""
 
 
 def nearest_table(classes: Classes, target: Triple) -> NearestTable:
@@ -468,6 +472,7 @@ class RecoveredCell(NamedTuple):
     """None for a regime with a single fit of the probe."""
     classes: Classes
     reported: Triple
+    """The scores as the submission reports them."""
     table_count: int
     """Number of tables with the reported scores; 0 if the scores are impossible."""
     table: BinaryTable | None

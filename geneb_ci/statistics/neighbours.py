@@ -45,8 +45,11 @@ class Resemblance(NamedTuple):
     number: int
     """Index of the other row in the table."""
     cells: int
+    """Number of cells in which both rows have a score."""
     near_cells: int
+    """Number of these cells in which the scores differ by less than `NEAR_DISTANCE`."""
     equal_cells: int
+    """Number of these cells in which the scores are equal."""
 
 
 def copy_cells_min(cells: int) -> float:
@@ -162,7 +165,9 @@ class _StandardisedScores(NamedTuple):
 
     mean: float
     norm: float
+    """Root of the sum of the squared deviations."""
     unit_deviations: list[float]
+    """Deviations from the mean, divided by the norm."""
 
 
 def _standardised(row: Iterable[float]) -> _StandardisedScores | None:
@@ -316,6 +321,7 @@ class UsualDifference(NamedTuple):
 
     median: float
     scale: float
+    """Robust standard deviation."""
 
 
 class _TaskFacts(NamedTuple):

@@ -30,6 +30,7 @@ class ScoreTable:
     models: tuple[str, ...]
     """Model id of each row."""
     vectors: tuple[Vector, ...]
+    """Scores of each row."""
     index_by_file: dict[Path, int]
     """Index of each row, by its file."""
     regimes: tuple[slice, ...]
@@ -149,6 +150,7 @@ class Centre(NamedTuple):
 
     medians: list[float]
     clip_distances: list[float]
+    """Largest distance from the median; greater ones are clipped."""
 
     def clipped(self, row: Vector) -> list[float]:
         """Return the differences of a row from the medians, clipped; 0 for missing cells."""
@@ -163,9 +165,11 @@ class RidgeFit:
     """The ridge regression of the rows of a score table on each other."""
 
     table: ScoreTable
+    """The table whose rows are fitted."""
     rows: tuple[int, ...]
     """Indices of the table's rows that the fit uses."""
     centre: Centre
+    """Median of each cell, from which scores are measured."""
     fit_scales: list[float]
     """Scale by which the scores of each cell are divided before the fit."""
     standardised: list[list[float]]

@@ -27,6 +27,7 @@ class Interval(NamedTuple):
     """The interval of a difference of two models, and the probability that it is positive."""
 
     low: float
+    """Lower end of the 95 % percentile interval."""
     high: float
     """Upper end of the 95 % percentile interval, which is not corrected for other comparisons."""
     probability: float

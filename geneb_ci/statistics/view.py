@@ -178,7 +178,9 @@ class RowView:
 
     benchmark: Benchmark
     table: ScoreTable
+    """Scores of all rows of the folder."""
     row: Vector
+    """Scores of the checked row."""
     own_index: int | None
     """The row's own index in the table, which is excluded from comparisons."""
 
@@ -209,7 +211,7 @@ class RowView:
 
     @functools.cached_property
     def prediction(self) -> LeaveOneOut | None:
-        """The leave-one-out prediction; None without a fit or with too few cells."""
+        """Each cell as predicted from the others; None with too few rows or cells."""
         reference = self.reference
         return None if reference is None else leave_one_out_of(self.row, reference, self.own_index)
 

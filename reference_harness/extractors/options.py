@@ -214,7 +214,7 @@ class Options:
     """
     batching: str = "budget"
     """How sequences are grouped into batches, as in `geneb-harness run --batching`."""
-    token_budget: int = batches.TOKEN_BUDGET
+    token_budget: int = batches.DEFAULT_TOKEN_BUDGET
     """Maximum number of padded tokens of a batch."""
     compile: bool = False
     """Whether torch.compile compiles the model; an audit runs it uncompiled."""

@@ -34,7 +34,6 @@ ALLOWED_NAMES = {
     "hold": "docs/developer/python.md promises it of a verification",
     "format_commands": "click calls it",
     "format_options": "click calls it",
-    "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",
     "list_directory": "http.server calls it",
     "handle_error": "socketserver calls it",
     "server_version": "http.server reads it",

@@ -41,6 +41,7 @@ class ModelFacts(StrictModel):
 
     model: ModelId
     display: str
+    """Name of the model on the board."""
     authorship: str
     """Whose file it is: `official` or `contributed`."""
     evidence: str
@@ -62,13 +63,16 @@ class DiagnosedScore(StrictModel):
     freedom: Annotated[float, Field(gt=0)] | None
     """Degrees of freedom of the error; null if it does not depend on scores by seed."""
     low: MinusOneToOne
+    """Lower end of the 95 % interval of this score."""
     high: MinusOneToOne
-    """95 % interval of this score, not corrected for the number of models."""
+    """Upper end of the interval, which is not corrected for the number of models."""
     rank: Rank
     """Rank by score; 1 is best."""
     rank_low: Rank
+    """Best rank that the model may have."""
     rank_high: Rank
-    """Range of the rank; the ranges of all models together hold with 95 % confidence."""
+    """Worst rank that the model may have; the ranges of all models together hold with 95 %
+    confidence."""
     could_be_best: bool
     """Whether no model scores significantly higher: `rank_low` is 1."""
 
@@ -95,7 +99,9 @@ class RegimeRanks(StrictModel):
     macro: dict[str, DiagnosedScore]
     """Macro scores by model, best first."""
     micro: dict[str, DiagnosedScore]
+    """Micro scores by model, best first."""
     categories: dict[str, dict[str, DiagnosedScore]]
+    """Scores by category and model, best first."""
     tasks: dict[str, dict[str, tuple[MinusOneToOne, MinusOneToOne, NotNegative, NotNegative]]]
     """By task and model: (low, high, standard error, v * v / f).
 
@@ -118,6 +124,7 @@ class CategoryWinner(StrictModel):
 
     model: ModelId
     score: MinusOneToOne
+    """The mean score of the category."""
     could_be_best: Count
     """Number of models that could be best, including this one."""
 
@@ -127,7 +134,9 @@ class WinnerChange(StrictModel):
 
     category: str
     before: ModelId
+    """The winner in the first regime."""
     after: ModelId
+    """The winner in the second regime."""
     significant: bool
     """Whether neither winner could be best in the regime that the other wins."""
 
@@ -137,14 +146,18 @@ class RegimePair(StrictModel):
 
     regimes: tuple[str, str]
     models: Count
+    """Number of models ranked in both regimes."""
     macro_tau: MinusOneToOne | None
     """Kendall's tau-b of macro scores; null if it is undefined."""
     category_tau: dict[str, MinusOneToOne | None]
     winners_changed: Count
+    """Number of categories with another winner."""
     winners_significantly_changed: Count
+    """Number of categories in which neither winner could be best in the other regime."""
     categories: Count
     """Number of the compared categories."""
     changes: list[WinnerChange]
+    """The categories with another winner."""
 
 
 class RankingStability(StrictModel):
@@ -184,14 +197,18 @@ class ModelPair(StrictModel):
     difference: Difference
     """Macro score of `first` minus that of `second`."""
     significant: bool
+    """Whether the macro scores differ significantly."""
 
 
 class ValueContrast(StrictModel):
     """Summary of all pairs of models with the same two values of an attribute."""
 
     values: tuple[str, str]
+    """The two values of the attribute."""
     pairs: Count
+    """Number of pairs."""
     mean_difference: Difference
+    """Mean over the pairs of the first model's macro score minus the second's."""
     first_better: Count
     """Number of pairs in which the model with the first value scores higher."""
 
@@ -204,7 +221,7 @@ class AttributeComparison(StrictModel):
 
 
 class Figure(StrictModel):
-    """One figure of the paper or the board: its definition, its rows and its value."""
+    """One figure of the paper or the board, with its definition and value."""
 
     id: Annotated[str, Field(pattern=r"^[a-z-]+$")]
     scope: Literal["paper", "board", "exclusions"]

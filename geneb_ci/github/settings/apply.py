@@ -81,7 +81,7 @@ def set_guard_ruleset(client: SettingsClient, settings: Sequence[Setting]) -> No
     _write_ruleset(
         client,
         GUARD_RULESET,
-        [sole_maintainer] if client.is_alone else [],
+        [sole_maintainer] if client.has_sole_maintainer else [],
         _required_values(settings),
     )
 

@@ -22,7 +22,7 @@ DecisionFunction = Callable[[str], DecidedStanding]
 
 
 class BaseBranch:
-    """Rows, benchmark, policy and evidence of the base branch."""
+    """The data of the base branch with which pull requests are compared."""
 
     def __init__(self, layout: Layout) -> None:
         self.benchmark = benchmark_of(layout)

@@ -264,7 +264,7 @@ def repository_folders(layout: Layout) -> RepositoryFolders:
 
 
 class PullChecker:
-    """A checker of pull requests to a base branch."""
+    """A checker of pull requests to a base branch: their files, rows and audit records."""
 
     def __init__(self, reader: GitReader, base: BaseBranch, main: Main) -> None:
         self.reader = reader
@@ -282,7 +282,7 @@ class PullChecker:
         return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
-        """Whether the change of a head was read."""
+        """Whether the change of a head has been read, so that a check needs fewer requests."""
         return head in self._proposals
 
     def blobs_to_read(self, head: str) -> list[Blob]:
