@@ -11,7 +11,12 @@ import torch
 from transformers import BertConfig, BertModel
 
 from benchmarks.bench_embedding_power import MeasurementStore, Table, alignment_row
-from geneb_ci.receipt.column_rule import distance, is_own_noise, judge, tolerances
+from geneb_ci.receipt.column_rule import (
+    compare_with_rerun,
+    coordinate_tolerances,
+    distance_in_tolerances,
+    is_own_noise,
+)
 from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.embeddings import (
     EFFECT,
@@ -123,8 +128,8 @@ def receipt_comparison(
         texts
     )
     receipt = rounded([embeddings])
-    limits = tolerances(other_embeddings, receipt.scale_log2)
-    judgement = judge(receipt.values, other_embeddings, limits, receipt.scale_log2)
+    limits = coordinate_tolerances(other_embeddings, receipt.scale_log2)
+    judgement = compare_with_rerun(receipt.values, other_embeddings, limits, receipt.scale_log2)
     failed = int(judgement.failed(width).sum())
     return ReceiptComparison(
         len(other_embeddings),
@@ -233,8 +238,8 @@ def noisy_audit(
         task = NoisyTask(draw, kind, noise, count)
         receipt, rerun = rounded([task.run(1.0)]), task.run(0.5)
         scale = receipt.scale_log2
-        limits = tolerances(rerun, scale)
-        compared_rows = judge(receipt.values, rerun, limits, scale)
+        limits = coordinate_tolerances(rerun, scale)
+        compared_rows = compare_with_rerun(receipt.values, rerun, limits, scale)
         bad = compared_rows.failed(WIDTH)
         failed += int(bad.sum())
         mismatch += int(compared_rows.mismatch[~bad].sum())
@@ -244,7 +249,7 @@ def noisy_audit(
         )
         for repeat in (task.run(0.5), task.run(0.5)):
             pairs = zip(rerun[:REPEATS], repeat, limits, strict=False)
-            apart = max(apart, *(distance(*pair, scale) for pair in pairs))
+            apart = max(apart, *(distance_in_tolerances(*pair, scale) for pair in pairs))
     effect = part_statistic(parts).statistic
     return NoisyAudit(tasks * count, failed, deviation, mismatch, effect, apart)
 

@@ -14,7 +14,7 @@ from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import Sandbox, python_of
 from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, run_escape_suite
+from geneb_ci.sandbox.run import ExtractorSpec, run_escape_suite, run_in_sandbox
 from geneb_ci.sandbox.supervise import supervise
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ def timed_actions(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
         "`/usr/bin/true`: the sandbox alone": start_command("/usr/bin/true"),
         "Python, nothing imported": start_command(python, "-I", "-c", ""),
         "Python and NumPy": start_command(python, "-s", "-P", "-c", "import numpy"),
-        "the worker with k-mer, one sequence": lambda: embed_in_sandbox(
+        "the worker with k-mer, one sequence": lambda: run_in_sandbox(
             ["ACGTACGT"], spec, sandbox, LIMITS
         ),
         "the escape suite": lambda: run_escape_suite(sandbox),

@@ -10,7 +10,7 @@ from .formats.receipt_cells import EqualEmbeddings, ReceiptCells, ReceiptRefit
 from .formats.rescored import Rescored
 from .formats.run_record import RunRecord
 from .other_probes.report import Probes
-from .shipped import schema
+from .schema_files import schema
 from .worker_options import WorkerOptions
 
 SCHEMAS: dict[str, tuple[type, str]] = {

@@ -41,7 +41,7 @@ from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import line_ends_clause, text_at
-from reference_harness.formats.packages import (
+from reference_harness.formats.package_lock import (
     HARNESS_PACKAGES,
     LOCK_SUFFIX,
     Lock,

@@ -121,7 +121,9 @@ DEFENCES = (
         attack="a column of large values that widens the tolerance of other columns",
         needs="several drawn embeddings of a task",
         tasks=_ALL_SCORED_REASON,
-        embeddings=DefenceUse("geneb_ci.receipt.column_rule:tolerances", _RECEIPT_ATTACK_TEST),
+        embeddings=DefenceUse(
+            "geneb_ci.receipt.column_rule:coordinate_tolerances", _RECEIPT_ATTACK_TEST
+        ),
     ),
     Defence(
         name="pooled rounding",

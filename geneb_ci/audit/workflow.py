@@ -91,7 +91,7 @@ NEXT_COMMAND = "geneb-ci next --as maintainer"
 WORK_FOLDER_DIGITS = 16
 """Number of hex digits of the digest of a commitment in the name of its work folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
-"""The time in a printed command where the user has to write that of the publication."""
+"""Placeholder in printed commands for the time of publication, which the user has to fill in."""
 
 _P = TypeVar("_P", TaskPlan, EmbeddingPlan)
 
@@ -294,7 +294,10 @@ def rerun_drawn(
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return the signing of an audit: its key and folder. Raises UsageProblem for a wrong key."""
+    """Return the key and the folder for the signed files of an audit.
+
+    Raises UsageProblem for a key that is not trusted.
+    """
     audits = request.output or audits_folder_of(layout)
     signing_key = None if request.unsigned or request.dry_run else private_key(request.key)
     if signing_key is not None:

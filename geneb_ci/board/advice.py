@@ -12,7 +12,7 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TYPE_BY_FILE
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
-from reference_harness.formats.base import Count, Signed, StrictModel, first_error
+from reference_harness.formats.base import Count, MinusOneToOne, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, path_exists, read_json, read_regular
 from reference_harness.formats.text import quoted
 
@@ -30,10 +30,13 @@ BYTES_PER_PARAMETER = 2
 MEMORY_FACTOR = 2
 """A model needs a GPU with at least this many times the memory of its weights."""
 GIGABYTE = 10**9
+"""Number of bytes of a gigabyte."""
 _FACTOR_BY_UNIT = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 """By letter after a number of parameters: what the number is multiplied by."""
 _SIZE_PATTERN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
+"""A number of parameters: a number and perhaps the letter of a unit."""
 ModelId = Annotated[str, Field(min_length=1)]
+"""Id of a model."""
 Loss = Annotated[float, Field(ge=0)]
 """A difference of MCC, 0 or more."""
 TaskRecord = Mapping[str, Any]
@@ -80,9 +83,9 @@ class Choice(StrictModel):
     params: Count
     authorship: str
     evidence: str
-    score: Signed
-    low: Signed
-    high: Signed
+    score: MinusOneToOne
+    low: MinusOneToOne
+    high: MinusOneToOne
     """95 % interval of the mean of this model, which covers other training draws as well."""
     below: Loss
     """Highest score minus the score of this model."""

@@ -16,6 +16,7 @@ NORMAL_REACH = 9.0
 """Number of standard deviations beyond which the normal distribution counts as 0: only 1e-19 of it
 lie there."""
 _erfc = np.frompyfunc(math.erfc, 1, 1)
+"""The complementary error function, for arrays."""
 
 
 def kendall_taus(columns: Sequence[Floats]) -> Floats:

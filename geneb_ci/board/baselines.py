@@ -63,7 +63,9 @@ class BaselineComparison(NamedTuple):
     tasks: int
     """Number of these tasks."""
     row_mean: float
+    """Mean MCC of the row."""
     baseline_means: dict[str, float]
+    """Mean MCC of each baseline."""
 
 
 def baseline_comparison(

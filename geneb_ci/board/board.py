@@ -104,6 +104,7 @@ class RejectedSubmission(NamedTuple):
     """A submission that fails a check, and therefore is no row of a board."""
 
     file: str
+    """Path of the file."""
     errors: int
     """Number of findings that are errors; 0 if the file could not be read as a submission."""
     rules: tuple[str, ...] = ()
@@ -114,7 +115,9 @@ class CheckedFolder(NamedTuple):
     """The result of checking a folder: rows that passed, and submissions that did not."""
 
     rows: tuple[Row, ...]
+    """Rows of the submissions that passed."""
     refused: tuple[RejectedSubmission, ...]
+    """Submissions that did not pass."""
 
 
 def read_checked_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
@@ -200,6 +203,7 @@ class Board:
     """The files of a board by name, and what a build reports about them."""
 
     files: Texts
+    """Contents by file name."""
     scripts: Callable[[], Texts]
     """Returns the data of the page as scripts: a page opened from a disk can fetch no JSON."""
     models: int

@@ -21,6 +21,7 @@ from geneb_ci.board.agreement import NORMAL_REACH, normal_below
 from geneb_ci.statistics.student import Floats, Positions, normal_quantile_of, student_quantile
 
 Bools = npt.NDArray[np.bool_]
+"""An array of truth values."""
 
 CONFIDENCE = 0.95
 """Probability with which intervals, rank ranges and bounds hold."""
@@ -52,7 +53,9 @@ class ScoreColumn(NamedTuple):
     """One score of all models of a regime; each array has one value per model."""
 
     values: Floats
+    """The score of each model."""
     variance: Floats
+    """Square of the standard error of each score."""
     freedom: Floats
     """Degrees of freedom of each variance; infinite if it does not depend on scores by seed."""
     shared: Floats | None = None
@@ -128,19 +131,20 @@ def freedom_of(variance: Floats, spread: Floats) -> Floats:
     return np.where(is_estimated, variance * variance / np.where(is_estimated, spread, 1.0), np.inf)
 
 
-def significantly_better(scores: ScoreColumn, critical: float) -> Bools:
-    """Return whether each model (row) scores significantly higher than each other (column)."""
-    models = np.arange(len(scores.values))
-    return _pairs_significantly_better(scores, models[:, None], models[None, :], critical)
-
-
-def _pairs_significantly_better(
-    scores: ScoreColumn, first: Positions, second: Positions, critical: float
+def significantly_better(
+    scores: ScoreColumn,
+    critical: float,
+    first: Positions | None = None,
+    second: Positions | None = None,
 ) -> Bools:
     """Return whether each model of `first` scores significantly higher than that of `second`.
 
-    Both are arrays of the models' indices, which are broadcast.
+    Both are arrays of the models' indices, which are broadcast. Without them, each model (row) is
+    compared with each other (column).
     """
+    if first is None or second is None:
+        models = np.arange(len(scores.values))
+        first, second = models[:, None], models[None, :]
     errors_of_pairs, freedom = _pair_errors(scores, first, second)
     margins = student_quantile(critical, freedom) * errors_of_pairs
     return np.asarray(scores.values[first] - scores.values[second] > margins)
@@ -182,7 +186,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
         models, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
         for first in np.split(models, range(step, count, step)):
-            won = _pairs_significantly_better(scores, first[:, None], models, critical)
+            won = significantly_better(scores, critical, first[:, None], models)
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
@@ -222,7 +226,7 @@ def win_and_loss_counts(scores: ScoreColumn, critical: float) -> tuple[Positions
             np.cumsum(open_counts) - open_counts, open_counts
         )
         second = group[np.repeat(certain_wins, open_counts) + offset]
-        won = _pairs_significantly_better(scores, first, second, critical)
+        won = significantly_better(scores, critical, first, second)
         lower_counts += np.bincount(first[won], minlength=count)
         higher_counts += np.bincount(second[won], minlength=count)
     counts = np.empty((2, count), dtype=np.intp)
@@ -251,7 +255,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
     lowest_variances = descending[np.diff(least_variance, prepend=np.inf) < 0]
     for rivals in (lowest_variances[:FIRST_RIVALS], lowest_variances[:GROUP_SIZE_MIN]):
         contenders = contenders[
-            ~_pairs_significantly_better(scores, rivals[:, None], contenders, critical).any(axis=0)
+            ~significantly_better(scores, critical, rivals[:, None], contenders).any(axis=0)
         ]
     # Otherwise the remaining contenders are compared with all models that may be far enough above.
     rivals = subset
@@ -261,9 +265,7 @@ def could_be_best(scores: ScoreColumn, subset: Positions, critical: float) -> Po
         least = scores.values[contenders].min(initial=1.0) + critical * errors
         rivals = subset[scores.values[subset] > least - LIMIT_ROUNDING_MAX]
     return np.asarray(
-        contenders[
-            ~_pairs_significantly_better(scores, rivals[:, None], contenders, critical).any(axis=0)
-        ]
+        contenders[~significantly_better(scores, critical, rivals[:, None], contenders).any(axis=0)]
     )
 
 
@@ -273,6 +275,7 @@ class ComparedPair(NamedTuple):
     difference: float
     """Score of the first model minus that of the second."""
     low: float
+    """Lower end of the interval of the difference."""
     high: float
     """End of the 95 % interval of the difference, which is corrected for all pairs of the board."""
     probability: float

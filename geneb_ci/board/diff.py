@@ -38,7 +38,9 @@ class MacroScores:
     """Macro MCC of all rows of one regime; rank ranges are computed when needed."""
 
     name: str
+    """Name of the regime."""
     scores: Mapping[str, float]
+    """Macro MCC by model."""
     column: "ScoreColumn"
     """The same scores, with their variances."""
     critical: float
@@ -127,12 +129,14 @@ class OneSidedRow(NamedTuple):
 
     model: str
     places: tuple[RegimePlace, ...]
+    """Score and rank in each regime."""
 
 
 class ChangedFact(NamedTuple):
     """A fact about a model that differs between the boards."""
 
     name: str
+    """Key of the fact in leaderboard.json."""
     before: object
     after: object
 
@@ -142,7 +146,9 @@ class RankShift(NamedTuple):
 
     regime: str
     before: RegimePlace | None
+    """Place on the old board."""
     after: RegimePlace | None
+    """Place on the new board."""
     scores: int
     """Number of task scores that differ."""
     inside_noise: bool
@@ -154,7 +160,9 @@ class ChangedRow(NamedTuple):
 
     model: str
     facts: tuple[ChangedFact, ...]
+    """Facts about the model that differ."""
     shifts: tuple[RankShift, ...]
+    """Regimes in which scores or ranks differ."""
 
 
 class RankMove(NamedTuple):
@@ -162,9 +170,13 @@ class RankMove(NamedTuple):
 
     model: str
     before: RegimePlace
+    """Place on the old board."""
     after: RegimePlace
+    """Place on the new board."""
     passed: tuple[str, ...]
+    """Ids of the models that the row passed."""
     passed_by: tuple[str, ...]
+    """Ids of the models that passed the row."""
     inside_noise: bool
     """Whether the row differs significantly from none of the rows of `passed` and `passed_by`."""
 
@@ -174,9 +186,13 @@ class BoardDiff:
     """All differences between two boards."""
 
     added: tuple[OneSidedRow, ...]
+    """Rows that only the new board has."""
     removed: tuple[OneSidedRow, ...]
+    """Rows that only the old board has."""
     changed: tuple[ChangedRow, ...]
+    """Rows of both boards that differ."""
     moves: tuple[RankMove, ...]
+    """Rows that passed others or were passed."""
     pushed: dict[str, int]
     """By regime: the number of rows whose rank differs only through added or removed rows."""
 
@@ -299,7 +315,7 @@ def _task_scores(row: dict[str, Any] | None) -> dict[tuple[str, str], float]:
 def _rank_moves(
     old_regime: MacroScores, new_regime: MacroScores, changed_models: set[str]
 ) -> Iterable[RankMove]:
-    """Yield the move of each row that passed a rival or was passed by one.
+    """Yield each row that passed another row, or was passed by one.
 
     Only rows of both boards are compared, in pairs with at least one of `changed_models`.
     """

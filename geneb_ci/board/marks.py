@@ -22,7 +22,7 @@ from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Name, StrictModel, all_errors
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import path_exists
-from reference_harness.formats.measured import share_read
+from reference_harness.formats.measurements import share_read
 from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
 from reference_harness.formats.submission_terms import UNREAD_SHARE_MAX
 from reference_harness.formats.text import plural

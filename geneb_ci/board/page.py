@@ -26,10 +26,15 @@ _GENERATED_NOTE = (
 )
 """Comment in the generated script and stylesheets."""
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
+"""A line that imports names from another module."""
 _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
+"""The word `export` before a definition."""
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
+"""The definition of an exported name."""
 _IMPORT_LINE = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+"""Any line that imports or exports."""
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
+"""A line that imports another stylesheet."""
 FIXED_FILES = (
     INDEX,
     "vendor/d3.min.js",

@@ -72,7 +72,7 @@ def recovered_matrices(rows: Iterable[Row], benchmark: Benchmark) -> dict[str, A
         )
         for regime, matrices_of_rows in regimes.items():
             matrices_of_rows.append(matrices_by_regime[regime])
-    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
+    recoverable = [index for index, task in enumerate(benchmark.tasks) if task.two_class_sizes]
     return {"tasks": recoverable, "regimes": regimes}
 
 

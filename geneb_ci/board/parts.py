@@ -46,7 +46,7 @@ class BoardSubmission(NamedTuple):
 
 
 class CheckedFile(NamedTuple):
-    """A file, with its SHA-256 at the time of the check."""
+    """A file, and its SHA-256 when it was checked."""
 
     path: Path
     sha256: str

@@ -24,7 +24,7 @@ from geneb_ci.common.json_text import json_pieces, json_text, object_pieces
 from geneb_ci.common.types import Authorship
 from geneb_ci.models.tasks import NO_NOTES, TaskNotes
 from geneb_ci.statistics.metrics import PackedNumbers
-from reference_harness.formats.base import Signed, StrictModel, first_error
+from reference_harness.formats.base import MinusOneToOne, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
 EXTRA_BY_PACKAGE = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
@@ -75,10 +75,10 @@ def _row_type(
         for column in columns
     }
     for metric in METRICS:
-        fields[f"micro_{metric}"] = Signed, Field(description="Mean over all tasks.")
-        fields[f"macro_{metric}"] = Signed, Field(description="Mean of the category means.")
+        fields[f"micro_{metric}"] = MinusOneToOne, Field(description="Mean over all tasks.")
+        fields[f"macro_{metric}"] = MinusOneToOne, Field(description="Mean of the category means.")
         fields[f"{scores}_{metric}"] = (
-            dict[str, Signed],
+            dict[str, MinusOneToOne],
             Field(description=_SCORE_DESCRIPTIONS[scores]),
         )
     return create_model(type_name, __base__=StrictModel, __doc__=about, **fields)

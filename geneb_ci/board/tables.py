@@ -85,11 +85,13 @@ _VALUE_COLUMNS = (
 """The columns of the long table."""
 
 _DISPLAY_COLUMN = TableColumn("display", "text", "Name of the model.")
+"""The column with the name of the model, in tables that the page saves."""
 _INTERVAL_COLUMNS = (
     TableColumn("standard_error", "number", "Standard error, with two digits; empty if unknown."),
     TableColumn("low", "number", "Lower end of the 95 % interval."),
     TableColumn("high", "number", "Upper end of the 95 % interval."),
 )
+"""The columns with error and interval of a score, in tables that the page saves."""
 _PAGE_COLUMNS = {
     "choose": (
         "Saved by the view Choose: one line for each model and regime, the highest first.",

@@ -5,7 +5,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from reference_harness.formats.packages import LOCK_SUFFIX
+from reference_harness.formats.package_lock import LOCK_SUFFIX
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"

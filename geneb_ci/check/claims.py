@@ -65,7 +65,7 @@ def has_impossible_accuracy(claim: ScoreClaim) -> bool:
 
 def two_class_sizes(task: Task) -> Classes | None:
     """Return the class sizes of a task with two classes; None for other tasks and if unknown."""
-    sizes = task.two_sizes
+    sizes = task.two_class_sizes
     return Classes(*sizes) if sizes else None
 
 

@@ -14,7 +14,7 @@ from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card, read_card
 from geneb_ci.submission.reading import disguise_fault, read_bytes
 from reference_harness.formats.files import text_at
-from reference_harness.formats.packages import lock_beside
+from reference_harness.formats.package_lock import lock_beside
 from reference_harness.formats.recognition import disguise_of
 
 

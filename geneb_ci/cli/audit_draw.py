@@ -40,7 +40,7 @@ from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text, power_table
-from reference_harness.formats.old_options import say_new_name
+from reference_harness.formats.old_options import print_new_name
 from reference_harness.formats.text import next_line, plural
 
 RELAY_VARIABLE = "GENEB_RELAY"
@@ -141,7 +141,7 @@ def pop_sample_arguments(options: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: options.pop(name) for name in ("sample", "size", "receipt", "near")}
     rows = options.pop("rows")
     if rows is not None:
-        say_new_name("--rows", "--sample embeddings --size")
+        print_new_name("--rows", "--sample embeddings --size")
         arguments |= {"sample": EmbeddingSample.name, "size": rows}
     return arguments
 

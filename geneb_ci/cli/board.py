@@ -336,7 +336,7 @@ def matrices_command(
     is_text = format_ == "text"
     text = matrices_text(cells, columns, lines_max) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
-    return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
+    return Exit.CLEAN if all(cell.table_count for cell in cells) else Exit.ERRORS
 
 
 _ONE_FIT_FIX = (

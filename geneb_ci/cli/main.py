@@ -16,7 +16,7 @@ from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
 from reference_harness.formats.bytecode import damaged_bytecode, interrupting_error
-from reference_harness.formats.layered_help import WHOLE_HELP, help_all
+from reference_harness.formats.layered_help import WHOLE_HELP_KEY, help_all
 from reference_harness.formats.text import NEXT_PREFIX, command_lines
 
 
@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in names])
         unlisted = [name for name in self.table if name not in listed_names]
-        if listed_names and not ctx.meta.get(WHOLE_HELP, False):
+        if listed_names and not ctx.meta.get(WHOLE_HELP_KEY, False):
             formatter.write_paragraph()
             formatter.write_text(f"{len(unlisted)} more commands: {ctx.command_path} --help-all")
             return

@@ -58,7 +58,7 @@ class CommandWithOptionOrder(click.Command):
 class LayeredCommand(LayeredHelp, click.Command):
     """A command whose `--help` lists common options, and whose `--help-all` lists all options."""
 
-    OPTION = click.Option
+    OPTION_CLASS = click.Option
     """Class of the option `--help-all`."""
 
 

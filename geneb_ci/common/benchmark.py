@@ -7,7 +7,12 @@ from typing import Any
 
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import known_files, shipped
-from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
+from reference_harness.formats.benchmark import (
+    DEFINITION_BYTES_MAX,
+    Benchmark,
+    UnusableBenchmarkError,
+    parse,
+)
 from reference_harness.formats.files import NotReadable, read_json, read_text
 
 
@@ -42,7 +47,7 @@ def load_benchmark(path: Path) -> Benchmark:
 def _read(path: Path) -> bytes:
     """Return the bytes of a benchmark definition. Raises BadConfiguration."""
     try:
-        return read_text(path, BYTES_MAX)
+        return read_text(path, DEFINITION_BYTES_MAX)
     except NotReadable as error:
         raise BadConfiguration(
             f"{path}: {error.reason}",

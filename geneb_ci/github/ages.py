@@ -2,8 +2,8 @@
 
 import datetime as dt
 
-# A maintainer should answer within a week.
 OVERDUE_AFTER = dt.timedelta(days=7)
+"""Time after which a waiting pull request, or an audit without a record, is overdue."""
 
 
 def duration(seconds: int | None) -> str:

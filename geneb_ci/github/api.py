@@ -179,7 +179,10 @@ class GitHub:
         return self._require_not_renamed(parsed(Pull, body, f"pull request {number}"))
 
     def _require_not_renamed(self, pull: Pull) -> Pull:
-        """Return `pull`. Raises NotFound if GitHub redirected to a new name and lost parameters."""
+        """Return a pull request. Raises NotFound if the repository has a new name.
+
+        GitHub redirects requests to the new name, but loses their parameters.
+        """
         name = pull.base.repo.full_name
         if name.casefold() != self.connection.repository.casefold():
             raise NotFound(
@@ -347,16 +350,16 @@ class GitHub:
         self.connection.send("POST", f"/issues/{number}/labels", {"labels": [label]})
 
     def replace_labels(
-        self, number: int, present: Sequence[str], our_labels: Collection[str], label: str
+        self, number: int, present_labels: Sequence[str], our_labels: Collection[str], label: str
     ) -> None:
         """Replace our labels of a pull request by `label`, and keep the others.
 
-        `present` are the labels that it has. One write sets all labels, so that labels set since
-        are lost. If a name is unreadable, one write removes each of ours, because the unreadable
-        label could not be set again.
+        `present_labels` are the labels that it has. One write sets all labels, so that labels set
+        since are lost. If a name is unreadable, one write removes each of ours, because the
+        unreadable label could not be set again.
         """
-        if UNREADABLE_LABEL not in present:
-            other_labels = [other for other in present if other not in our_labels]
+        if UNREADABLE_LABEL not in present_labels:
+            other_labels = [other for other in present_labels if other not in our_labels]
             self.connection.send(
                 "PUT", f"/issues/{number}/labels", {"labels": [*other_labels, label]}
             )

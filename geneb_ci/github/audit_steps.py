@@ -106,7 +106,7 @@ def _order_with_draw(
         if target.model:
             model, rows = target.model, [_row_on_main(main_layout, main, target.model)]
         else:
-            model, rows = _row_of(github, main_layout, main, target)
+            model, rows = _row_of_pull(github, main_layout, main, target)
         bytes_by_path = audits.files_at_head(github, rows)
         with (
             changed_main(main_layout, main, bytes_by_path) as head_layout,
@@ -140,7 +140,7 @@ def _order_with_draw(
         )
 
 
-def _row_of(
+def _row_of_pull(
     github: GitHub, layout: Layout, main: Main, target: AuditTarget
 ) -> tuple[str, list[FileDigest]]:
     """Return the id of a pull request's model, and the digests of the files of its row.
@@ -268,7 +268,7 @@ def _propose_or_attach(
         raise AuditRefused(
             "the plan of the outcome differs from that of the audit order", restart_fix(order)
         )
-    if not audits.is_published(github, order):
+    if not audits.is_commitment_published(github, order):
         raise AuditRefused(
             "GitHub shows no status with the commitment of this audit that was set at "
             f"{order.plan.committed_at}",

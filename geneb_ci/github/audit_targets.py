@@ -31,6 +31,7 @@ class AuditTarget(NamedTuple):
     model: str = ""
     """Id of a row of main; "" for a pull request, whose files name its model."""
     is_locked: bool = False
+    """Whether the conversation is locked, so that no comment can keep a draw."""
 
     @property
     def name(self) -> str:

@@ -39,7 +39,7 @@ AUDIT_BRANCH_PREFIX = "geneb-audit"
 AUDIT_MARKER = "<!-- geneb-ci:audit:1 "
 """Beginning of our comment on the audits of a pull request."""
 _ORDERS_LINE = re.compile(re.escape(AUDIT_MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
-"""First line of this comment: every order with a draw, as one hidden line."""
+"""First line of our comment on audits, which is hidden and has every order with a draw."""
 ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_PULLS_MAX = 500
@@ -47,6 +47,7 @@ AUDITED_PULLS_MAX = 500
 RETRY_FIX = (
     "run the workflow audit again; if the pull request has a new commit, set the label again"
 )
+"""Advice after an audit that failed."""
 _RESTORE_FIX = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of an error message in a comment
 
@@ -57,11 +58,15 @@ class AuditOrder(StrictModel):
     format_version: Literal["1.0"]
     repository: Annotated[str, Field(pattern=f"^{REPOSITORY}$")]
     number: PullNumber
+    """Number of the pull request or issue whose comments list the audit."""
     head_sha: Hex40
+    """Commit whose row is audited: the head of the pull request, or of main."""
     main_sha: Hex40
+    """Commit of main whose code and benchmark the audit uses."""
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Random text that the extractor does not know, so it cannot forge an outcome."""
     plan: TaskPlan
+    """The plan with the drawn tasks."""
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=MODEL_FILES_MAX)]
     """Row, card, extractor and lock at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
@@ -98,7 +103,7 @@ def publish_commitment(
     return github.set_status(sha, "success", digest, COMMITMENT_STATUS).moment, None
 
 
-def is_published(github: GitHub, order: AuditOrder) -> bool:
+def is_commitment_published(github: GitHub, order: AuditOrder) -> bool:
     """Whether a status of the audited commit publishes the commitment at the time of the plan."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
     return github.publication_time(sha, digest) == order.plan.committed_at

@@ -1,4 +1,4 @@
-"""The comment on a pull request: a first line for `triage`, then verdict, findings, rank.
+"""The comment on a pull request: a hidden line for programs, then verdict, findings and rank.
 
 The first line is hidden, and has the commit and the verdict. It is base64 in an HTML comment, so a
 contributor's text in it is inert and "-->" cannot occur. Copies in comments by other accounts are
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 VERDICT_MARKER = "<!-- geneb-ci:verdict:1 "
 """Beginning of our comment with the verdict on a pull request."""
 _VERDICT_LINE = re.compile(re.escape(VERDICT_MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
-"""First line of this comment, which is hidden and has the verdict as base64."""
+"""First line of our comment with a verdict, which is hidden and has the verdict as base64."""
 _OMISSION_LINE_MAX = 120  # characters of the line that counts the findings not listed
 _RULE_LINKS_MAX = 20  # links to rules in the last line of the comment
 _SHOWN_SHA_DIGITS = 12

@@ -200,6 +200,7 @@ class Reply(NamedTuple):
 
     body: Any
     next_url: str | None = None
+    """Address of the next page of a list; None for the last page."""
 
 
 class Connection:
@@ -255,7 +256,7 @@ class Connection:
         return self._read(f"/repos/{self.repository}{path}", dict(parameters))
 
     def get_at(self, path: str) -> Any:
-        """Return the JSON at a path of the API, also outside of the repository."""
+        """Return the JSON at a path of the API that need not be below the repository."""
         return self._read(path, {}).body
 
     def pages(self, path: str, pages_max: int, **parameters: str | int) -> Iterator[list[Any]]:
@@ -300,7 +301,7 @@ class Connection:
         return self.send_at(verb, f"/repos/{self.repository}{path}", body)
 
     def send_at(self, verb: str, path: str, body: Any = None) -> Any:
-        """Send a write to a path of the API, also outside of the repository, as `send` does."""
+        """Send a write to a path of the API that need not be below the repository."""
         for attempt in range(self.waiting_limits.retries + 1):
             try:
                 return self._request(verb, path, {}, body)[1]

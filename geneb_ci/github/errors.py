@@ -88,7 +88,7 @@ def with_rebase_advice(error: GenebError) -> GenebError:
 
 
 def internal_error(error: Exception) -> UnexpectedReply:
-    """Return an unexpected exception about one pull request as an error with a fix."""
+    """Return the error for an unexpected exception, a bug that one pull request has shown."""
     message = (
         f"geneb-ci failed on this pull request: {type(error).__name__}: {str(error)[:_MESSAGE_MAX]}"
     )
@@ -116,22 +116,25 @@ class WaitingLimits:
     wait_max: float = 120.0
     """Longest wait for a rate limit; above it, RateLimited is raised."""
     secondary_wait: float = 60.0
-    """Wait after a secondary rate limit without a stated time (GitHub's documentation)."""
+    """Wait after a rate limit for which GitHub states no time, as its documentation advises."""
     retries: int = 3
     """Maximum number of further attempts after a failed request."""
     first_backoff: float = 1.0
     """Wait before the second retry; it doubles with each further one."""
     pause_between_writes: float = 1.0
-    """Pause between two writes (GitHub's documentation)."""
+    """Pause between two writes, as GitHub's documentation advises."""
     request_time_max: int = 30
     """Maximum time of one request."""
 
 
 WAITING_LIMITS = WaitingLimits()
+"""The limits that every connection to GitHub has."""
 
 RETRY_FIX = "run the command again; nothing is written twice"
+"""Advice after a failed request that can be repeated."""
 EFFECT_TIME = "usually within two minutes; if GitHub delays, at the next sweep"
 """Text on when an event has its effect: GitHub promises no time for events and schedules."""
 QUEUED_FIX = (
     f"wait: nothing was written, and new commits of an open pull request are checked {EFFECT_TIME}"
 )
+"""Advice if a pull request has other commits than those to be checked."""

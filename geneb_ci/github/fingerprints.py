@@ -101,7 +101,7 @@ def _skeletons_of_name(model: str) -> frozenset[str]:
 
 
 def _is_copy(encoded: str, other_encoded: str) -> bool:
-    """Whether all scores are nearly equal, or more of them than of any two real models."""
+    """Whether so many scores are nearly equal that one row must be a copy of the other."""
     pairs = [
         (x, y)
         for x, y in zip(_scores_in_steps(encoded), _scores_in_steps(other_encoded), strict=False)

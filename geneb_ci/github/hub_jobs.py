@@ -51,7 +51,7 @@ exec tools/audit-job requirements/dev.txt
 PROBE_SCRIPT = f"{JOB_SCRIPT.rstrip()} doctor\n"
 """The script of a Job that shows which levels of the sandbox work in it."""
 PROBE_SECONDS = 1800
-"""Time limit of this Job."""
+"""Time limit of the Job that tests the sandbox."""
 _LEVEL_LINE = re.compile(r"\s*(\d)  [^:]+: yes")
 """Line in which `geneb-ci doctor` prints a sandbox level that works."""
 _LOG_TAIL_LINES = 20  # lines of a failed Job's log that are shown
@@ -63,6 +63,7 @@ class MachineOffer(NamedTuple):
     flavor: str
     """Name of the machine on the Hub, such as l4x1."""
     description: str
+    """Processor, memory and GPU of the machine."""
     seconds: int
     """Time limit of the Job."""
     dollars: float
@@ -140,11 +141,13 @@ class JobRequest(NamedTuple):
 
     name: str
     script: str
+    """Script that the Job runs in bash."""
     environment: dict[str, str]
+    """Environment variables of the script."""
 
 
 def audit_request(order: AuditOrder) -> JobRequest:
-    """Return the request for the rerun of an order."""
+    """Return the request for a Job that reruns an order."""
     passed_variables = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
     environment = {
         **passed_variables,
@@ -305,12 +308,15 @@ def cheapest_flavor(client: Any) -> str:
 
 
 def outcome_lines(line: str, nonce: str) -> list[str]:
-    """Return the lines of a log that contain an outcome; the extractor does not know the nonce."""
+    """Return an outcome as lines for the log of a Job, which a nonce marks.
+
+    The extractor does not know the nonce, so it cannot print an outcome.
+    """
     return [f"outcome {nonce} {part}" for part in numbered_parts(line, LOG_LINE_MAX)]
 
 
 def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
-    """Return the outcome that lines of a log contain; None unless it is complete."""
+    """Return the outcome in the lines of a Job's log; None unless it is complete."""
     start = f"outcome {nonce} "
     texts = (line.strip() for line in lines)
     return joined_parts(text.removeprefix(start) for text in texts if text.startswith(start))

@@ -39,7 +39,10 @@ class Clone:
         """Bytes of files, by git object id."""
 
     def commit(self, revision: str) -> Commit:
-        """Return a commit by its name; read once. Raises WrongRepository if there is none."""
+        """Return the commit that a branch, a tag or an id names.
+
+        Raises WrongRepository if there is none.
+        """
         if revision not in self._commits:
             sha, tree = self.repository.commit_and_tree(revision)
             self._commits[revision] = self._commits[sha] = Commit(sha=sha, tree=tree)
@@ -55,6 +58,7 @@ class Clone:
         return self._merge_bases[base, head]
 
     def _merge_base(self, base: str, head: str) -> Commit:
+        """Return the merge base of two commits, which git computes."""
         merge_base = self.repository.run(
             "merge-base", "--end-of-options", base, head, accepted_codes=(0, 1)
         )

@@ -48,21 +48,29 @@ FILES_PER_QUERY, FILES_BYTES_PER_QUERY = 40, 1_500_000
 _ACCOUNT_FIELDS = (
     "{ kind: __typename login ... on Bot { id: databaseId } ... on User { id: databaseId } }"
 )
+"""Part of a GraphQL query: an account with its id."""
 _HEAD_STATUS_FIELDS = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
   context(name: "{VERDICT_STATUS}") {{ state creator {_ACCOUNT_FIELDS} }} }} }} }} }}"""
+"""Part of a GraphQL query: the last commit of a pull request, and our status on it."""
 _COMMENT_FIELDS = f"id: databaseId body user: author {_ACCOUNT_FIELDS}"
+"""Part of a GraphQL query: a comment with its author."""
 _CONVERSATION_FRAGMENT = f"""fragment Conversation on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
  comments(first: {FIRST_COMMENTS_READ}) {{ totalCount nodes {{ {_COMMENT_FIELDS} }} }}
  latest: comments(last: {LATEST_COMMENTS_READ}) {{ nodes {{ {_COMMENT_FIELDS} }} }}
  {_HEAD_STATUS_FIELDS} }}"""
+"""Part of a GraphQL query: a pull request with its comments, labels and status."""
 _CLOSED_FRAGMENT = f"""fragment Closed on PullRequestConnection {{
  nodes {{ number headRefOid {_HEAD_STATUS_FIELDS} }} }}"""
+"""Part of a GraphQL query: closed pull requests with their statuses."""
 _PULL_HISTORY_FRAGMENT = f"""fragment History on Commit {{ history(first: {PULL_COMMITS_READ}) {{
  nodes {{ oid tree {{ oid }} }} }} }}"""
+"""Part of a GraphQL query: the last commits of a pull request."""
 _MAIN_HISTORY_FRAGMENT = f"""fragment Line on Commit {{ history(first: {MAIN_COMMITS_READ}) {{
  nodes {{ oid parents(first: 2) {{ totalCount }} }} }} }}"""
+"""Part of a GraphQL query: the last commits of main, with their parents."""
 _FILE_FRAGMENT = "fragment File on Blob { oid text }"
+"""Part of a GraphQL query: a file with its text."""
 
 
 class _PullCommits(ReplyModel):
@@ -76,6 +84,7 @@ class _MainCommit(ReplyModel):
 
     oid: Sha
     parents: int = Field(validation_alias=AliasPath("parents", "totalCount"))
+    """Number of the commit's parents; more than one for a merge."""
 
 
 class _MainCommits(ReplyModel):

@@ -55,9 +55,13 @@ class QueueStep(enum.StrEnum):
 
     MERGE = "merge"
     ASK = "ask back"
+    """Ask the author for something."""
     AUDIT = "audit"
+    """Have the row audited before the merge."""
     LOOK = "look at"
+    """Look at the pull request, and decide."""
     WAIT = "wait"
+    """Nothing: somebody else has to act."""
 
 
 class NextAction(NamedTuple):
@@ -65,7 +69,9 @@ class NextAction(NamedTuple):
 
     turn: Turn
     step: QueueStep
+    """The kind of work."""
     action: str
+    """What to do, in words, or a command."""
     reason: str = ""
     """Reasons to ask a contributor or to audit a row."""
 
@@ -86,6 +92,7 @@ class QueueRow:
     verdict: str
     """An outcome; "waiting" if the head has none, "stale" if main has changed since."""
     errors: int
+    """Number of findings that are errors."""
     warnings: int
     weight: float
     """Sum of the scores of the warnings."""
@@ -101,10 +108,13 @@ class QueueRow:
     who: str
     """Name of the account that has to act, or "a maintainer" or "its author" if unknown."""
     step: QueueStep
+    """The kind of work of the next action."""
     action: str
+    """The next action, in words, or a command."""
     reason: str
     """Why a contributor is asked, or a row is audited; else ""."""
     is_overdue: bool
+    """Whether a maintainer or geneb-ci should have acted by now."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,7 @@ class Queue:
             counts.append(f"{len(self.unreadable)} that cannot be read")
         overdue_count = sum(row.is_overdue for row in self.rows)
         overdue_text = (
-            f"; {overdue_count} overdue (over {duration(_seconds(OVERDUE_AFTER))})"
+            f"; {overdue_count} overdue (over {duration(int(OVERDUE_AFTER.total_seconds()))})"
             if overdue_count
             else ""
         )
@@ -178,7 +188,11 @@ def queue(pulls_with_facts: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) 
     rows = [_queue_row(pull, facts, now) for pull, facts in pulls_with_facts]
     turns = list(Turn)
     rows.sort(
-        key=lambda row: (turns.index(row.turn), -_age_or_infinite(row.age_seconds), row.number)
+        key=lambda row: (
+            turns.index(row.turn),
+            -math.inf if row.age_seconds is None else -row.age_seconds,
+            row.number,
+        )
     )
     return Queue(tuple(rows))
 
@@ -198,7 +212,7 @@ def _queue_row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
         name=verdict.model if verdict and verdict.model else visible(pull.title, _TITLE_MAX),
         author=author,
         assignees=assignees,
-        age_seconds=max(0, _seconds(age)) if age is not None else None,
+        age_seconds=max(0, int(age.total_seconds())) if age is not None else None,
         verdict="stale" if is_stale else current.outcome.value if current else "waiting",
         errors=current.counts.error if current else 0,
         warnings=current.counts.warning if current else 0,
@@ -245,7 +259,7 @@ def _next_action(
 
 
 def _look_at(action: str) -> NextAction:
-    """Return an action that a maintainer decides about after a look at the pull request."""
+    """Return the action that a maintainer looks at the pull request and decides."""
     return NextAction(Turn.MAINTAINER, QueueStep.LOOK, action)
 
 
@@ -255,7 +269,7 @@ def _merge_action(action: str) -> NextAction:
 
 
 def _ask_author(action: str, reason: str) -> NextAction:
-    """Return the action that a maintainer asks the author of the pull request back."""
+    """Return the action that a maintainer asks the author of the pull request for something."""
     return NextAction(Turn.MAINTAINER, QueueStep.ASK, action, reason)
 
 
@@ -343,15 +357,6 @@ def _maintainer_action(verdict: PullVerdict, *, is_draft: bool) -> NextAction:
         ),
     )
     return next((action for applies, action in table if applies), _merge_action("review and merge"))
-
-
-def _seconds(span: dt.timedelta) -> int:
-    return int(span.total_seconds())
-
-
-def _age_or_infinite(seconds: int | None) -> float:
-    """Return the age in seconds; infinity if it is not known."""
-    return math.inf if seconds is None else seconds
 
 
 def largest_age(rows: Iterable[QueueRow]) -> str:

@@ -177,7 +177,9 @@ class OpenPulls:
     """All open pull requests, and everything about them that a sweep reads before it checks one."""
 
     main: Main
+    """Main, with which each of them is compared."""
     pulls: list[Pull]
+    """The pull requests, in the order in which they are checked."""
     verdicts_on_head: dict[int, PullVerdict] = field(default_factory=dict)
     """Verdict in our comment, if it is on the present head, by number of the pull request."""
     unjudged: list[Pull] = field(default_factory=list)
@@ -203,6 +205,7 @@ class OpenPulls:
     reserved_requests: int = RESERVED_REQUESTS
     """Number of requests that must be left in this hour."""
     progress: SweepProgress = field(init=False)
+    """State of each pull request in the sweep."""
 
     def __post_init__(self) -> None:
         """Begin the progress: no pull request is judged yet."""

@@ -32,6 +32,7 @@ Id = Annotated[int, Field(ge=0)]
 REPORT_FIX = (
     "run the command again; if it fails again, report this message to the maintainers of geneb-ci"
 )
+"""Advice after an answer of GitHub that cannot be understood."""
 
 
 def lenient(default: Any) -> WrapValidator:
@@ -55,7 +56,7 @@ Body = Annotated[str, BeforeValidator(lambda value: "" if value is None else val
 
 
 class ReplyModel(BaseModel):
-    """Base of the models; unknown members are ignored."""
+    """Base class of the models of GitHub's answers; members without a field are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
@@ -107,6 +108,7 @@ class PullBase(ReplyModel):
 
     sha: Sha
     ref: str
+    """Name of the branch."""
     repo: RepositoryOfBase
 
 
@@ -172,6 +174,7 @@ class Commit(ReplyModel):
             AliasPath("commit", "tree", "sha"), AliasPath("tree", "oid"), "tree"
         )
     )
+    """Id of the tree with the commit's files."""
 
 
 class CommitComparison(ReplyModel):
@@ -181,11 +184,13 @@ class CommitComparison(ReplyModel):
 
 
 class TreeEntry(ReplyModel):
-    """One path of a recursive tree."""
+    """One path of a git tree."""
 
     path: str
     mode: str
+    """Git's mode: a regular file, a link, a folder or a submodule."""
     type: str
+    """Git's type: blob, tree or commit."""
     sha: Sha
     size: Annotated[int, Field(ge=0)] = 0
 
@@ -196,11 +201,12 @@ class TreeEntry(ReplyModel):
 
 
 class RecursiveTree(ReplyModel):
-    """All paths of a tree, unless it is truncated."""
+    """All paths of a git tree, unless GitHub has left out some."""
 
     sha: Sha
     tree: list[TreeEntry]
     truncated: bool
+    """Whether GitHub left out files, because there are too many."""
 
 
 class BlobReply(ReplyModel):
@@ -220,16 +226,18 @@ class Comment(ReplyModel):
 
 
 class StatusState(ReplyModel):
-    """The state of a status, and who set it."""
+    """The state of a commit status, and who set it."""
 
     state: str = ""
     creator: Annotated[Account, lenient(None)] = None
+    """Account that set the status; None if that is unknown."""
 
 
 class Status(StatusState):
-    """A status of a commit."""
+    """A commit status with its name, description and time."""
 
     context: str
+    """Name of the status; a commit has one of each name."""
     description: str | None = None
     created_at: DisplayText = ""
 
@@ -257,6 +265,7 @@ class HeadStatus(ReplyModel):
     status: StatusState | None = Field(
         None, validation_alias=AliasPath(*_LAST_COMMIT_PATH, "status", "context")
     )
+    """Our status on this commit; None without one."""
 
     @property
     def state(self) -> str:
@@ -287,6 +296,7 @@ class Ref(ReplyModel):
     """A branch, and the commit that it points to."""
 
     ref: str
+    """Full name of the branch, such as refs/heads/main."""
     object: GitObject
 
 
@@ -345,6 +355,7 @@ class UnreadablePull(NamedTuple):
     head_sha: str | None
     """Id of the head commit; None if it cannot be read either."""
     reason: str
+    """What is invalid in GitHub's answer."""
 
 
 class _NumberedHead(NumberedItem):

@@ -35,7 +35,7 @@ from geneb_ci.github.waiting_list import update_waits
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 """Title of the issue that is open while the Space differs from main."""
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
-"""Beginning of the text of this issue, by which it is recognised."""
+"""Beginning of the text of the issue about a Space that differs from main."""
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
 LABELS = {
     PullOutcome.PASSED: "geneb: passed",
@@ -61,6 +61,7 @@ _STALE_DESCRIPTION = (
 )
 """Description of a status that withdraws an outdated verdict."""
 _RETRY_FIX = "wait for the next sweep, which compares with the new main; nothing was written"
+"""Advice if main has changed since the verdict was computed."""
 _MISSING_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
@@ -127,7 +128,7 @@ class NoSuchLabel(UsageProblem):
 
 
 def write_verdicts(
-    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...] = ()
+    github: GitHub, verdicts: Verdicts, configured_paths: tuple[str, ...] = ()
 ) -> Iterator[WriteResult]:
     """Write the verdicts and the list of those that wait; yield the result of each pull request.
 
@@ -135,7 +136,7 @@ def write_verdicts(
     the list of waiting pull requests. An error about one of them does not stop the others, but a
     rate limit does.
     """
-    troubles, settled = list(verdict.troubles), list(verdict.settled)
+    troubles, settled = list(verdicts.troubles), list(verdicts.settled)
     waiting = {trouble.number for trouble in troubles}
     outdated_heads = [
         (trouble.number, trouble.head_sha, f"{NO_VERDICT_PREFIX}{trouble.reason}")
@@ -143,25 +144,25 @@ def write_verdicts(
     ]
     outdated_heads += [
         (head.number, head.head_sha, _STALE_DESCRIPTION)
-        for head in verdict.stale
+        for head in verdicts.stale
         if head.number not in waiting
     ]
     unwritten = [str(number) for number, _, _ in outdated_heads]
-    unwritten += [group.head_sha for group in verdict.groups]
-    unwritten += [str(pull.number) for pull in verdict.pulls]
+    unwritten += [group.head_sha for group in verdicts.groups]
+    unwritten += [str(pull.number) for pull in verdicts.pulls]
     try:
         for number, sha, description in outdated_heads:
             yield _write_result(str(number), _set_status, github, sha, PENDING, description)
             unwritten.pop(0)
-        is_main_unchanged = _is_main_unchanged(github, verdict, configured_paths)
-        for group in verdict.groups:
+        is_main_unchanged = _is_main_unchanged(github, verdicts, configured_paths)
+        for group in verdicts.groups:
             yield _write_result(
                 group.head_sha, _write_group, github, group, is_main_unchanged=is_main_unchanged
             )
             unwritten.pop(0)
-        for index, pull in enumerate(verdict.pulls):
+        for index, pull in enumerate(verdicts.pulls):
             if index % PULLS_PER_QUERY == 0:
-                batch = verdict.pulls[index : index + PULLS_PER_QUERY]
+                batch = verdicts.pulls[index : index + PULLS_PER_QUERY]
                 prefetch_conversations(github, [pull.number for pull in batch])
             written = _write_result(
                 str(pull.number), write_verdict, github, pull, is_main_unchanged=is_main_unchanged
@@ -174,7 +175,7 @@ def write_verdicts(
                 troubles.append(FailedPull.of(pull.number, pull.head_sha, problem.message))
     except RateLimited as limit:
         yield WriteResult(first_and_more(unwritten), "", None, limit)
-    if troubles or verdict.settled:
+    if troubles or verdicts.settled:
         try:
             update_waits(github, troubles, settled)
         except GenebError as problem:
@@ -182,15 +183,15 @@ def write_verdicts(
 
 
 def _is_main_unchanged(
-    github: GitHub, verdict: Verdicts, configured_paths: tuple[str, ...]
+    github: GitHub, verdicts: Verdicts, configured_paths: tuple[str, ...]
 ) -> bool:
     """Whether main still has the files on which the verdicts depend; at most two requests."""
-    if verdict.main_sha is None or not (verdict.pulls or verdict.groups):
+    if verdicts.main_sha is None or not (verdicts.pulls or verdicts.groups):
         return True
     commit = github.main()
-    if commit.sha == verdict.main_sha:
+    if commit.sha == verdicts.main_sha:
         return True
-    return main_at(github, commit, configured_paths).digest == verdict.main_digest
+    return main_at(github, commit, configured_paths).digest == verdicts.main_digest
 
 
 def _require_main_unchanged(*, is_main_unchanged: bool) -> None:

@@ -38,6 +38,7 @@ class SweepStop(NamedTuple):
     is_full: bool = False
     """Whether the verdict reached its size limit."""
     cause: GenebError | None = None
+    """The error that ended the sweep; None for a limit of our own."""
 
 
 def rate_limit_stop(limit: RateLimited) -> SweepStop:
@@ -58,6 +59,7 @@ class SweepProgress:
     states: dict[int, PullState] = field(default_factory=dict)
     """State of each pull request, by number, in the order of the sweep."""
     stop: SweepStop | None = None
+    """Why the sweep ended early; None if it did not."""
     is_group: bool = False
     """Whether a group of a merge queue was checked, and no pull request."""
     problem: str = ""

@@ -27,6 +27,7 @@ class Tree(NamedTuple):
     """The files of a tree of git by their paths: everything except folders."""
 
     files: dict[str, Blob]
+    """Mode, id and size of each file, by path."""
     is_truncated: bool
     """Whether the list of files is incomplete."""
 
@@ -98,6 +99,7 @@ class Proposal:
     merge_base: str
     """Id of the last commit that the pull request has in common with the base branch."""
     change: Change
+    """The changed files, as the rules get them."""
     merged_files: dict[str, Blob]
     """Mode, id and size of each file after the merge, by path."""
 

@@ -32,7 +32,7 @@ ISSUE_TITLE = "geneb-ci: pull requests that wait"
 WAITS_MARKER = "<!-- geneb-ci:waits:1 "
 """Beginning of the text of the issue that lists the waiting pull requests."""
 _WAITS_LINE = re.compile(re.escape(WAITS_MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
-"""First line of this issue, which is hidden and has the list as data."""
+"""First line of the issue with the waiting pull requests: the list as data, hidden."""
 FIRST_WAIT = dt.timedelta(minutes=30)
 """Time before the second attempt; it doubles with each further one, up to `LONGEST_WAIT`."""
 LONGEST_WAIT = dt.timedelta(days=1)
@@ -58,6 +58,7 @@ class Wait(StrictModel):
     head_sha: Hex40
     reason: LongText
     tries: Annotated[int, Field(ge=1, le=1000)]
+    """Number of failed attempts."""
     until: Moment
     """Time of the next attempt."""
 
@@ -74,6 +75,7 @@ class WaitingList(NamedTuple):
     issue: int | None
     """Number of the issue; None if there is none."""
     waits: dict[int, Wait]
+    """Entry of each waiting pull request, by its number."""
 
 
 def read_waits(github: GitHub) -> WaitingList:

@@ -247,7 +247,7 @@ class HarnessProcess:
     def call(
         self, arguments: Sequence[str], task: str = "", limits: ScoringLimits | None = None
     ) -> ResourceUse:
-        """Run one command; give `limits` to one that scores the embeddings of `task`.
+        """Run a command of the harness, within `limits` if it scores the embeddings of `task`.
 
         Raises LimitExceeded if it exceeds a limit, ResultRefused if the embeddings cannot be scored
         (both name the task), and NothingChecked, with the harness's message, for any other error.

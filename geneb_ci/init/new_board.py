@@ -41,7 +41,7 @@ from geneb_ci.init.new_repository import (
     outdated_files,
     path_inside,
     plan_lines,
-    push_first,
+    push_first_commit,
     refuse_organisation,
     remote_of,
     repository_files,
@@ -72,8 +72,11 @@ class NewBoard:
     """The plan of a new board: the files, the key and the first row to write into a folder."""
 
     folder: Path
+    """Folder into which the board is written."""
     answers: BoardAnswers
+    """The user's answers: repository, Space and maintainers."""
     plan: list[PlannedFile]
+    """Each file of the new board, compared with the folder's file."""
     outdated_files: list[str]
     """Paths of files in the folder that only another version of the toolkit has."""
     needs_key: bool
@@ -185,7 +188,7 @@ def apply_settings(
         elif dry_run:
             say(f"would push the first commit to {answers.repository}")
         else:
-            say(f"pushed the first commit to {push_first(folder, answers.repository)}")
+            say(f"pushed the first commit to {push_first_commit(folder, answers.repository)}")
         client_after_push = SettingsClient(github.connection, answers.space, dry_run=dry_run)
         _apply_and_report(
             client_after_push,

@@ -70,11 +70,11 @@ _UNALTERED_SPACE_NAME = re.compile(r"[A-Za-z0-9-]{1,40}/[A-Za-z0-9-]{1,22}")
 FIRST_COMMIT_MESSAGE = "Set up the board"
 GIT_SECONDS_MAX = 600  # time limit of one git command: a push of 3 MB over a slow line
 _GIT_MESSAGE_MAX = 300  # characters of git's own message in a message of ours
-# A token is never an argument: git asks this helper, which reads it from the environment.
 _CREDENTIAL_HELPER = (
     """!f() { test "$1" = get && """
     """printf 'username=x-access-token\\npassword=%s\\n' "$GH_TOKEN"; }; f"""
 )
+"""Program that git asks for the token: it reads the environment, so no argument has the token."""
 
 
 class BoardAnswers(NamedTuple):
@@ -317,7 +317,9 @@ class FileStatus(enum.StrEnum):
     WRITE = "write"
     """The folder does not have the file."""
     SAME = "same"
+    """The folder's file has the planned content."""
     DIFFERS = "differs"
+    """The folder's file has other content, and is overwritten with `--force`."""
     MAINTAINED = "yours"
     """The file differs, but maintainers change it, so it is never overwritten."""
 
@@ -500,7 +502,7 @@ def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
     return address, bool(origin)
 
 
-def push_first(folder: Path, repository: str) -> str:
+def push_first_commit(folder: Path, repository: str) -> str:
     """Push HEAD as the main branch, which GitHub lacks, and return the address of the repository.
 
     Raises UsageProblem with the advice to push by hand.

@@ -42,6 +42,7 @@ class BoardComparison(NamedTuple):
     commit: str
     """Id of the commit, 40 hex digits."""
     diff: BoardDiff
+    """The differences of rows and ranks."""
     refused: tuple[RejectedSubmission, ...]
     """Submissions of the working tree with errors; the new board lacks them."""
     refused_before: tuple[RejectedSubmission, ...]
@@ -133,6 +134,7 @@ class RuleEffect(NamedTuple):
     row: str
     """Model id, from the file name."""
     rule: str
+    """Id of the rule."""
     places: int
     """Number of findings."""
     message: str

@@ -18,6 +18,7 @@ from geneb_ci.publish.push import dropped_files
 from geneb_ci.publish.space import Space, SpaceSite, SpaceState
 
 BOARD_FILE = "leaderboard.json"
+"""File of the Space with the rows of the board."""
 RANKING_SCORE = "macro_MCC"
 """Column of the score that determines the rank."""
 
@@ -47,6 +48,7 @@ class PublishedPlace(NamedTuple):
     """Rank and score of a row in one regime."""
 
     score: float
+    """Macro score, by which rows are ranked."""
     rank: int
 
 
@@ -68,6 +70,7 @@ class RowChange(NamedTuple):
     facts: tuple[ChangedFact, ...]
     """Present and new values of facts that are not scores; None without a row."""
     moves: tuple[PublishedMove, ...]
+    """The changes of score and rank, one for each regime with any."""
 
 
 def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileChange]:
@@ -183,6 +186,7 @@ class SpaceHealth:
     """Which board the Space has, and whether visitors get its files unaltered."""
 
     live_status: LiveStatus
+    """How the live generation relates to that of main."""
     head: str
     """Newest commit of the Space."""
     live: Manifest | None

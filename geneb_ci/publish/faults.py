@@ -194,6 +194,7 @@ _STORAGE_FIX = (
     "look for a proxy or firewall in your network, and look at https://status.huggingface.co, "
     "since a retry would fail too; see docs/maintainer/publishing.md"
 )
+"""Advice where the Hub's storage rejects an upload."""
 
 
 def _status_error(

@@ -51,7 +51,9 @@ class Generation:
     """The published files of one commit; `files` has all but manifest.json and the editions."""
 
     files: dict[str, bytes]
+    """All published files except manifest.json and the editions, by path."""
     manifest: Manifest
+    """The content of manifest.json."""
     models: int = 0
     """Number of models on the board."""
     editions: dict[str, bytes] = field(default_factory=dict)

@@ -23,11 +23,16 @@ BOARD_INPUTS = (
 """Files and folders from which, with the code, all published files are made: if none of them
 changed, the published files are unchanged. They are of every layout (geneb_ci.common.config)."""
 CODE_FOLDER = "geneb_ci"
+"""The folder of the toolkit in its repository, and the name of its package."""
 
 SUBMISSIONS_FOLDER = "submissions"
+"""The folder of submissions in a repository."""
 POLICY_FOLDER = "leaderboard/policy"
+"""The folder of the maintainers' decisions."""
 OFFICIAL_FILE = f"{POLICY_FOLDER}/official.json"
+"""File with the digests of the official submissions."""
 BENCHMARK_FILE = "schemas/benchmark.json"
+"""File with the definition of the benchmark."""
 DECISIVE_FILES = (
     OFFICIAL_FILE,
     *(f"{POLICY_FOLDER}/{name}" for name in ("policy.toml", "keys.json", "trusted_root.json")),
@@ -35,7 +40,9 @@ DECISIVE_FILES = (
 )
 """Files that determine which evidence counts, for every row."""
 AUDITS_FOLDER = "leaderboard/audits"
+"""The folder of audit records."""
 AUDIT_LOG_FOLDER = f"{AUDITS_FOLDER}/log"
+"""The folder of an old log of audits."""
 
 PAGE_FOLDER = "leaderboard"
 """The published folder: the page and the Space card, to which generated files are added."""
@@ -55,6 +62,7 @@ _GIT_SETTINGS = (
     "trailer.separators=:",
 )
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
+"""A commit id with all its digits."""
 REGULAR_MODES = frozenset({"100644", "100755"})
 """File modes by which git marks regular files."""
 LINK_MODE = "120000"
@@ -62,6 +70,7 @@ LINK_MODE = "120000"
 MISSING_BLOB = "0" * 40
 """Id that git prints in place of a file that does not exist."""
 HEAD = "HEAD"
+"""Git's name for the commit that is checked out."""
 REMOTE_NAMES = ("upstream", "origin")
 """Remotes in which main is searched, in this order; `upstream` is the origin of a fork."""
 MAIN_BRANCH_NAMES = ("main", "master")
@@ -83,21 +92,26 @@ class NoRepository(WrongRepository):
 
 
 _CLONE_FIX = "run this in a full clone of the submissions repository"
+"""Advice where a folder is no git repository or an incomplete one."""
 _TRUST_FIX = (
     "if you trust the folder, which belongs to another user, run `git config --global "
     "--add safe.directory FOLDER` with the folder that git names, then run this command again"
 )
+"""Advice where the repository belongs to another user."""
 _DAMAGE_PATTERN = (
     r"(is|are) corrupt|object file \S+ is empty|unable to read (tree|sha1|[0-9a-f]{40})|"
     r"missing (blob|tree)|inflate|packfile .* cannot be accessed|hash mismatch|could not parse"
 )
+"""Messages of git about damaged objects."""
 _NO_NAME_PATTERN = (
     r"unable to auto-detect email|tell me who you are|empty ident|no (name|email) was"
 )
+"""Messages of git about a missing name or address of the committer."""
 _NAME_FIX = (
     "run `git config --global user.name NAME` and `git config --global user.email ADDRESS`, "
     "then run this command again"
 )
+"""Advice where git knows no name for commits."""
 _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"dubious ownership", _TRUST_FIX),
     (r"not a git repository", _CLONE_FIX),
@@ -151,6 +165,7 @@ class GitRefusal(NamedTuple):
     message: str
     """Git's error messages, on one line."""
     fix: str
+    """Advice for the reader of the message."""
     is_known: bool
     """Whether `_REFUSALS` has the message, so that git refuses the repository, not an argument."""
 
@@ -172,8 +187,11 @@ class TreeFile(NamedTuple):
     """One file of a commit's tree."""
 
     mode: str
+    """The kind of file, such as `REGULAR_MODES`."""
     blob: str
+    """Id of the file's content."""
     path: str
+    """Path relative to the top folder."""
 
 
 class GitRepository:
@@ -200,6 +218,7 @@ class GitRepository:
     def _run(
         self, arguments: tuple[str, ...], stdin: bytes, accepted_codes: tuple[int, ...]
     ) -> subprocess.CompletedProcess[bytes]:
+        """Return the finished process of a git command. Raises BadRepository for other codes."""
         command = ["git", *self._settings, "-C", str(self.root), *arguments]
         try:
             process = subprocess.run(  # noqa: S603 (fixed arguments; names come after a separator)
@@ -219,6 +238,7 @@ class GitRepository:
         return process
 
     def _refused(self, command: str, refusal: GitRefusal) -> BadRepository:
+        """Return the error for a command that git refused."""
         if "not a git repository" in refusal.message:
             return NoRepository(f"{self.root}: this is not in a git repository", refusal.fix)
         return BadRepository(f"{self.root}: git {command} failed: {refusal.message}", refusal.fix)
@@ -245,6 +265,7 @@ class GitRepository:
         return ids if process.returncode == 0 and all(map(_FULL_ID.fullmatch, ids)) else []
 
     def _no_commit(self, revision: str) -> WrongRepository:
+        """Return the error for a revision that names no commit."""
         return WrongRepository(
             f"{self.root}: {revision!r} is not a commit of this repository",
             "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",

@@ -56,9 +56,11 @@ class HistoryStep:
     """Time of the commit, in UTC."""
     author: str
     subject: str
+    """First line of the commit's message."""
     trailers: tuple[tuple[str, str], ...]
     """Lower-case key and value of each trailer of the message, in order."""
     changes: tuple[HistoryChange, ...]
+    """The changes of files on which the board depends."""
 
     def trailer(self, *names: str) -> str:
         """Return the joined values of the first of `names` that is a trailer, or "" without one."""
@@ -144,6 +146,7 @@ class RowAtCommit:
 
     model: str
     submission: bytes
+    """Bytes of the submission."""
     audits: Mapping[str, bytes]
     """Bytes of each audit record of this model, and of each withdrawal, by path."""
     policy: Mapping[str, bytes]
@@ -282,6 +285,7 @@ class _FileIds:
         return level or former_level or LEVEL_WITHOUT_BOARD
 
     def _contents_of(self, files: dict[str, str]) -> dict[str, bytes]:
+        """Return the bytes of files, which are given by id."""
         return {path: self.contents[blob] for path, blob in files.items()}
 
     def apply(self, change: HistoryChange) -> None:
@@ -321,6 +325,7 @@ class _FileIds:
 
 
 def _set_or_delete(table: dict[str, str], key: str, value: str | None) -> None:
+    """Set the value of a key, or delete the key if the value is None."""
     if value is None:
         table.pop(key, None)
     else:
@@ -366,6 +371,7 @@ def _events(
 
 
 def _changed_model(change: HistoryChange) -> str | None:
+    """Return the model whose submission or audit a change is about; None for another file."""
     return submitted_model(change.path) or audited_model(change.path)
 
 

@@ -19,9 +19,11 @@ LINE_CHARACTERS_MAX = 300
 """Maximum length of a line of a commit message; the rest is cut off."""
 
 Line = Annotated[str, Field(max_length=LINE_CHARACTERS_MAX)]
+"""A line of a commit message."""
 EventKind = Literal[
     "include", "change", "correction", "audit", "withdrawal", "relabel", "dispute", "removal"
 ]
+"""What happened to a row; the glossary explains each kind."""
 
 
 class EventEvidence(StrictModel):
@@ -103,6 +105,7 @@ class Manifest(StrictModel):
 
 
 MANIFEST_FILE = "manifest.json"
+"""File of the Space that names its generation and the digest of each file."""
 # 19 files take 2.6 kB, a hundred files 15 kB.
 MANIFEST_BYTES_MAX = 1_000_000
 
@@ -155,6 +158,7 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
 
 
 _VERSION_PATTERN = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+"""Version of a format: two numbers."""
 
 
 def _refuse_newer(raw: bytes, where: str) -> None:

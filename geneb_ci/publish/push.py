@@ -35,7 +35,7 @@ PROGRESS_BYTES_MIN = 25_000_000
 100 Mbit/s."""
 ID_DIGITS_SHOWN = 12  # hex digits of a digest in messages
 LOST_STATEMENTS_MAX = 10
-"""Maximum number of lost statements that a message names."""
+"""Maximum number of signed statements missing from the new board that a message names."""
 NO_STATEMENTS = "none"
 """In the message of a commit, in place of a digest: the generation has no list of statements."""
 _STATEMENTS_LINE = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
@@ -55,6 +55,7 @@ class Published:
 
     outcome: PublishOutcome
     commit: str
+    """Commit of the Space that has the generation."""
     manifest: Manifest
 
 
@@ -86,7 +87,9 @@ class MainIntent:
     """The intent to publish the board of a commit of main, a descendant of the live commit."""
 
     built: Generation
+    """The generation of main."""
     repository: GitRepository
+    """The clone that tells which commit descends from which."""
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether every byte of the Space is from this generation, and it is not a rollback."""
@@ -127,6 +130,7 @@ class BoardChange(SpaceChange):
     """The change of a Space that publishes a board."""
 
     manifest: Manifest
+    """Manifest of the published board."""
 
     def files_not_as_published(self, after: RepositoryState) -> set[str]:
         """Return the names of the files that differ from the published ones.
@@ -288,12 +292,14 @@ AS_PUBLISHED_FIX = "pass --as-published to use the bytes that the Space had then
 """The advice in the error that a generation cannot be rebuilt."""
 
 _GENERATION_NAME = re.compile(r"[0-9a-f]{7,64}")
+"""Id of a generation, or at least its first seven digits."""
 
 
 class PastGeneration(NamedTuple):
     """A generation that the Space had, and the commit of the Space that published it."""
 
     commit: str
+    """Commit of the Space."""
     manifest: Manifest
 
 
@@ -374,8 +380,11 @@ class RollbackIntent:
     """The intent to publish an earlier generation instead of main up to commit `covers`."""
 
     built: Generation
+    """The earlier generation."""
     covers: str
+    """The newest commit of main that is rolled back."""
     repository: GitRepository
+    """The clone that tells which commit descends from which."""
 
     def is_live(self, state: SpaceState) -> bool:
         """Whether every byte of the Space is from this generation already."""

@@ -37,6 +37,7 @@ def hub_session(timeout_s: float = REQUEST_TIMEOUT_S) -> Any:  # the client is i
 
 
 T = TypeVar("T")
+"""Type of the result of a function that is tried several times."""
 
 TRIES_MAX = 6
 """Maximum number of tries: six conflicts in a row do not occur by chance.
@@ -52,6 +53,7 @@ UNANSWERED_MAX_S = 200.0
 Pauses and answered requests do not count.
 """
 _RETRY_FIX = "run the command again later; the command first reads whether an earlier try succeeded"
+"""Advice after the last try failed."""
 
 
 class Clock(Protocol):
@@ -124,6 +126,7 @@ def space_of_environment() -> str | None:
 _SPACE_NAME = re.compile(
     r"(?!.*(--|\.\.))[A-Za-z0-9]([\w.-]{0,94}\w)?/\w([\w.-]{0,94}\w)?(?<!\.git)", re.ASCII
 )
+"""Name of a Space as the Hub accepts it: OWNER/NAME."""
 
 
 def require_space(space_name: str, option: str = "") -> str:

@@ -19,7 +19,7 @@ from geneb_ci.publish.faults import (
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import REQUEST_TIMEOUT_S, Clock, hub_session, with_retries
 from reference_harness.formats.files import blob_id, file_blob_id, file_sha256, has_sha256
-from reference_harness.formats.hub_storage import limit_storage
+from reference_harness.formats.hub_storage import set_xet_environment
 from reference_harness.formats.text import Say, silent
 
 READ_BYTES_MAX = 400_000_000
@@ -28,6 +28,7 @@ READ_BYTES_MAX = 400_000_000
 Content = bytes | Path
 """Bytes, or the path of a file that contains them."""
 C = TypeVar("C", bound=Content)
+"""Type of contents: bytes or a path."""
 
 
 class HubFileDigest(NamedTuple):
@@ -63,6 +64,7 @@ class RepositoryState:
     head: str
     """Id of the commit."""
     files: Mapping[str, HubFileDigest] = field(default_factory=dict)
+    """Digest of each file, by path."""
 
     def differing(self, files: Mapping[str, C]) -> dict[str, C]:
         """Return the given files that the repository lacks or has with other bytes."""
@@ -91,7 +93,7 @@ class HubRepository:
         )
 
         disable_progress_bars()
-        limit_storage()
+        set_xet_environment()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind
@@ -129,6 +131,7 @@ class HubRepository:
     def _fetched(
         self, address: str, path: str, bytes_max: int, headers: Mapping[str, str]
     ) -> bytes:
+        """Return the bytes at an address. Raises HubRefused if they are more than `bytes_max`."""
         from huggingface_hub.utils import hf_raise_for_status
 
         with (
@@ -198,6 +201,7 @@ class SpaceState(RepositoryState):
     """The files of a Space at one commit, and its manifest; None without one."""
 
     manifest: Manifest | None = None
+    """Content of manifest.json; None without a board."""
 
 
 class SpaceSite(NamedTuple):
@@ -263,6 +267,7 @@ class SpaceChange:
     deleted: Sequence[str]
     """Names of files in the repository that it must not have afterwards."""
     message: str
+    """Message of the commit."""
 
     def files_not_as_published(self, after: RepositoryState) -> set[str]:
         """Return the names of files that a change should have written or deleted, but has not."""
@@ -274,6 +279,7 @@ class CommitResult(NamedTuple):
 
     commit: str
     is_new: bool
+    """Whether this program made the commit."""
 
 
 def commit_change(

@@ -102,10 +102,9 @@ def possible_alterations(matrix: Sequence[Sequence[int]], weight: float) -> Alte
 
 
 def hit_lower_bound(cells: Sequence[Alterations], mean_raise: float) -> float:
-    """Return the lowest probability that one draw hits alterations that raise the MCC so far.
+    """Return a lower bound of the mean probability that one draw hits an altered embedding.
 
-    They raise the macro MCC by `mean_raise`; infinity if no alteration does. It is a lower bound of
-    the mean r over the cells.
+    The alterations raise the macro MCC by `mean_raise`; infinity if none can.
     """
     if math.fsum(cell.weight * float(cell.mcc_gain.max()) for cell in cells) < mean_raise:
         return math.inf

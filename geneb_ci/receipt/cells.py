@@ -299,9 +299,9 @@ def _merged_cells(task_cells: list[ReceiptCells], equal: EqualEmbeddings) -> Rec
 def differences_from_claims(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
     """Return the claims that differ from the recomputed cells, and the cells without a claim.
 
-    Scores of record are compared if `record_is_comparable` is true, canonical ones if claimed.
+    Scores of record are compared if `is_record_comparable` is true, canonical ones if claimed.
     """
-    compares_record = record_is_comparable(submission, cells)
+    compares_record = is_record_comparable(submission, cells)
     cell_differences = []
     for task, regime in computed_cells(cells):
         scored = cells.tasks[task]
@@ -338,8 +338,8 @@ def claims_canonical_scores(submission: SubmissionV12) -> bool:
     )
 
 
-def record_is_comparable(submission: SubmissionV12, cells: ReceiptCells) -> bool:
-    """Whether the scorer that the run names computed the scores of record from a receipt.
+def is_record_comparable(submission: SubmissionV12, cells: ReceiptCells) -> bool:
+    """Whether the scorer that the run names also recomputed the scores of record.
 
     Only then can they be compared with the scores on the board.
     """

@@ -71,7 +71,7 @@ class EmbeddingComparison(NamedTuple):
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
 
-def spreads(
+def column_spreads(
     embeddings: Float64Array, unforeseen: npt.NDArray[np.bool_] | None = None
 ) -> Float64Array:
     """Return the (d,) spreads of the columns of (n, d) embeddings; 0 if fewer than two are finite.
@@ -103,23 +103,23 @@ def _quartile_spreads(embeddings: Float64Array) -> Float64Array:
     return distances
 
 
-def tolerances(
+def coordinate_tolerances(
     rerun: npt.NDArray[np.floating],
     scale_log2: int,
     unforeseen: npt.NDArray[np.bool_] | None = None,
 ) -> Float64Array:
     """Return the (n, d) tolerances of the coordinates of the drawn embeddings of a task.
 
-    They are divided by the receipt's scale. `unforeseen` is as in `spreads`.
+    They are divided by the receipt's scale. `unforeseen` is as in `column_spreads`.
     """
     scaled_rerun = divided_by_scale(rerun, scale_log2)
     column_tolerances: Float64Array = np.maximum(
-        TAU_OF_COLUMN * spreads(scaled_rerun, unforeseen), FLOOR * np.abs(scaled_rerun)
+        TAU_OF_COLUMN * column_spreads(scaled_rerun, unforeseen), FLOOR * np.abs(scaled_rerun)
     )
     return column_tolerances
 
 
-def judge(
+def compare_with_rerun(
     committed: Float16Array, rerun: npt.NDArray[np.floating], limits: Float64Array, scale_log2: int
 ) -> EmbeddingComparison:
     """Return how (n, d) finite embeddings of a receipt compare with a rerun, in tolerances.
@@ -150,7 +150,7 @@ class RepeatComparison(NamedTuple):
     """Distance from the first rerun, in tolerances."""
 
 
-def judge_again(
+def compare_with_repeat(
     committed: Float16Array,
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
@@ -161,15 +161,17 @@ def judge_again(
 
     `first` is the embedding of the first rerun, from which the distance of `repeat` is computed.
     """
-    comparison = judge(committed[None, :], repeat[None, :], limits[None, :], scale_log2)
+    comparison = compare_with_rerun(
+        committed[None, :], repeat[None, :], limits[None, :], scale_log2
+    )
     return RepeatComparison(
         float(comparison.deviation[0]),
         int(comparison.mismatch[0]),
-        distance(first, repeat, limits, scale_log2),
+        distance_in_tolerances(first, repeat, limits, scale_log2),
     )
 
 
-def distance(
+def distance_in_tolerances(
     first: npt.NDArray[np.floating],
     repeat: npt.NDArray[np.floating],
     limits: Float64Array,

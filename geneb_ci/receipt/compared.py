@@ -184,7 +184,7 @@ class ComparedScore(NamedTuple):
 class ComparedRegime(NamedTuple):
     """The comparison of two models in one regime."""
 
-    resampled_unit: str
+    over: str
     """What the resamples for the intervals draw again: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
@@ -315,4 +315,4 @@ def scores_with_regime(
     """Yield regime, resampled unit and score of each comparison; in a regime, tasks come last."""
     for regime, regime_comparison in comparisons.items():
         for score in (*regime_comparison.scores, *regime_comparison.by_task):
-            yield regime, regime_comparison.resampled_unit, score
+            yield regime, regime_comparison.over, score

@@ -104,7 +104,8 @@ def label_strata(
     """Return the strata of a task for the directional test: one for each pair of labels.
 
     `committed` has n embeddings multiplied by the receipt's scale, `difference` their differences
-    from the rerun, `labels` their labels. Those with a label that the probe lacks are left out.
+    from the rerun, `labels` their labels. Embeddings with a label that the probe lacks are left
+    out.
     """
     along_weights = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)

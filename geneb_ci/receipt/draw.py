@@ -97,7 +97,7 @@ class TaskShare(NamedTuple):
 def draw_shares(
     counts: EmbeddingCounts, class_counts: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
-    """Return the numbers of draws of each task.
+    """Return how many embeddings of each kind are drawn in each task.
 
     `class_counts` has the numbers of classes by task of the receipt, in the benchmark's order;
     `categories` has the tasks of each category, of which only those of the receipt count.
@@ -269,7 +269,7 @@ class TaskDraw:
         return drawn_rows
 
     def _right_rows_by_class(self, regime: str, probe: int) -> dict[int, list[int]]:
-        """Return, by class with any, the indices of embeddings predicted right; both ascend."""
+        """Return the indices of rightly predicted embeddings by class, both ascending."""
         right_rows = self._strata.right_rows(regime, probe)
         by_class: dict[int, list[int]] = {}
         for row, label in zip(

@@ -20,14 +20,14 @@ from reference_harness.formats.submission import ReceiptTask
 from reference_harness.formats.submission_terms import (
     FLOAT16_BYTES,
     FLOAT16_MAX,
-    TOP_LOG2,
+    SCALED_MAGNITUDE_LOG2,
     UNSCALED_MIN,
 )
 from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
 """Number of bytes that are read at once."""
-SCALED_MAGNITUDE = 2.0**TOP_LOG2
+SCALED_MAGNITUDE = 2.0**SCALED_MAGNITUDE_LOG2
 """Scaled embeddings have a largest magnitude between this number and twice this number."""
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: the exponent bits, all set in NaN and infinity, and the bits of -0.0."""
@@ -139,8 +139,8 @@ class FileDigests(NamedTuple):
 def verified_digests(path: Path, expected: ReceiptTask, dim: int) -> FileDigests:
     """Return the digests of a task's file, after comparing the file with the receipt.
 
-    It is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first wrong
-    embedding, and OSError.
+    The file is read once, embedding by embedding. Raises EmbeddingsRefused, which names the first
+    wrong embedding, and OSError.
     """
     rows, row_bytes = expected.train + expected.test, FLOAT16_BYTES * dim
     with _open_regular_file(path) as stream:

@@ -33,10 +33,10 @@ class EmbeddingComparison(NamedTuple):
     """(n,) number of coordinates that differ from the rounded rerun."""
 
 
-def judge(
+def compare_by_first_rule(
     committed: Float16Array, rerun: npt.NDArray[np.floating], scale_log2: int
 ) -> EmbeddingComparison:
-    """Return how (n, d) finite embeddings compare with a rerun in records of version 1.0.
+    """Return how (n, d) finite embeddings compare with a rerun, by the rule of version 1.0.
 
     A rerun that overflows has an infinite deviation.
     """

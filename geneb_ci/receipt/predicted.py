@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.receipt.cells import record_is_comparable
+from geneb_ci.receipt.cells import is_record_comparable
 from geneb_ci.receipt.predictions import (
     CANONICAL,
     OF_RECORD,
@@ -64,12 +64,13 @@ def claim_contradictions(
         f"{quoted(task)} has predictions, but no evidence"
         for task in predictions.tasks.keys() - tasks_with_evidence
     ]
-    return [*lines, *_cell_contradictions(submission, predictions, benchmark)]
+    return [*lines, *_claim_contradictions(submission, predictions, benchmark)]
 
 
-def _cell_contradictions(
+def _claim_contradictions(
     submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> Iterator[str]:
+    """Yield a sentence for each cell whose evidence contradicts the predictions."""
     seeds = len(benchmark.protocol.seeds)
     for regime, cells in submission.evidence.items():
         for task, cell in cells.items():
@@ -80,13 +81,14 @@ def _cell_contradictions(
             else:
                 yield from (
                     f"{cell_name}: {difference}"
-                    for difference in _cell_differences(cell, predicted, regime, seeds)
+                    for difference in _contradictions_of_cell(cell, predicted, regime, seeds)
                 )
 
 
-def _cell_differences(
+def _contradictions_of_cell(
     cell: CellEvidenceV12, predicted: TaskPredictions, regime: str, seeds: int
 ) -> Iterator[str]:
+    """Yield what of the evidence of one cell contradicts the predictions."""
     if list(predicted.labels) != cell.classes:
         labels = list(predicted.labels)
         yield f"the evidence has the classes {cell.classes}, the predictions have {labels}"
@@ -98,7 +100,7 @@ def _cell_differences(
         claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
     for set_name, (matrices, digest) in claims.items():
         if set_name in predicted.fits:
-            yield from _prediction_differences(
+            yield from _contradictions_of_set(
                 set_name,
                 matrices,
                 digest,
@@ -108,17 +110,18 @@ def _cell_differences(
 
 
 def repeated_per_seed(codes_by_fit: Codes, seeds: int) -> Codes:
-    """Return one row per seed; a single fit is repeated for every seed."""
+    """Return one row of predictions per seed: those of a single fit are repeated for every seed."""
     return np.repeat(codes_by_fit, seeds, axis=0) if len(codes_by_fit) == 1 else codes_by_fit
 
 
-def _prediction_differences(
+def _contradictions_of_set(
     set_name: str,
     matrices: list[list[list[int]]],
     digest: str,
     predicted: TaskPredictions,
     codes_by_fit: Codes,
 ) -> Iterator[str]:
+    """Yield what contradicts one set of predictions: a confusion matrix, or the digest."""
     computed_matrices = [
         confusion_matrix(predicted.truth, codes, len(predicted.labels)) for codes in codes_by_fit
     ]
@@ -154,7 +157,7 @@ def differing_predictions(
     `truths` has the labels of each task's test sequences from the task data, `cells` the cells
     computed from the embeddings of the receipt. Contradictions to the claims are included.
     """
-    lines = list(_cell_contradictions(submission, predictions, benchmark))
+    lines = list(_claim_contradictions(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
     for task, truth in truths.items():
         predicted = predictions.tasks.get(task)
@@ -169,7 +172,7 @@ def differing_predictions(
         computed: dict[str, Mapping[str, Canonical | Regime]] = {
             CANONICAL: cells.tasks[task].regimes
         }
-        if record_is_comparable(submission, cells):
+        if is_record_comparable(submission, cells):
             computed[OF_RECORD] = cells.tasks[task].record or {}
         for set_name, regimes in computed.items():
             for regime, cell in regimes.items():
@@ -202,9 +205,10 @@ class PairedRegime(NamedTuple):
 def paired_regimes(
     a: Predictions, b: Predictions, benchmark: Benchmark, set_name: str
 ) -> dict[str, PairedRegime]:
-    """Return, by regime, the comparison of two models' predictions; `set_name` is a key of `SETS`.
+    """Return, by regime, the comparison of two models by their predictions.
 
-    Raises NothingChecked if the models share no task and regime, or the true classes of one differ.
+    `set_name` is `OF_RECORD` or `CANONICAL`. Raises NothingChecked if the models share no task and
+    regime, or the true classes of one differ.
     """
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
@@ -238,7 +242,7 @@ COVARIANCE_DIGITS = 6
 
 
 def shared_errors_of(predictions: Mapping[str, Predictions], benchmark: Benchmark) -> SharedErrors:
-    """Return the covariances of the models' errors; `predictions` has those of each model id.
+    """Return the covariances of the models' errors, from the predictions by model id.
 
     In a task, only rows with equal true classes have a covariance. Raises NothingChecked for more
     than `ROWS_MAX` rows.

@@ -129,7 +129,7 @@ def alterations_of_regime(
 
 
 def _alterations_by_one_draw(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
-    """Return the alterations of a cell, each with its probability to be hit by one draw."""
+    """Return the alterations of a cell, each with the probability that one draw hits it."""
     if len(matrix) == BINARY_CLASSES:
         return possible_alterations(matrix, weight)
     matrix_array = np.array(matrix, dtype=np.int64)

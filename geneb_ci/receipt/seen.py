@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
-from geneb_ci.receipt.source import download_kind, published_folder
+from geneb_ci.receipt.source import published_folder, receipt_download_kind
 from reference_harness.formats.base import Hex64, StrictModel, parsed
 from reference_harness.formats.files import NotReadable, path_exists, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
@@ -70,6 +70,7 @@ class SharedErrors(StrictModel):
 
     @model_validator(mode="after")
     def _has_full_triangles(self) -> Self:
+        """Refuse a triangle of covariances without a line for each row."""
         for regime, scores in self.regimes.items():
             for triangle in scores.values():
                 if [len(row) for row in triangle] != list(range(1, len(self.rows) + 1)):
@@ -88,13 +89,14 @@ class SharedErrors(StrictModel):
         indexes = {model: index for index, model in enumerate(self.rows)}
         return [
             indexes[row.model_id]
-            if row.model_id in indexes and _predictions_of(row) == self.rows[row.model_id]
+            if row.model_id in indexes and _predictions_digest(row) == self.rows[row.model_id]
             else None
             for row in rows
         ]
 
 
-def _predictions_of(submission: Submission) -> str | None:
+def _predictions_digest(submission: Submission) -> str | None:
+    """Return the SHA-256 of the predictions of a submission; None without predictions."""
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     predictions = receipt.predictions if receipt is not None else None
     return predictions.sha256 if predictions is not None else None
@@ -117,7 +119,7 @@ def missing_file_reason(receipt: EmbeddingReceipt) -> str:
         origin = published_folder(receipt.location)
         for task, expected in receipt.tasks.items():
             address = origin.address(task)
-            length = served_length(address, download_kind(origin))
+            length = served_length(address, receipt_download_kind(origin))
             if length != expected.bytes:
                 return f"{address} has {length} bytes; expected {expected.bytes}, as in the receipt"
     except GenebError as error:
@@ -146,7 +148,7 @@ def updated_notes(
 def published_state(
     submission: Submission, notes: ReceiptNotes, days: int
 ) -> PublishedState | None:
-    """Return the state of a row's receipt, by `missing_since_day`; None if it is not published."""
+    """Return whether a row's receipt is `published` or `missing`; None if never published."""
     receipt = published_receipt(submission)
     if receipt is None:
         return None

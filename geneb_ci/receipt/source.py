@@ -38,8 +38,8 @@ HUB_LOCATION_KIND: Literal["huggingface-dataset"] = "huggingface-dataset"
 """Kind of location: a data set on the Hugging Face Hub."""
 
 
-def download_kind(origin: "ServerFolder") -> "DownloadKind":
-    """Return what errors and fixes a failed download of a receipt's file has."""
+def receipt_download_kind(origin: "ServerFolder") -> "DownloadKind":
+    """Return the errors and fixes of a failed download of a receipt's file."""
     from geneb_ci.common.download import DownloadKind  # 20 ms (http.client), unused by a board
 
     return DownloadKind(
@@ -70,7 +70,7 @@ class ServerFolder(NamedTuple):
         """Download a file of this folder to `path`; raise what `common.download` raises."""
         from geneb_ci.common.download import download  # as above
 
-        download(address, path, sha256, download_kind(self), size)
+        download(address, path, sha256, receipt_download_kind(self), size)
 
 
 def hub_folder(repo: str, revision: str) -> ServerFolder:

@@ -229,7 +229,7 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     if subject.errors:
         error_texts = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
         fix = f"run `geneb-ci check {request.file}`, which lists every error"
-        return run.refused(CLAIMS, first_and_more(error_texts, 3), fix)
+        return run.refused_result(CLAIMS, first_and_more(error_texts, 3), fix)
     definition = request.definition or subject.layout.benchmark
     source = task_source(subject.benchmark, definition, request.data)
     files = receipt_files(
@@ -264,14 +264,14 @@ class _Verification:
             others_text = (
                 f"; {plural(other_count, 'other file')} refused as well" if other_count else ""
             )
-            return self.refused(first.step, f"{first.message}{others_text}", first.fix)
+            return self.refused_result(first.step, f"{first.message}{others_text}", first.fix)
         try:
             predicted = self._predictions_file(files)
             cells, truths = self._recomputed_cells(files, source, harness)
         except EmbeddingsRefused as error:
-            return self.refused(error.step, error.message, error.fix)
+            return self.refused_result(error.step, error.message, error.fix)
         except ResultRefused as error:
-            return self.refused(CELLS, error.message, error.fix)
+            return self.refused_result(CELLS, error.message, error.fix)
         return self._compared_with_cells(predicted, cells, truths)
 
     def _recomputed_cells(
@@ -301,7 +301,7 @@ class _Verification:
     ) -> ReceiptVerification:
         """Return the result after comparing the claims and the predictions with the cells."""
         if cells.unequal:
-            return self.refused(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
+            return self.refused_result(EQUAL, "; ".join(cells.unequal), _EQUALITY_FIX, cells)
         cell_differences = differences_from_claims(self.subject.submission, cells)
         wrong_cells = {
             (difference.regime, difference.task)
@@ -313,10 +313,10 @@ class _Verification:
                 f"{plural(len(wrong_cells), 'cell')} claimed with other values than those computed "
                 "from the receipt"
             )
-            return self.refused(CELLS, reason, _CELLS_FIX, cells, cell_differences)
+            return self.refused_result(CELLS, reason, _CELLS_FIX, cells, cell_differences)
         if contradictions := self._prediction_contradictions(predicted, truths, cells):
             reason = first_and_more(contradictions, 3)
-            return self.refused(PREDICTED, reason, _CELLS_FIX, cells, cell_differences)
+            return self.refused_result(PREDICTED, reason, _CELLS_FIX, cells, cell_differences)
         return self._result(None, cells, cell_differences)
 
     @property
@@ -369,7 +369,7 @@ class _Verification:
             self._predictions_file(files)
         yield from refusals
 
-    def refused(
+    def refused_result(
         self,
         step: str,
         reason: str,

@@ -365,6 +365,7 @@ def power_table(population: DrawPopulation, notes: Mapping[int, str], power: Fra
 
 
 def _power_caption(population: DrawPopulation, power: Fraction) -> Iterator[str]:
+    """Yield the sentences below the table of detection probabilities."""
     if population.guaranteed:
         yield (
             f"at least one task is drawn from each of the {population.guaranteed} larger "

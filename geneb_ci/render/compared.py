@@ -50,7 +50,7 @@ def compared_text(
             else regime_comparison.scores
         )
         rows = [_score_texts(score) for score in scores]
-        heading = f"{regime}: MCC; intervals from {regime_comparison.resampled_unit} drawn again"
+        heading = f"{regime}: MCC; intervals from {regime_comparison.over} drawn again"
         if any(score.interval is None for score in scores):
             heading += f" (none for fewer than {TASKS_MIN} tasks)"
         lines += ["", heading]
@@ -149,7 +149,7 @@ def compared_json(
     regimes: dict[str, dict[str, object]] = {}
     for regime, regime_comparison in comparisons.items():
         regimes[regime] = {
-            "over": regime_comparison.resampled_unit,
+            "over": regime_comparison.over,
             "scores": [_score_json(score) for score in regime_comparison.scores],
             "tasks": [_score_json(score) for score in regime_comparison.by_task],
         }
@@ -181,9 +181,7 @@ def compared_svg(
     """Return a plot with one row per score: its difference and interval."""
     rows: list[tuple[str, ComparedScore | None]] = []
     for regime, regime_comparison in comparisons.items():
-        rows.append(
-            (f"{regime}, intervals from {regime_comparison.resampled_unit} drawn again", None)
-        )
+        rows.append((f"{regime}, intervals from {regime_comparison.over} drawn again", None))
         rows += [
             (score.name, score)
             for score in (*regime_comparison.scores, *regime_comparison.by_task * by_task)

@@ -111,10 +111,15 @@ class SkippedRules(NamedTuple):
     """Rules that were not run because of one unmet need."""
 
     need: Need
+    """What the rules need and do not have."""
     rules: list[str]
+    """Ids of the rules."""
     files: int
+    """Number of files on which the rules were not run."""
     message: str
+    """Why they were not run."""
     fix: str
+    """How to have them run."""
 
 
 def skipped_rules(report: Report) -> list[SkippedRules]:

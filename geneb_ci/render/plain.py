@@ -10,6 +10,7 @@ from reference_harness.formats.text import well_formed
 VISIBLE_TEXT_MAX = 1000
 """Maximum characters shown of one text, since a key can be as long as its file."""
 _CUT_MARK = "..."
+"""Written where a text was cut off."""
 
 
 def printable_pieces(text: str) -> list[str]:

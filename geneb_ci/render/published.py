@@ -59,7 +59,9 @@ class PublishPreview(NamedTuple):
     """The changes that publishing would make."""
 
     files: list[SpaceFileChange]
+    """The change of each published file."""
     rows: list[RowChange]
+    """The changes of rows."""
     others: int
     """Number of files on the Space that belong to no board, or to permanent pages of earlier
     boards."""

@@ -43,6 +43,7 @@ class RowEvidence(NamedTuple):
     decision: Decision | None
     """None if the file has errors; the row is then not on the board."""
     reasons: tuple[str, ...]
+    """Sentences that say why the row has this evidence."""
 
 
 def row_evidence_of(
@@ -125,7 +126,7 @@ def _row_json(row: RowEvidence) -> dict[str, Any]:
 def _matrix_row(cell: RecoveredCell) -> dict[str, Any]:
     """Return the line of a cell, with the matrix nearest to its scores if any, by column name."""
     small, large = cell.classes
-    cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
+    cell_facts = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.table_count)
     nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
     return dict(zip(MATRIX_COLUMNS, (*cell_facts, *nearest), strict=True))
 
@@ -149,7 +150,7 @@ def matrices_csv(cells: list[RecoveredCell]) -> str:
 
 
 def matrices_json(cells: list[RecoveredCell]) -> str:
-    """Return JSON with the matrices of each cell; none for a cell with more than `LISTED_MAX`."""
+    """Return JSON with the matrices of each cell; none above `LISTED_TABLES_MAX` matrices."""
     rows = [
         _matrix_row(cell) | {"tables": [matrix._asdict() for matrix in cell.tables]}
         for cell in cells
@@ -167,7 +168,7 @@ def matrices_text(
     columns = ("task", "seed", "matrices", "smaller class", "larger class", "MCC", "Acc", "F1")
     lines: list[tuple[str, ...]] = []
     for cell in (
-        sorted(cells, key=lambda cell: cell.matrices > 0) if lines_max < sys.maxsize else cells
+        sorted(cells, key=lambda cell: cell.table_count > 0) if lines_max < sys.maxsize else cells
     ):
         correct_counts = (
             (
@@ -179,13 +180,13 @@ def matrices_text(
         )
         scores = [f"{value:.4f}" for value in cell.reported]
         seed = "" if cell.seed is None else str(cell.seed)
-        lines.append((visible(cell.task), seed, str(cell.matrices), *correct_counts, *scores))
+        lines.append((visible(cell.task), seed, str(cell.table_count), *correct_counts, *scores))
     rows = Table(columns, lines, right_aligned=frozenset(columns[1:])).fitted_rows(width)
     fitting_rows = first_that_fit(rows, lines_max - 3)
     aligned = [line for row in fitting_rows for line in row]
     aligned += left_out_line(len(rows) - len(fitting_rows), "cell")
-    single_count = sum(cell.matrices == 1 for cell in cells)
-    none_count = sum(cell.matrices == 0 for cell in cells)
+    single_count = sum(cell.table_count == 1 for cell in cells)
+    none_count = sum(cell.table_count == 0 for cell in cells)
     count = f"{plural(len(cells), 'cell')}: {single_count} with one matrix, {none_count} with none"
     return "\n".join([*aligned, "", count]) + "\n"
 

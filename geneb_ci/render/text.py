@@ -69,28 +69,28 @@ def _terminal_columns(text: str) -> int:
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
-def excerpt_around(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
-    """Return the text around index `at` in at most `width` columns, and the column of `at`.
+def excerpt_around(text: str, position: int, width: int, *, is_cut: bool) -> tuple[str, int]:
+    """Return the text around an index in at most `width` columns, and the column of the index.
 
     `is_cut` is whether the line continues to the left of `text`; otherwise its indent is removed.
     """
     if not is_cut:
-        indent = min(at, len(text) - len(text.lstrip(" \t")))
-        text, at = text[indent:], at - indent
-    window_start = max(0, at - width)
+        indent = min(position, len(text) - len(text.lstrip(" \t")))
+        text, position = text[indent:], position - indent
+    window_start = max(0, position - width)
     is_cut = is_cut or window_start > 0
-    window = text[window_start : at + width].replace("\t", " ")
+    window = text[window_start : position + width].replace("\t", " ")
     characters = printable_pieces(window)
-    at, columns = min(at - window_start, len(characters)), width - 2 * len(_CUT_MARK)
-    start, stop = _slice_around(characters, at, columns)
-    before = (_CUT_MARK if is_cut or start > 0 else "") + "".join(characters[start:at])
-    after = "".join(characters[at:stop]) + (_CUT_MARK if stop < len(characters) else "")
+    position, columns = min(position - window_start, len(characters)), width - 2 * len(_CUT_MARK)
+    start, stop = _slice_around(characters, position, columns)
+    before = (_CUT_MARK if is_cut or start > 0 else "") + "".join(characters[start:position])
+    after = "".join(characters[position:stop]) + (_CUT_MARK if stop < len(characters) else "")
     return before + after, _terminal_columns(before)
 
 
-def _slice_around(pieces: list[str], at: int, columns: int) -> tuple[int, int]:
-    """Return start and end of the largest slice around index `at` that fits in `columns`."""
-    start = stop = at
+def _slice_around(pieces: list[str], position: int, columns: int) -> tuple[int, int]:
+    """Return start and end of the largest slice around an index that fits in `columns`."""
+    start = stop = position
     has_grown = True
     while has_grown:
         has_grown = False
@@ -142,7 +142,7 @@ def render(report: Report, *, color: bool = False, width: int = DEFAULT_WIDTH) -
 
 
 def report_text(report: Report, *, color: bool, width: int, is_whole: bool) -> str:
-    """Return a report as text, summarised if long and not `is_whole`."""
+    """Return a report as text, which is summarised if it is long and not `is_whole`."""
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = _report_lines(report, columns, is_whole=is_whole)
     return "".join(f"{_line_text(line, color=color)}\n" for line in lines)
@@ -300,6 +300,7 @@ def _group_lines(group: list[Finding], report: Report, width: int) -> Iterator[L
 
 
 def _excerpt_lines(finding: Finding, report: Report, width: int) -> Iterator[Line]:
+    """Yield the text at a finding, with a caret under its position."""
     text, at = report.excerpts.get(finding, ("", 0))
     if len(text.strip()) <= 1:  # empty, or only the opening brace
         return

@@ -90,13 +90,6 @@ class SandboxRun(NamedTuple):
     that line as well."""
 
 
-def embed_in_sandbox(
-    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
-) -> "np.ndarray":
-    """Return the embeddings (n, d) of n sequences; `run_in_sandbox` returns more about the run."""
-    return run_in_sandbox(sequences, spec, sandbox, limits).values
-
-
 def run_in_sandbox(
     sequences: Sequence[str],
     spec: ExtractorSpec,

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from geneb_ci.check.fixes import is_fixable
 from geneb_ci.check.registry import CHANGES
 from geneb_ci.check.report import CRASH_RULE, Report
-from geneb_ci.common.config import Layout, LayoutKind, find_layout
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.publish.git import main_branch_of, repository_at
@@ -21,6 +21,7 @@ from geneb_ci.situation.table import (
     Role,
     at_root,
     board_address,
+    is_board,
     repository_name,
     step_of,
 )
@@ -82,10 +83,10 @@ def _after_branch(report: Report, errors: Sequence[Finding], folder: Path) -> st
 def _after_row(report: Report, row: Path, folder: Path) -> str:
     """Return the next command after the check of a new or changed row without errors."""
     layout = find_layout(folder)
-    if not _is_board(layout):
+    if not is_board(layout):
         layout = find_layout(row.parent)
     path = located(row)
-    if not _is_board(layout):
+    if not is_board(layout):
         return f"git clone {shlex.quote(board_address(repository_name()))}"
     if not path.is_relative_to(layout.root):
         model_id = text_at(read_json(read_text(row, SUBMISSION_BYTES_MAX)), "model_id")
@@ -100,11 +101,6 @@ def _after_row(report: Report, row: Path, folder: Path) -> str:
         shlex.join(_CHECK_WORDS) if step.situation in _SITUATIONS_AFTER_VERDICT else step.command
     )
     return at_root(command, layout.root, folder)
-
-
-def _is_board(layout: Layout) -> bool:
-    """Whether a layout is that of a board's repository."""
-    return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
 
 
 def _differs_from_base(row: Path, layout: Layout) -> bool:

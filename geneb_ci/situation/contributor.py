@@ -28,7 +28,7 @@ class ProblemSummary(NamedTuple):
     """Message of the first finding; "" without any."""
 
     @property
-    def with_rules(self) -> str:
+    def number_with_rules(self) -> str:
         """The number of findings, followed by their rules."""
         return f"{self.number} ({first_and_more(list(self.rules))})"
 
@@ -62,6 +62,7 @@ class DeclaredReceipt(NamedTuple):
     """The receipt that a row declares."""
 
     is_published: bool
+    """Whether the row says where the files are published."""
     file_count: int
     """Number of files of the receipt."""
     folder: str = ""
@@ -91,6 +92,7 @@ class BranchState(CloneState):
     submission_file: str = ""
     """Outside of a board, name of a file in the folder that may be a submission; else ""."""
     misplaced_files: tuple[MisplacedFile, ...] = ()
+    """Files of a submission in wrong folders."""
     models: tuple[str, ...] = ()
     """Ids of the models with changed files on the branch or in the working tree."""
     other_models_files: tuple[str, ...] = ()
@@ -112,11 +114,15 @@ class BranchState(CloneState):
     is_fixable: bool = False
     """Whether `geneb-ci check --fix` would change the row."""
     row_errors: ProblemSummary = NO_PROBLEMS
+    """Errors about the row."""
     card_errors: ProblemSummary = NO_PROBLEMS
+    """Errors about the card, or placeholders in it."""
     extractor_error: str = ""
     """Why the harness cannot call the extractor; "" if it can."""
     is_module_missing: bool = False
+    """Whether the row names an extractor that the working tree lacks."""
     warnings: ProblemSummary = NO_PROBLEMS
+    """Warnings about the row or the card."""
     uncommitted: tuple[str, ...] = ()
     """Paths of the submission's files that are not committed."""
     other_uncommitted: tuple[str, ...] = ()
@@ -128,7 +134,9 @@ class BranchState(CloneState):
     verdict_errors: ProblemSummary = NO_PROBLEMS
     """Errors of the server's verdict on the last commit."""
     receipt: DeclaredReceipt | None = None
+    """The receipt that the row declares; None without one."""
     pull: OpenPull | None = None
+    """The open pull request of the branch; None without one, or if GitHub was not asked."""
     github_repository: str = ""
     """OWNER/NAME of the repository whose pull requests were read; "" if GitHub was not asked."""
 
@@ -279,7 +287,7 @@ def _explain_unchanged_branch(branch: BranchState) -> Iterator[str]:
 
 
 def _explain_row_errors(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.row}: errors: {branch.row_errors.with_rules}"
+    yield f"{branch.row}: errors: {branch.row_errors.number_with_rules}"
     yield f"the first error: {branch.row_errors.first_message}"
     if branch.is_fixable:
         yield "some errors have only one possible correction, which --fix makes"
@@ -304,7 +312,7 @@ def _write_card_command(branch: BranchState) -> str:
 
 
 def _explain_card_errors(branch: BranchState) -> Iterator[str]:
-    yield f"{branch.card}: errors: {branch.card_errors.with_rules}"
+    yield f"{branch.card}: errors: {branch.card_errors.number_with_rules}"
     yield f"the first error: {branch.card_errors.first_message}"
 
 
@@ -423,7 +431,8 @@ def _merge_base_branch_command(branch: BranchState) -> str:
 
 
 def _explain_verdict_with_errors(branch: BranchState) -> Iterator[str]:
-    yield f"the server would refuse the last commit; errors: {branch.verdict_errors.with_rules}"
+    errors = branch.verdict_errors.number_with_rules
+    yield f"the server would refuse the last commit; errors: {errors}"
     yield f"the first error: {branch.verdict_errors.first_message}"
 
 
@@ -441,7 +450,7 @@ def _explain_unpushed_branch(branch: BranchState) -> Iterator[str]:
 
 def _list_warnings(branch: BranchState) -> Iterator[str]:
     if branch.warnings.number:
-        yield f"warnings, to explain in the card: {branch.warnings.with_rules}"
+        yield f"warnings, to explain in the card: {branch.warnings.number_with_rules}"
 
 
 def _list_other_uncommitted_files(branch: BranchState) -> Iterator[str]:

@@ -52,6 +52,7 @@ class KeyFacts(NamedTuple):
     state: str = ""
     """Why its new signatures do not count, such as "revoked"; "" if they count."""
     owner: str = ""
+    """Name of the key's owner in the list of trusted keys; "" if the list lacks it."""
     entry: str = ""
     """Entry to add to the list of trusted keys, as JSON; "" if the list has it."""
     free_path: str = "keys/audit.pem"
@@ -63,6 +64,7 @@ class LostStatement(NamedTuple):
 
     path: str
     reason: str
+    """Why the statement counts as lost, in words."""
     commit: str
     """Last commit with the linked content; "" if unknown."""
     lost_count: int
@@ -74,6 +76,7 @@ class BrokenStatement(NamedTuple):
 
     path: str
     reason: str
+    """The first step of its verification that does not hold."""
     broken_count: int
     """Total number of statements that do not verify."""
 
@@ -82,6 +85,7 @@ class PendingStatements(NamedTuple):
     """Signed statements that are not committed."""
 
     paths: tuple[str, ...]
+    """Paths of the statements."""
     differing_model: str = ""
     """Id of a model whose record has the verdict `differs`; "" if there is none."""
 
@@ -105,9 +109,11 @@ class OpenAudit(NamedTuple):
     typed_words: tuple[str, ...] = ()
     """Words of the command that started the audit in the root of this clone; empty if unknown."""
     is_drawn: bool = False
+    """Whether the sample has been drawn."""
     is_rerun: bool = False
     """Whether every result has been computed, so that only the record is missing."""
     is_practice: bool = False
+    """Whether this is an audit for practice, whose draw anybody can predict."""
     shown_on: str = ""
     """Commit of main that added the signed commitment; "" if there is none."""
     committed_at: str = ""
@@ -144,6 +150,7 @@ class LiveBoard(NamedTuple):
 
     space: str
     status: LiveStatus
+    """How the served board compares with the board of this clone."""
 
 
 class WaitingPull(NamedTuple):
@@ -159,6 +166,7 @@ class WaitingPull(NamedTuple):
     number_waiting: int
     """Total number of pull requests that wait for a maintainer."""
     is_to_be_audited: bool = False
+    """Whether the next action is an audit of the row."""
     address: str = ""
     """Address of the repository for git; "" if the program gh can be used."""
 
@@ -174,23 +182,27 @@ class BoardState(CloneState):
     signer_count: int = 1
     """Number of keys and workflows whose signatures count."""
     key: KeyFacts = KeyFacts()  # noqa: RUF009 (immutable)
+    """The user's private key for audits."""
     lost_statement: LostStatement | None = None
+    """The first lost statement; None if none is lost."""
     broken_statement: BrokenStatement | None = None
+    """A statement that does not verify; None if all do."""
     pending: PendingStatements | None = None
     """Signed statements that are not committed; None without any."""
     unmerged: tuple[str, ...] = ()
     """Paths of committed statements that the remote's main branch lacks."""
     audits: tuple[OpenAudit, ...] = ()
     """Started audits without a record, the most urgent one first."""
-    queue: tuple[AuditCandidate, ...] = ()
+    audit_candidates: tuple[AuditCandidate, ...] = ()
     """Rows that need an audit, the most suspicious one first."""
-    refused: tuple[str, ...] = ()
+    failing_rows: tuple[str, ...] = ()
     """Ids of rows that do not pass the checks."""
     disputed: tuple[str, ...] = ()
     """Ids of disputed rows."""
     live: LiveBoard | None = None
     """The published board; None if the Hub was not asked."""
     pull: WaitingPull | None = None
+    """The first pull request that waits for a maintainer; None if none is known."""
     is_github_known: bool = False
     """Whether GitHub was asked for pull requests and statuses."""
     repository: str = ""
@@ -212,7 +224,7 @@ class BoardState(CloneState):
         """Numbers of rows to audit and of unfinished audits, and the disputed rows, in words."""
         audits = f", {plural(len(self.audits), 'audit')} not finished" if self.audits else ""
         disputed = f", disputed: {first_and_more(list(self.disputed))}" if self.disputed else ""
-        return f"{len(self.queue)} to audit{audits}{disputed}"
+        return f"{len(self.audit_candidates)} to audit{audits}{disputed}"
 
     @property
     def audit(self) -> OpenAudit:
@@ -254,7 +266,7 @@ def _explain_missing_rows(_: BoardState) -> Iterator[str]:
 
 
 def _explain_failing_rows(board: BoardState) -> Iterator[str]:
-    yield f"rows with errors: {_path_list(board.refused)}"
+    yield f"rows with errors: {_path_list(board.failing_rows)}"
     yield "a board can only be built and published if every row passes"
 
 
@@ -524,7 +536,7 @@ def pull_command(pull: WaitingPull, repository: str) -> str:
 
 def _first_candidate(board: BoardState) -> AuditCandidate | None:
     """Return the row that should be audited first; None if no row can be audited."""
-    return next((row for row in board.queue if not row.refusal), None)
+    return next((row for row in board.audit_candidates if not row.refusal), None)
 
 
 def _explain_local_board(board: BoardState) -> Iterator[str]:
@@ -568,7 +580,7 @@ def _explain_row_to_audit(board: BoardState) -> Iterator[str]:
         if candidate.withdrawal_reason:
             yield f"the last audit of this row was withdrawn: {candidate.withdrawal_reason}"
         later_models = [
-            row.model for row in board.queue if row is not candidate and not row.refusal
+            row.model for row in board.audit_candidates if row is not candidate and not row.refusal
         ]
         if later_models:
             yield f"then {first_and_more(later_models, NAMED_ITEMS_MAX)}"
@@ -578,11 +590,11 @@ def _explain_row_to_audit(board: BoardState) -> Iterator[str]:
 
 def _explain_unauditable_rows(board: BoardState) -> Iterator[str]:
     """Yield how many rows cannot be audited now, and why the first one cannot."""
-    refused = [row for row in board.queue if row.refusal]
-    if refused:
+    unauditable = [row for row in board.audit_candidates if row.refusal]
+    if unauditable:
         yield (
-            f"number of rows that cannot be audited: {len(refused)}; the first is "
-            f"{refused[0].model}: {refused[0].refusal}"
+            f"number of rows that cannot be audited: {len(unauditable)}; the first is "
+            f"{unauditable[0].model}: {unauditable[0].refusal}"
         )
 
 
@@ -764,7 +776,7 @@ MAINTAINER_SITUATIONS: tuple[Situation[BoardState], ...] = (
     Situation(
         "row-refused",
         "a row does not pass the checks, so that no board can be built",
-        lambda s: s.refused,
+        lambda s: s.failing_rows,
         _explain_failing_rows,
         lambda _: "geneb-ci check submissions",
     ),

@@ -34,7 +34,7 @@ from geneb_ci.audit.workflow import COMMITMENT_FILE, PLAN_FILE, SHOWN_FILE, word
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.common.answers import saved_answers
-from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, cache_folder, is_practice
+from geneb_ci.common.config import Layout, benchmark_of, cache_folder, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
@@ -54,7 +54,7 @@ from geneb_ci.situation.maintainer import (
     OpenAudit,
     PendingStatements,
 )
-from geneb_ci.situation.table import repository_name
+from geneb_ci.situation.table import is_board, repository_name
 from geneb_ci.situation.work_tree import OpenClone, WorkTree, open_clone
 from geneb_ci.submission.reading import FileKind, files_in, read_bytes
 
@@ -70,7 +70,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
     `clone` is the repository if it has been read.
     Raises BadConfiguration if settings, benchmark or policy are invalid.
     """
-    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+    if not is_board(layout):
         return BoardState(is_board=False, repository=repository_name())
     try:
         return BoardReader(layout, *(clone or open_clone(layout)), now).state()
@@ -79,7 +79,7 @@ def read_board(layout: Layout, now: dt.datetime, clone: OpenClone | None = None)
 
 
 class BoardReader:
-    """A reader of one repository of a board."""
+    """A reader of a board's repository on this machine, for a maintainer's next step."""
 
     def __init__(
         self, layout: Layout, repository: GitRepository, tree: WorkTree, now: dt.datetime
@@ -110,8 +110,8 @@ class BoardReader:
             pending=self._pending(),
             unmerged=self._unmerged(),
             audits=audits,
-            queue=tuple(self._queue(checked_rows, evidence, audits)),
-            refused=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
+            audit_candidates=tuple(self._audit_candidates(checked_rows, evidence, audits)),
+            failing_rows=tuple(r.document.path.stem for r in checked_rows if not _passes(r)),
             disputed=tuple(_models_with_evidence(checked_rows, evidence, Evidence.DISPUTED)),
             repository=self.tree.repository or repository_name(answers),
             space=answers.get("space", ""),
@@ -119,7 +119,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the facts of a private key whose signatures count, or else of another one."""
+        """Return the user's private key for audits, preferably one whose signatures count."""
         key_file = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(key_file)] if key_file else []
@@ -251,7 +251,7 @@ class BoardReader:
         files = sorted(files_in(folder)) if folder is not None and folder.is_dir() else []
         return [r for r in Checker(RULES).run(files) if isinstance(r, FileResult)]
 
-    def _queue(
+    def _audit_candidates(
         self,
         checked_rows: Sequence[FileResult],
         evidence: RepositoryEvidence,

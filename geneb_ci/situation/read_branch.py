@@ -19,7 +19,7 @@ from geneb_ci.check.row_facts import ExtractorFile, extractor_module, is_built_i
 from geneb_ci.check.rules.pullrequest import right_place
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.answers import saved_answers
-from geneb_ci.common.config import Layout, LayoutKind, is_practice
+from geneb_ci.common.config import Layout, is_practice
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.main_branch import Clone, configured_folders
@@ -39,7 +39,7 @@ from geneb_ci.situation.contributor import (
     ProblemSummary,
     ResultsFolder,
 )
-from geneb_ci.situation.table import board_address, repository_name
+from geneb_ci.situation.table import board_address, is_board, repository_name
 from geneb_ci.situation.work_tree import OpenClone, WorkTree, blob_of_file, open_clone
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import Card, read_card
@@ -47,7 +47,7 @@ from geneb_ci.submission.reading import FileKind, read_bytes
 from geneb_ci.submission.result_folders import MODEL_META_FILE, model_meta, options_from
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.files import text_at
-from reference_harness.formats.packages import LOCK_SUFFIX
+from reference_harness.formats.package_lock import LOCK_SUFFIX
 from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.submission_terms import EMBEDDINGS_SUFFIX
 from reference_harness.formats.text import quoted
@@ -71,7 +71,7 @@ def read_branch(
     the clone if it has been read.
     Raises BadConfiguration if the settings or the policy of the board are invalid.
     """
-    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+    if not is_board(layout):
         return BranchState(
             address=board_address(repository_name()),
             is_board=False,
@@ -96,7 +96,7 @@ def _submission_in(folder: Path) -> str:
 
 
 class _BranchReader:
-    """A reader of one clone: the commits of its branch and the changes of the working tree."""
+    """A reader of a contributor's clone: the commits of its branch, and the working tree."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from geneb_ci.github.verdict.checker import repository_folders
 from geneb_ci.publish.git import BadRepository
 from geneb_ci.situation import contributor
 from geneb_ci.situation.read_branch import read_branch
-from geneb_ci.situation.table import NextStep, Role, at_root, step_of
+from geneb_ci.situation.table import NextStep, Role, at_root, is_board, step_of
 from geneb_ci.situation.work_tree import OpenClone, open_clone
 from geneb_ci.submission.reading import files_in
 
@@ -71,14 +71,15 @@ def _step_of(
 
 def _has_key(layout: Layout) -> bool:
     """Whether a private key is available in a repository of a board."""
+    if layout.kind is LayoutKind.ALONE:
+        return False
     keys_folder = layout.root / KEYS_FOLDER
-    is_board = layout.kind is not LayoutKind.ALONE
-    return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(keys_folder.glob("*.pem")))
+    return bool(os.environ.get(KEY_VARIABLE)) or any(keys_folder.glob("*.pem"))
 
 
 def _readable_clone(layout: Layout) -> OpenClone | None:
     """Return the clone of a board; None if this is none, or if git refuses it."""
-    if layout.kind is LayoutKind.ALONE or layout.submissions is None:
+    if not is_board(layout):
         return None
     try:
         return open_clone(layout)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import command_lines, next_line
 
@@ -21,6 +22,11 @@ LINE_CHARACTERS_MAX = 400
 """Maximum characters of a line, which may contain names chosen by contributors."""
 COMMAND_CHARACTERS_MAX = 10_000
 """Maximum characters of a command, which names at most the files of one submission."""
+
+
+def is_board(layout: Layout) -> bool:
+    """Whether a folder with this layout is in the repository of a board."""
+    return layout.kind is not LayoutKind.ALONE and layout.submissions is not None
 
 
 def board_address(repository: str) -> str:

@@ -116,7 +116,7 @@ class CloneState:
 
 
 class OpenClone(NamedTuple):
-    """The git repository of a board, and the state of its working tree."""
+    """The git repository of a board's clone, and the state of its working tree."""
 
     repository: GitRepository
     tree: WorkTree
@@ -205,7 +205,7 @@ def _repository_by_remote(repository: GitRepository) -> dict[str, str]:
 
 
 def blob_of_file(root: Path, path: str) -> Blob | None:
-    """Return the entry of git's tree that committing a file would make, without an object id.
+    """Return mode and size of a file, as git would store them, without an object id.
 
     Return None if the file does not exist.
     """

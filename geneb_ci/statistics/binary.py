@@ -73,7 +73,9 @@ class RhoRange(NamedTuple):
     correct: int
     """Number of correct predictions of each table."""
     first_rho: int
+    """The smallest rho of the range."""
     last_rho: int
+    """The greatest rho of the range; it is included."""
 
     def __len__(self) -> int:
         """Return the number of tables."""
@@ -90,6 +92,7 @@ def binary_table(classes: Classes, correct: int, rho: int) -> BinaryTable:
 
 
 _make_triple = Triple._make
+"""Makes a triple from a tuple, faster than a call of `Triple`."""
 
 
 def binary_metrics(classes: Classes, correct: float, rho: float) -> Triple:
@@ -117,7 +120,7 @@ def metrics_of_table(confusion: BinaryTable) -> Triple:
 
 
 def rho_limits(classes: Classes, correct: int) -> tuple[int, int]:
-    """Return the least and greatest rho for which no count of the table is negative."""
+    """Return the least and greatest rho (see `RhoRange`) with which no count is negative."""
     a, b = classes
     return max(-correct, correct - 2 * a), min(correct, 2 * b - correct)
 
@@ -349,10 +352,8 @@ def _first_where(start: int, end: int, condition: Callable[[int], bool]) -> int:
 
 
 COARSE_RHO_STEPS = 96
-"""Number of steps of the coarse search.
-
-The distance as a function of rho has a few local minima, narrow ones near the ends.
-"""
+"""Number of steps in which all values of rho are searched at first: the distance from the scores
+has a few local minima, narrow ones near the ends."""
 NEARBY_RHOS = 24
 """Number of values of rho tried on each side of a local minimum of the distance, since numbers of
 correct predictions are integers."""
@@ -362,7 +363,9 @@ class NearestTable(NamedTuple):
     """The possible table whose metrics are nearest to given ones, and its metrics."""
 
     table: BinaryTable
+    """The possible table."""
     scores: Triple
+    """The metrics of the table."""
 
 
 def nearest_table(classes: Classes, target: Triple) -> NearestTable:
@@ -469,7 +472,8 @@ class RecoveredCell(NamedTuple):
     """None for a regime with a single fit of the probe."""
     classes: Classes
     reported: Triple
-    matrices: int
+    """The scores as the submission reports them."""
+    table_count: int
     """Number of tables with the reported scores; 0 if the scores are impossible."""
     table: BinaryTable | None
     """The table whose metrics are nearest to the reported scores; None if they are impossible."""
@@ -478,7 +482,7 @@ class RecoveredCell(NamedTuple):
 
     @property
     def scores(self) -> Triple | None:
-        """The metrics of `binary_table`; None if the reported scores are impossible."""
+        """The metrics of `table`; None if the reported scores are impossible."""
         return metrics_of_table(self.table) if self.table else None
 
 
@@ -512,4 +516,4 @@ def recovered_counts(classes: Classes, reported: ReportedTriple) -> list[int]:
     """
     cell = recovered_cell("", "", None, classes, reported)
     correct_counts = (cell.table.small_correct, cell.table.large_correct) if cell.table else (0, 0)
-    return [cell.matrices, *correct_counts]
+    return [cell.table_count, *correct_counts]

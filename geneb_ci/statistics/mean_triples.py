@@ -52,7 +52,9 @@ class Arc(NamedTuple):
     correct_at: Callable[[int], int]
     """Number of correct predictions at a rho."""
     first_rho: int
+    """The smallest rho of the edge."""
     last_rho: int
+    """The greatest rho of the edge."""
 
 
 class Hull:
@@ -83,6 +85,7 @@ class Hull:
         """
 
     def _triple(self, arc: Arc, rho: int) -> Triple:
+        """Return the metrics of the table of an arc at a rho."""
         return binary_metrics(self.classes, arc.correct_at(rho), rho)
 
     def keep_possible(self, sign: int, corners: "list[_Corner]") -> None:
@@ -140,8 +143,11 @@ class _ArcPiece(NamedTuple):
     number: int
     """Serial number, which breaks ties."""
     arc: Arc
+    """The part, as an edge with fewer values of rho."""
     start: Triple
+    """Metrics of the table at the smallest rho of the part."""
     end: Triple
+    """Metrics of the table at the greatest rho of the part."""
 
 
 def _highest_between(plane: Plane, start: Triple, end: Triple) -> float:
@@ -184,8 +190,11 @@ class ImpossibleMetric(NamedTuple):
     """
 
     metric: str
+    """Name of the metric, as a field of `Triple`."""
     low: float
+    """The smallest value that the metric can have."""
     high: float
+    """The greatest value that the metric can have."""
 
 
 class _PossibleMean(NamedTuple):
@@ -203,13 +212,16 @@ class _Corner(NamedTuple):
     """A corner of the simplex that contains a mean: a table's metrics and weight in the mean."""
 
     table: Triple
+    """The metrics of the table."""
     weight: float
+    """The share of the table in the mean."""
 
 
 class _Face(NamedTuple):
     """The plane through three tables: sign * MCC = level + acc_slope * Acc + f1_slope * F1."""
 
     level: float
+    """Value of the plane where accuracy and F1 are 0."""
     acc_slope: float
     f1_slope: float
 

@@ -33,6 +33,7 @@ class ReportedTriple(NamedTuple):
     """The metrics as a submission reports them, with their precision."""
 
     value: Triple
+    """The metrics as written in the submission."""
     width: Triple
     """Half-width of each metric: the unrounded value differs from `value` by at most this."""
 
@@ -215,7 +216,9 @@ class _Margins(NamedTuple):
     """The number of sequences of each true class, and of each predicted class."""
 
     true: list[int]
+    """Sums of the rows of a matrix: sequences of each true class."""
     predicted: list[int]
+    """Sums of the columns of a matrix: sequences of each predicted class."""
 
 
 def _margins(matrix: Matrix) -> _Margins:
@@ -227,11 +230,15 @@ class _Sums(NamedTuple):
     """The sums from which MCC and accuracy follow."""
 
     total: int
+    """Number of all sequences."""
     correct: int
+    """Number of sequences that are predicted correctly."""
     chance: int
     """Sum over the classes of its true count times its predicted count."""
     true_squares: int
+    """Sum over the classes of the squared true count."""
     predicted_squares: int
+    """Sum over the classes of the squared predicted count."""
 
 
 def _sums(matrix: Matrix, margins: _Margins) -> _Sums:
@@ -303,6 +310,7 @@ def _f1(correct: int, margin_sum: int) -> float | None:
 
 
 def _mean_f1(f1_by_class: Sequence[float | None]) -> float:
+    """Return the mean of F1 over the classes for which it is defined."""
     present = [f1 for f1 in f1_by_class if f1 is not None]
     return math.fsum(present) / len(present)
 
@@ -351,14 +359,21 @@ class ModelRanking(Mapping[str, dict[str, Any]]):
     """
 
     models: Sequence[str]
+    """Ids of the models, best first."""
     score: list[float]
     error: list[float]
+    """Standard errors of the scores."""
     freedom: list[float | None]
+    """Degrees of freedom of the errors; None if they do not depend on scores by seed."""
     low: list[float]
+    """Lower ends of the 95 % intervals."""
     high: list[float]
+    """Upper ends of the 95 % intervals."""
     rank: list[int]
     rank_low: list[int]
+    """Best rank that each model may have."""
     rank_high: list[int]
+    """Worst rank that each model may have."""
     could_be_best: list[bool]
 
     @functools.cached_property

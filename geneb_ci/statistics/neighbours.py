@@ -45,8 +45,11 @@ class Resemblance(NamedTuple):
     number: int
     """Index of the other row in the table."""
     cells: int
+    """Number of cells in which both rows have a score."""
     near_cells: int
+    """Number of these cells in which the scores differ by less than `NEAR_DISTANCE`."""
     equal_cells: int
+    """Number of these cells in which the scores are equal."""
 
 
 def copy_cells_min(cells: int) -> float:
@@ -120,6 +123,7 @@ def _present_count(row: Vector) -> int:
 
 @functools.lru_cache(maxsize=4)
 def _present_counts(table: ScoreTable) -> list[int]:
+    """Return the number of cells with a score, of each row of a table."""
     return list(map(_present_count, table.vectors))
 
 
@@ -135,6 +139,7 @@ def is_near_copy(view: RowView, number: int) -> bool:
 
 
 def _resemblance(row: Vector, number: int, other_row: Vector, near_cells: int) -> Resemblance:
+    """Return the similarity of two rows, whose near cells are already counted."""
     if near_cells < COPY_CELLS_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near_cells, 0)
     cells = _present_count(tuple(map(add, row, other_row)))
@@ -160,10 +165,13 @@ class _StandardisedScores(NamedTuple):
 
     mean: float
     norm: float
+    """Root of the sum of the squared deviations."""
     unit_deviations: list[float]
+    """Deviations from the mean, divided by the norm."""
 
 
 def _standardised(row: Iterable[float]) -> _StandardisedScores | None:
+    """Return scores with their mean and norm; None for constant or missing scores."""
     numbers = list(row)
     mean = math.fsum(numbers) / len(numbers)
     deviations = [x - mean for x in numbers]
@@ -313,6 +321,7 @@ class UsualDifference(NamedTuple):
 
     median: float
     scale: float
+    """Robust standard deviation."""
 
 
 class _TaskFacts(NamedTuple):
@@ -340,6 +349,7 @@ def relations_of(benchmark: Benchmark) -> tuple[Relation, ...]:
 
 @functools.lru_cache(maxsize=4)
 def _relations_between(tasks: tuple[_TaskFacts, ...]) -> tuple[Relation, ...]:
+    """Return the relations of two-class tasks, cached by the facts about the tasks."""
     two_class = [t for t in tasks if len(t.counts) == 2]  # noqa: PLR2004 (two classes)
     return (*_unions(two_class), *_splits_of_one_assay(two_class))
 
@@ -375,6 +385,7 @@ def _splits_of_one_assay(tasks: list[_TaskFacts]) -> Iterator[Relation]:
 
 
 def _last_word(task: _TaskFacts) -> str:
+    """Return the part of a task's id after the last underscore, in lower case."""
     return task.id.rpartition("_")[2].casefold()
 
 

@@ -28,13 +28,16 @@ INTERVAL_QUANTILE = 1.959963984540054
 ClassCodes = npt.NDArray[np.integer]
 """Classes of sequences, as numbers from 0."""
 Reals = npt.NDArray[np.float64]
+"""An array of floating-point numbers."""
 
 
 class DiscordantCounts(NamedTuple):
     """Numbers of test sequences that only one of two models predicts right, in one fit of each."""
 
     only_a: int
+    """Sequences that only model a predicts right."""
     only_b: int
+    """Sequences that only model b predicts right."""
 
     @property
     def p(self) -> float:
@@ -48,7 +51,9 @@ class PairedCell(NamedTuple):
     difference: float
     """MCC of model a minus that of model b, both means over the fits of the probe."""
     variance_a: float
+    """Variance of the score of model a."""
     variance_b: float
+    """Variance of the score of model b."""
     covariance: float
     """Covariance of both scores; 0 where a model has no predictions, so that nothing is paired."""
     discordant: tuple[DiscordantCounts, ...] = ()
@@ -64,12 +69,15 @@ class PairedDifference(NamedTuple):
     """The difference of two models in a score: a weighted sum of cells."""
 
     difference: float
+    """Score of model a minus that of model b."""
     se: float
+    """Standard error of the difference."""
     unpaired_se: float
     """Standard error without the covariances."""
     low: float
+    """Lower end of the interval."""
     high: float
-    """Interval of 95 %, for this one comparison: not corrected for others."""
+    """Upper end of the 95 % interval, which is not corrected for other comparisons."""
     probability: float
     """Probability that model a truly has the higher score."""
 

@@ -30,7 +30,8 @@ class ScoreTable:
     models: tuple[str, ...]
     """Model id of each row."""
     vectors: tuple[Vector, ...]
-    index: dict[Path, int]
+    """Scores of each row."""
+    index_by_file: dict[Path, int]
     """Index of each row, by its file."""
     regimes: tuple[slice, ...]
     """Slice of each regime in a vector."""
@@ -149,6 +150,7 @@ class Centre(NamedTuple):
 
     medians: list[float]
     clip_distances: list[float]
+    """Largest distance from the median; greater ones are clipped."""
 
     def clipped(self, row: Vector) -> list[float]:
         """Return the differences of a row from the medians, clipped; 0 for missing cells."""
@@ -163,9 +165,11 @@ class RidgeFit:
     """The ridge regression of the rows of a score table on each other."""
 
     table: ScoreTable
+    """The table whose rows are fitted."""
     rows: tuple[int, ...]
     """Indices of the table's rows that the fit uses."""
     centre: Centre
+    """Median of each cell, from which scores are measured."""
     fit_scales: list[float]
     """Scale by which the scores of each cell are divided before the fit."""
     standardised: list[list[float]]
@@ -211,6 +215,7 @@ class RidgeFit:
 
     @functools.cached_property
     def _scales(self) -> dict[int | None, list[float]]:
+        """Cache of `scales`, by excluded row."""
         return {}
 
 
@@ -269,6 +274,7 @@ def fit_text(table: ScoreTable) -> str:
 
 
 def _fit_bytes(fitted: FitParts) -> bytes:
+    """Return the numbers of a fit as bytes."""
     fit_scales, fit, sizes, pooled_scales = fitted
     return shipped.doubles_as_bytes(
         [fit_scales, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled_scales]
@@ -326,13 +332,19 @@ class _FitMatrices(NamedTuple):
     """Matrices that follow from scores and scales; a `RidgeFit` has fields of the same names."""
 
     standardised: list[list[float]]
+    """The clipped rows, each score divided by the scale of its cell."""
     columns: list[tuple[float, ...]]
+    """The standardised rows, transposed."""
     inverse: list[list[float]]
+    """Inverse of the Gram matrix of the standardised rows."""
     products: list[list[float]]
+    """The inverse times the standardised rows."""
     leverage: list[float]
+    """Influence of each cell's scores on their own prediction."""
 
 
 def _fit_matrices(clipped: list[list[float]], fit_scales: list[float]) -> _FitMatrices:
+    """Return the matrices of the ridge regression of clipped rows on each other."""
     standardised = _standardised(clipped, fit_scales)
     inverted = inverse(gram(standardised, RIDGE_PENALTY))
     columns = list(zip(*standardised, strict=True))
@@ -342,6 +354,7 @@ def _fit_matrices(clipped: list[list[float]], fit_scales: list[float]) -> _FitMa
 
 
 def _standardised(clipped: list[list[float]], fit_scales: list[float]) -> list[list[float]]:
+    """Return clipped rows, each score divided by the scale of its cell."""
     weights = [1.0 / s for s in fit_scales]
     return [[x * w for x, w in zip(row, weights, strict=True)] for row in clipped]
 

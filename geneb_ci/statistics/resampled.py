@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 ClassCodes = npt.NDArray[np.integer]
+"""Classes of sequences, as numbers from 0."""
 Reals = npt.NDArray[np.float64]
+"""An array of floating-point numbers."""
 DRAW_SEED = 20_260_101
 """Seed of the draws, so that the same comparison gives the same interval."""
 DRAWN_COUNTS_MAX = 4_000_000
@@ -25,6 +27,7 @@ class Interval(NamedTuple):
     """The interval of a difference of two models, and the probability that it is positive."""
 
     low: float
+    """Lower end of the 95 % percentile interval."""
     high: float
     """Upper end of the 95 % percentile interval, which is not corrected for other comparisons."""
     probability: float

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+"""An array of floating-point numbers."""
 Positions = npt.NDArray[np.intp]
 """Indices, or other integers, in an array."""
 
@@ -12,7 +13,7 @@ FREEDOM_MAX = 1e5
 
 
 def student_quantile(normal_quantile: float, freedom: Floats | float) -> Floats:
-    """Return the quantile of Student's t at the probability of a normal quantile.
+    """Return the quantile of Student's t that has the same probability as a normal quantile.
 
     `freedom` are the degrees of freedom. The approximation is Gaver and Kafadar's (Am. Stat.
     38:308, 1984). From normal quantiles of 1.96 on it is never too narrow by more than 0.6 %. At
@@ -26,7 +27,7 @@ def student_quantile(normal_quantile: float, freedom: Floats | float) -> Floats:
 
 
 def normal_quantile_of(statistic: Floats, freedom: Floats) -> Floats:
-    """Return the normal quantile at the probability whose Student's t quantile is `statistic`."""
+    """Return the normal quantile that has the same probability as a value of Student's t."""
     finite = np.minimum(freedom, FREEDOM_MAX)
     magnitude = np.sqrt(np.log1p(statistic * statistic / finite) / _expansion_factor(finite))
     return np.where(freedom < FREEDOM_MAX, np.copysign(magnitude, statistic), statistic)

@@ -178,7 +178,9 @@ class RowView:
 
     benchmark: Benchmark
     table: ScoreTable
+    """Scores of all rows of the folder."""
     row: Vector
+    """Scores of the checked row."""
     own_index: int | None
     """The row's own index in the table, which is excluded from comparisons."""
 
@@ -209,7 +211,7 @@ class RowView:
 
     @functools.cached_property
     def prediction(self) -> LeaveOneOut | None:
-        """The leave-one-out prediction; None without a fit or with too few cells."""
+        """Each cell as predicted from the others; None with too few rows or cells."""
         reference = self.reference
         return None if reference is None else leave_one_out_of(self.row, reference, self.own_index)
 
@@ -253,7 +255,7 @@ def view_of(row: Vector, own_path: Path, peers: Peers, benchmark: Benchmark) -> 
     table = peers.derived.get(table_key)
     if table is None:
         table = peers.derived[table_key] = score_table_of(peers.rows, benchmark)
-    return RowView(benchmark, table, row, table.index.get(own_path))
+    return RowView(benchmark, table, row, table.index_by_file.get(own_path))
 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
@@ -418,10 +420,12 @@ def _category_cells(
 
 
 def _mean_of_cells(row: Vector, cells: Sequence[int]) -> float:
+    """Return the mean of a row over some cells; NaN if one of them is missing."""
     return math.fsum(row[cell] for cell in cells) / len(cells)
 
 
 def _means_by_category(row: Vector, categories: CategoryCells) -> list[float]:
+    """Return the mean of a row in each category; NaN where a cell is missing."""
     return [_mean_of_cells(row, cells) for _, cells in categories]
 
 

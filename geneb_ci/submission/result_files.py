@@ -26,7 +26,7 @@ from reference_harness.formats.recognition import (
     disguise_of,
     foreign_format_of,
     is_log,
-    is_of_mteb,
+    is_mteb_result,
 )
 from reference_harness.formats.text import plural, quoted
 
@@ -159,10 +159,10 @@ def _read_result(path: Path) -> _ResultFile:
     except (ValueError, RecursionError) as error:
         return _ResultFile(path.stem, None, f"it is not JSON: {error}")
     result = _in_new_mteb_form(result)
-    foreign = None if is_log(result) or is_of_mteb(result) else foreign_format_of(result)
+    foreign = None if is_log(result) or is_mteb_result(result) else foreign_format_of(result)
     if foreign is not None:
         return _of_other_kind(path, foreign)
-    return _ResultFile(str(result["task_name"]) if is_of_mteb(result) else path.stem, result)
+    return _ResultFile(str(result["task_name"]) if is_mteb_result(result) else path.stem, result)
 
 
 def _of_other_kind(path: Path, recognition: Recognition) -> _ResultFile:
@@ -208,7 +208,7 @@ def scores_of(
     result: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
 ) -> dict[str, float]:
     """Return the scores in a parsed result file. Raises UnusableResultError with the reason."""
-    if is_of_mteb(result):
+    if is_mteb_result(result):
         return _mteb_scores(result, regime, benchmark, settings)
     _require_same_protocol((result,) if isinstance(result, dict) else (), regime, benchmark)
     scores: dict[str, float] = {}

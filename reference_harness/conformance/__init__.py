@@ -5,7 +5,7 @@ embeddings. They run in a child process with a time limit: a crash or a hang is 
 This is not a sandbox.
 """
 
-from .registry import PROPERTIES, QUICK, Property
+from .properties import PROPERTIES, QUICK, Property
 from .result import TOLERANCES, Outcome, PropertyResult
 from .runner import LETTERS, SECONDS, UnknownPropertyError, check
 

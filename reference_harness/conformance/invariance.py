@@ -10,8 +10,8 @@ import numpy as np
 from reference_harness.embedding.letters_read import relative_distance
 
 from .hooks import torch_modules
-from .probes import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
+from .sequences import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code
 
 # Number of letters of a sequence, and of the longer one that it is padded to in a batch.

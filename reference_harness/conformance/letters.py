@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .probes import IUPAC, random_letters
 from .result import BrokenError
+from .sequences import IUPAC, random_letters
 from .subject import Subject, call_code
 
 

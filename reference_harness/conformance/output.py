@@ -5,10 +5,10 @@ Each check returns a sentence about what was confirmed, and raises BrokenError o
 
 import numpy as np
 
-from reference_harness.embedding.embed import to_numpy
+from reference_harness.embedding.extractor_calls import to_numpy
 
-from .probes import SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
+from .sequences import SEQUENCES, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code, not_finite_message, other_type_message
 
 

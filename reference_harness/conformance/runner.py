@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_harness.embedding.embed import BATCHING, Batching
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING, Batching
 from reference_harness.errors import OptionError, known_name
 from reference_harness.run.progress import Listener, SilentListener
 
-from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
+from .properties import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import Outcome, PropertyResult
-from .static import undefined_names
+from .static_check import undefined_names
 
 SECONDS = 300.0
 """Wall-clock limit of one property: several loads of a model of some gigabytes on a slow disk."""
@@ -57,7 +57,7 @@ def check(
     letters: int = LETTERS,
     select: Sequence[str] = (),
     full: bool = False,
-    batching: Batching = BATCHING,
+    batching: Batching = DEFAULT_BATCHING,
     measures_budget: bool = False,
     listener: Listener = SILENT,
 ) -> list[PropertyResult]:
@@ -151,7 +151,7 @@ class _Child:
             request_file.write_text(json.dumps(request), encoding="utf-8")
             results_file.touch()
             # -P: no file of the working directory may be imported in place of a library.
-            command = [sys.executable, "-P", "-m", "reference_harness.conformance.child"]
+            command = [sys.executable, "-P", "-m", "reference_harness.conformance.child_process"]
             with output_file.open("wb") as output:
                 process = subprocess.Popen(  # noqa: S603 - no shell, our own words and two paths
                     [*command, str(request_file), str(results_file)],

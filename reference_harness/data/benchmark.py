@@ -1,13 +1,18 @@
-"""Load the benchmark definitions of a run, and make the content of a new one."""
+"""Load the benchmark definition of a run, or make a new definition."""
 
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from reference_harness.errors import OptionError
-from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
+from reference_harness.formats.benchmark import (
+    DEFINITION_BYTES_MAX,
+    Benchmark,
+    UnusableBenchmarkError,
+    parse,
+)
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.shipped import schema
+from reference_harness.schema_files import schema
 
 BOARD_DEFINITION = "schemas/benchmark.json"
 """Path of the definition in a board's repository, which has a folder `submissions`."""
@@ -21,15 +26,15 @@ def load(path: Path) -> Benchmark:
     value.
     """
     try:
-        raw = read_text(path, BYTES_MAX)
+        raw = read_text(path, DEFINITION_BYTES_MAX)
     except NotReadable as error:
         msg = f"{path}: {error.reason}; {DEFINITION_HINT}"
         raise OptionError(msg) from error
-    return parsed(raw, str(path))
+    return parsed_definition(raw, str(path))
 
 
-def parsed(raw: bytes, file: str) -> Benchmark:
-    """Return the definition in `raw`. Raise OptionError, in which each line begins with `file`."""
+def parsed_definition(raw: bytes, file: str) -> Benchmark:
+    """Return the definition in `raw`. Raise OptionError, whose lines begin with `file`."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
@@ -59,7 +64,7 @@ def geneb() -> Benchmark:
     return load(schema("benchmark.json"))
 
 
-def document(
+def new_definition(
     *,
     name: str,
     harness_version: str,

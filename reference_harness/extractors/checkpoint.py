@@ -17,7 +17,7 @@ from .options import Options
 from .origin import Origin, check_class, class_of
 from .state_dict import float32_weights, load_state
 from .tensors import read_tensors
-from .weights import PICKLE_ENDINGS, SAFETENSORS_ENDINGS, digests
+from .weight_files import PICKLE_ENDINGS, SAFETENSORS_ENDINGS, digests
 
 AUTO_CLASSES = tuple(
     sorted(

@@ -13,17 +13,17 @@ from reference_harness.embedding.memory import MemoryLimit
 from .base import BaseEmbeddingExtractor, ExtractorError, Reading
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .compiled import compile_in_place
-from .encoding import Encoding, ParallelEncoding, encoding_processes_max
-from .inputs import embedding_rows, inputs_of, limit_of, pad_id
+from .device_transfer import EncodedAhead, host_arrays, on_device, to_host
+from .encoder import Encoder
+from .forward_arguments import embedding_rows, inputs_of, limit_of, pad_id
+from .hidden_states import Output
 from .options import parse
 from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
-from .outputs import Output
+from .parallel_encoding import Encoding, ParallelEncoding, encoding_processes_max
 from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import TEST_LETTERS, check_tokenizer, load_tokens
-from .tokens import Encoder
-from .transfer import EncodedAhead, host_arrays, on_device, to_host
-from .versions import version_advice
+from .version_advice import version_advice
 
 # Largest effect of padding that counts as none: the distance between the embeddings of a sequence
 # in a batch with a longer one and of the sequence alone, relative to the length of the latter.
@@ -74,7 +74,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.memory = MemoryLimit()
         self.token_budget = parsed.token_budget
         """Maximum number of padded tokens in a batch; a run may set it before a call."""
-        self.exact_limits: Sequence[batches.RowLimit] = batches.EXACT_LIMITS
+        self.exact_limits: Sequence[batches.RowLimit] = batches.DEFAULT_EXACT_LIMITS
         """Maximum number of rows in a batch of equal lengths, by length; a run may set others."""
         self._load()
         self._prepare = preparation_of(parsed)
@@ -173,10 +173,10 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
-            return batches.file_order(len(lengths), batch_size)
+            return batches.batches_in_file_order(len(lengths), batch_size)
         if self.batching == "exact":
-            return batches.exact_length(lengths, self.token_budget, self.exact_limits)
-        return batches.token_budget(lengths, self.token_budget)
+            return batches.batches_of_equal_length(lengths, self.token_budget, self.exact_limits)
+        return batches.batches_within_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 embeddings of b pieces, run as one batch."""

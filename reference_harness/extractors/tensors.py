@@ -13,7 +13,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from .base import ExtractorError
-from .weights import SAFETENSORS_ENDINGS
+from .weight_files import SAFETENSORS_ENDINGS
 
 _LISTED_ENTRIES_MAX = 5
 

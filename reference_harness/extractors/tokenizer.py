@@ -9,7 +9,7 @@ from .base import ExtractorError
 from .option_rules import OWN_TOKENIZERS
 from .options import Options
 from .origin import Origin, check_class, class_of
-from .words import WordTokenizer, letter_tokenizer, word_tokenizer
+from .word_tokenizer import WordTokenizer, letter_tokenizer, word_tokenizer
 
 # Tokenizers without a limit declare 10**30.
 LIMIT_MAX = 10**9

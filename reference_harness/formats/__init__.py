@@ -1,4 +1,4 @@
-"""File formats that both programs read: submissions, run records, rescorings.
+"""What both programs share: formats of files, and helpers to read, write and report them.
 
 They need only pydantic. `schemas/` is generated from them.
 

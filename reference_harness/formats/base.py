@@ -8,19 +8,25 @@ from .files import NotReadable
 from .text import quoted
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+"""A git commit: 40 hexadecimal digits in lower case."""
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256: 64 hexadecimal digits in lower case."""
 Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 """A time in UTC, to the second."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+"""A text of 1 to 200 characters."""
 Positive = Annotated[int, Field(ge=1)]
+"""An integer from 1."""
 Count = Annotated[int, Field(ge=0)]
-Signed = Annotated[float, Field(ge=-1, le=1)]
-"""A score from -1 to 1: MCC."""
-Unit = Annotated[float, Field(ge=0, le=1)]
-"""A score from 0 to 1: accuracy and macro-F1."""
+"""An integer from 0."""
+MinusOneToOne = Annotated[float, Field(ge=-1, le=1)]
+"""A number from -1 to 1, such as MCC."""
+ZeroToOne = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1, such as accuracy and macro-F1."""
 
 
 Seconds = Annotated[float, Field(ge=0)]
+"""A duration in seconds, from 0."""
 
 
 class StrictModel(BaseModel):
@@ -32,6 +38,7 @@ class StrictModel(BaseModel):
 
 
 Model = TypeVar("Model", bound=StrictModel)
+"""The class of the file that `parsed` reads."""
 ERRORS_MAX = 10
 """Maximum number of validation errors that `all_errors` lists."""
 
@@ -39,11 +46,11 @@ ERRORS_MAX = 10
 class Scores(StrictModel):
     """Three metrics of one task in one regime, each a mean over the seeds."""
 
-    MCC: Signed
+    MCC: MinusOneToOne
     """Matthews correlation coefficient, -1 to 1."""
-    Acc: Unit
+    Acc: ZeroToOne
     """Accuracy, 0 to 1."""
-    F1: Unit
+    F1: ZeroToOne
     """Macro-averaged F1, 0 to 1."""
 
 
@@ -71,6 +78,7 @@ def all_errors(error: ValidationError, root_name: str = "the document") -> str:
 def _error_texts(
     error: ValidationError, root_name: str, count_max: int, *, with_input: bool = False
 ) -> list[str]:
+    """Return up to `count_max` errors, each as `first_error` does."""
     texts = []
     for details in error.errors(include_url=False)[:count_max]:
         field = quoted("/".join(map(str, details["loc"])))[1:-1] or root_name

@@ -12,6 +12,6 @@ def damaged_bytecode(error: BaseException) -> str:
 
 
 def interrupting_error(error: BaseException) -> EOFError | None:
-    """Return the error that click reports as "aborted" though nobody interrupted it, else None."""
+    """Return the EOFError that click reports as if by Ctrl-C; None for another error."""
     cause = error.__cause__
     return cause if isinstance(cause, EOFError) else None

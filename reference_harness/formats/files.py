@@ -14,13 +14,14 @@ from typing import Any, BinaryIO
 
 from .recognition import BOM, TEXT_WITH_BOM, disguise_of
 
-_KINDS = {
+_KIND_BY_FILE_TYPE = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+"""What a path is if not a regular file, by the file type that `os.stat` reports."""
 
 
 class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the file)
@@ -30,6 +31,7 @@ class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the 
     """
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
+        """Store the reason, and whether the file does not exist."""
         super().__init__(reason)
         self.reason = reason
         self.missing = missing
@@ -39,17 +41,20 @@ class Irregular(NotReadable):
     """The file is not a regular file; `kind` is what it is instead, such as "a folder"."""
 
     def __init__(self, kind: str) -> None:
+        """Store what the path is instead of a file."""
         super().__init__(f"is {kind}, not a regular file")
         self.kind = kind
 
 
 LINK = "a symbolic link"
+"""The `kind` of Irregular for a symbolic link that must not be followed."""
 
 
 class TooLarge(NotReadable):
     """The file is larger than the limit; `size` is a lower bound of its size in bytes."""
 
     def __init__(self, size: int, limit: int) -> None:
+        """Store the size, and make the reason from size and limit."""
         super().__init__(f"has {size:,} bytes; the limit is {limit:,}")
         self.size = size
 
@@ -66,12 +71,12 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     try:
         handle = os.open(path, _OPEN_FLAGS if links else _OPEN_FLAGS | os.O_NOFOLLOW)
     except (OSError, ValueError) as error:
-        raise _refusal(path, error, links=links) from error
+        raise _not_readable_error(path, error, links=links) from error
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise Irregular(_kind(status.st_mode))
-        raw = _content(handle, status.st_size, limit)
+            raise Irregular(_file_kind(status.st_mode))
+        raw = _descriptor_content(handle, status.st_size, limit)
     except OSError as error:
         raise NotReadable(f"cannot be read: {error.strerror}") from error
     finally:
@@ -98,7 +103,7 @@ def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
     return raw
 
 
-def _content(handle: int, size: int, limit: int) -> bytes:
+def _descriptor_content(handle: int, size: int, limit: int) -> bytes:
     """Return the content of a file descriptor, at most one byte more than `limit`.
 
     `size` is the size that the system reports, which may be wrong. Allocating `limit` bytes would
@@ -116,7 +121,8 @@ def path_exists(path: Path | str) -> bool:
     return os.path.lexists(path)
 
 
-def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotReadable:
+def _not_readable_error(path: Path, error: OSError | ValueError, *, links: bool) -> NotReadable:
+    """Return the error to raise for an error of opening or reading a file."""
     if isinstance(error, ValueError):  # a NUL in the name
         return NotReadable("cannot be read: the name contains a NUL character")
     if error.errno == errno.ELOOP:
@@ -130,8 +136,9 @@ def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotRead
     return NotReadable(f"cannot be read: {error.strerror}")
 
 
-def _kind(mode: int) -> str:
-    return _KINDS.get(stat.S_IFMT(mode), "a special file")
+def _file_kind(mode: int) -> str:
+    """Return what a path is by its mode, such as "a folder"."""
+    return _KIND_BY_FILE_TYPE.get(stat.S_IFMT(mode), "a special file")
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: bool = True) -> None:
@@ -165,10 +172,10 @@ def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
 
 
 DEPTH_MAX = 50
-"""Deeper values are parsed by pydantic, which has its own limit; our files have six levels."""
+"""Nesting from which a JSON value is parsed again by pydantic, which has a limit; ours have six
+levels."""
 RECURSION_MAX = 1000
-"""The interpreter's default limit. If a library has raised it, the standard library's parser has
-no limit of depth, and can crash Python 3.11."""
+"""Python's default recursion limit. Under a higher one, json.loads could crash Python 3.11."""
 
 
 def read_json(raw: bytes, *, values_max: int | None = None, is_own: bool = False) -> Any:
@@ -195,17 +202,18 @@ def read_json(raw: bytes, *, values_max: int | None = None, is_own: bool = False
     return pydantic_core.from_json(raw)
 
 
-_NESTING = frozenset({dict, list})
+_CONTAINER_TYPES = frozenset({dict, list})
+"""Types of JSON values that contain others."""
 
 
 def _is_flat(value: Any) -> bool:
     """Whether the depth of a value of `json.loads` is less than `DEPTH_MAX`."""
-    level = [value] if type(value) in _NESTING else []
+    level = [value] if type(value) in _CONTAINER_TYPES else []
     for _ in range(DEPTH_MAX):
         inner: list[Any] = []
         for parent in level:
             members = parent.values() if type(parent) is dict else parent
-            inner += [member for member in members if type(member) in _NESTING]
+            inner += [member for member in members if type(member) in _CONTAINER_TYPES]
         if not inner:
             return True
         level = inner
@@ -223,21 +231,22 @@ def dumps_tables(value: Any) -> bytes:
     Nested lists of numbers, such as confusion matrices, are on one line too. This makes a
     submission with all matrices a third as large, and small enough for `geneb-ci check`.
     """
-    return f"{_with_tables(value, 0)}\n".encode()
+    return f"{_table_json(value, 0)}\n".encode()
 
 
-def _with_tables(value: Any, depth: int) -> str:
+def _table_json(value: Any, depth: int) -> str:
+    """Return a JSON value as text, with each list of numbers on one line."""
     if _is_table(value) or not value or not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if isinstance(value, dict):
         start, end = "{", "}"
         lines = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_with_tables(member, depth + 1)}"
+            f"{json.dumps(key, ensure_ascii=False)}: {_table_json(member, depth + 1)}"
             for key, member in value.items()
         ]
     else:
         start, end = "[", "]"
-        lines = [_with_tables(member, depth + 1) for member in value]
+        lines = [_table_json(member, depth + 1) for member in value]
     inner = "\n" + " " * (depth + 1)
     return f"{start}{inner}{f',{inner}'.join(lines)}\n{' ' * depth}{end}"
 
@@ -304,11 +313,12 @@ def file_line_ends_clause(path: Path, digest: str) -> str:
 
 
 TEXT_MAX = 20_000_000
-"""Bytes from which a file counts as weights, not as text: a tokenizer.json has some MB at most."""
+"""Size in bytes from which a file is taken for weights, not text: a tokenizer.json has some MB."""
 LINE_ENDS_FIX = (
     "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
     "again, or write the file with those line ends"
 )
+"""What to do if git changed the line ends of a file, so that its digest differs."""
 
 
 def has_sha256(raw: bytes, digest: str) -> bool:

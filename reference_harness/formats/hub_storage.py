@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-LIMITS = {
+XET_UPLOAD_SETTINGS = {
     # The caller makes six attempts and reports them. hf_xet would make five within each, 3 to 243 s
     # apart, without a report: they took 162 s, and could take 16 minutes.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
@@ -20,24 +20,30 @@ LIMITS = {
     "HF_XET_CLIENT_READ_TIMEOUT": "120s",
     "HF_XET_CLIENT_CONNECT_TIMEOUT": "10s",
 }
-"""Settings of hf_xet; settings in the environment have priority."""
-DOWNLOAD_LIMITS = LIMITS | {
+"""Environment variables that limit hf_xet's retries and waits; those already set have priority."""
+XET_DOWNLOAD_SETTINGS = XET_UPLOAD_SETTINGS | {
     # Only hf_xet retries downloads: after pauses of up to 2, 4, 8 and 16 s, 15 s on average.
     "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "4",
     "HF_XET_CLIENT_RETRY_BASE_DELAY": "2s",
 }
+"""The same variables for downloads."""
 
-_CATEGORY = re.compile(
+_ERROR_CATEGORY = re.compile(
     r"(Authentication|Network|Server|Data integrity|Configuration|I/O|Internal|Task|Previous task)"
     r" error: |Rate limited: |Timeout: |Not found: |Operation cancelled: "
 )
-_STATUS = re.compile(r"HTTP status \w+ error \((\d{3})\b")
-_ADDRESS = re.compile(r"https?://[^\s)?#]+")
+"""Beginning of every error text of hf_xet."""
+_HTTP_STATUS = re.compile(r"HTTP status \w+ error \((\d{3})\b")
+"""The status code in an error text of hf_xet."""
+_URL = re.compile(r"https?://[^\s)?#]+")
+"""The address of the request in an error text of hf_xet."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""The number of an error of the operating system in an error text of hf_xet."""
 _NETWORK_ERRORS = frozenset(
     {errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ENETUNREACH}
     | {errno.EHOSTUNREACH, errno.ECONNABORTED, errno.EADDRNOTAVAIL}
 )
+"""Numbers of errors of the operating system that concern the network, not this machine."""
 _STEPS = (
     ("/xet-write-token", "the Hub", "asked for a token to upload with"),
     ("/xet-read-token", "the Hub", "asked for a token to download with"),
@@ -45,8 +51,9 @@ _STEPS = (
     ("/shards", "the Hub's storage", "sent the list of files"),
     ("/reconstructions", "the Hub's storage", "asked what the file is made of"),
 )
-"""Part of the address of a request, the server, and what the request did."""
-_LINE_MAX = 200  # characters of the client's message
+"""For each kind of request: part of its address, the server, and what the request did."""
+_MESSAGE_CHARACTERS_MAX = 200
+"""Maximum number of characters of hf_xet's error text that a message quotes."""
 
 
 class StorageFailure(NamedTuple):
@@ -55,12 +62,13 @@ class StorageFailure(NamedTuple):
     description: str
     """A clause: which server answered what, in which step."""
     status: int | None
+    """Status code of the HTTP answer; None without an answer."""
     by_hub: bool
     """Whether the Hub answered, rather than its storage."""
 
 
-def limit_storage(settings: dict[str, str] = LIMITS) -> None:
-    """Set the limits of hf_xet, which reads them at its first use."""
+def set_xet_environment(settings: dict[str, str] = XET_UPLOAD_SETTINGS) -> None:
+    """Set the environment variables that limit hf_xet, which reads them at its first use."""
     for variable, limit in settings.items():
         os.environ.setdefault(variable, limit)
 
@@ -71,15 +79,15 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
     An error of this machine, such as a full disk, is returned as an OSError with its errno.
     """
     line = " ".join(str(error).split())
-    if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
+    if getattr(error, "errno", None) is not None or not _ERROR_CATEGORY.match(line):
         return None
     local = _OS_ERROR.search(line)
     if local and int(local[1]) not in _NETWORK_ERRORS:
         return OSError(int(local[1]), os.strerror(int(local[1])))
-    address = _ADDRESS.search(line)
-    status = _STATUS.search(line)
+    address = _URL.search(line)
+    status = _HTTP_STATUS.search(line)
     if address is None:
-        answer_text = _ADDRESS.sub("", line)[:_LINE_MAX]
+        answer_text = _URL.sub("", line)[:_MESSAGE_CHARACTERS_MAX]
         return StorageFailure(
             f"the Hub's storage gave no usable answer ({answer_text})", None, by_hub=False
         )
@@ -95,6 +103,7 @@ def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
 
 
 def _status_text(status: int) -> str:
+    """Return a status code with its name, such as "404 (Not Found)"."""
     try:
         return f"{status} ({HTTPStatus(status).phrase})"
     except ValueError:

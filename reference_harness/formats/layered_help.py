@@ -4,8 +4,8 @@ import sys
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-WHOLE_HELP = "geneb_ci.whole_help"
-"""Key of click's `meta` under which `--help-all` is recorded."""
+WHOLE_HELP_KEY = "geneb_ci.whole_help"
+"""Key of click's `meta` that is true if `--help-all` was given."""
 
 
 def help_all() -> dict[str, Any]:
@@ -13,7 +13,7 @@ def help_all() -> dict[str, Any]:
 
     def show(context: Any, _: Any, value: bool) -> None:
         if value and not context.resilient_parsing:
-            context.meta[WHOLE_HELP] = True
+            context.meta[WHOLE_HELP_KEY] = True
             sys.stdout.write(f"{context.get_help()}\n")
             context.exit()
 
@@ -29,14 +29,14 @@ def help_all() -> dict[str, Any]:
 class LayeredHelp:
     """A mixin of commands: `--help` lists the common options, and `--help-all` every one."""
 
-    OPTION: ClassVar[Any]
-    """The class of the command's options."""
+    OPTION_CLASS: ClassVar[Any]
+    """The class of the command's options, click's own or a subclass."""
 
     def __init__(self, *args: Any, common: Collection[str], **attributes: Any) -> None:
         """Store the names of the common options, such as "--key"; the command gets the rest."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
-        self._help_all = self.OPTION(["--help-all"], **help_all())
+        self._help_all = self.OPTION_CLASS(["--help-all"], **help_all())
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters and `--help-all`, which like `--help` is not in `params`."""
@@ -47,9 +47,9 @@ class LayeredHelp:
         options = [
             option
             for option in self.get_params(ctx)
-            if isinstance(option, self.OPTION) and not option.hidden
+            if isinstance(option, self.OPTION_CLASS) and not option.hidden
         ]
-        is_complete = ctx.meta.get(WHOLE_HELP, False)
+        is_complete = ctx.meta.get(WHOLE_HELP_KEY, False)
         listed_options = [
             option for option in options if is_complete or self.common & {*option.opts}
         ]

@@ -32,7 +32,7 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     while len(level) > 1:  # a last node without a sibling is copied to the next level
         pairs = zip(level[::2], level[1::2], strict=False)
         unpaired = level[-1:] if len(level) % 2 else []
-        level = [_node(left, right) for left, right in pairs] + unpaired
+        level = [_parent_hash(left, right) for left, right in pairs] + unpaired
     return level[0]
 
 
@@ -75,12 +75,14 @@ class _Subtree(NamedTuple):
     leaves: int
     """Number of leaves, a power of two."""
     root: bytes
+    """Hash of the root."""
 
 
 class Tree:
     """A tree to which leaves are appended; of n leaves, it stores at most log2(n) + 1 digests."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
+        """Append the hashes of some leaves, none by default."""
         self._subtrees: list[_Subtree] = []
         for leaf in leaves:
             self.add(leaf)
@@ -90,7 +92,7 @@ class Tree:
         subtree = _Subtree(1, leaf)
         while self._subtrees and self._subtrees[-1].leaves == subtree.leaves:
             left = self._subtrees.pop()
-            subtree = _Subtree(left.leaves + subtree.leaves, _node(left.root, subtree.root))
+            subtree = _Subtree(left.leaves + subtree.leaves, _parent_hash(left.root, subtree.root))
         self._subtrees.append(subtree)
 
     def root(self) -> bytes:
@@ -100,7 +102,7 @@ class Tree:
             raise ValueError(msg)
         root = self._subtrees[-1].root
         for subtree in reversed(self._subtrees[:-1]):
-            root = _node(subtree.root, root)
+            root = _parent_hash(subtree.root, root)
         return root
 
 
@@ -108,12 +110,13 @@ class EmbeddingTree:
     """The tree over the embeddings of one task, with all its levels."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
+        """Compute all levels from the hashes of the leaves."""
         self._levels = [list(leaves)]
         while len(self._levels[-1]) > 1:
             level = self._levels[-1]
             pairs = zip(level[::2], level[1::2], strict=False)
             unpaired = level[-1:] if len(level) % 2 else []  # is copied to the next level
-            self._levels.append([_node(left, right) for left, right in pairs] + unpaired)
+            self._levels.append([_parent_hash(left, right) for left, right in pairs] + unpaired)
 
     @property
     def root(self) -> bytes:
@@ -145,10 +148,13 @@ def root_from_proof(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) 
             if not hashes:
                 return None
             sibling_hash = hashes.pop(0)
-            root = _node(sibling_hash, root) if index & 1 else _node(root, sibling_hash)
+            root = (
+                _parent_hash(sibling_hash, root) if index & 1 else _parent_hash(root, sibling_hash)
+            )
         index, size = index // 2, (size + 1) // 2
     return None if hashes else root
 
 
-def _node(left: bytes, right: bytes) -> bytes:
+def _parent_hash(left: bytes, right: bytes) -> bytes:
+    """Return the hash of the node above two nodes."""
     return hashlib.sha256(NODE_PREFIX + left + right).digest()

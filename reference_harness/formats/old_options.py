@@ -4,13 +4,13 @@ import sys
 from typing import Any
 
 
-def say_new_name(old: str, option: str) -> None:
-    """Print the new name of an option to standard error."""
+def print_new_name(old: str, option: str) -> None:
+    """Print to standard error that an option has a new name."""
     sys.stderr.write(f"{old} is now {option}; the next release will not accept the old name\n")
 
 
 def earlier_name(old: str, option: str, parameter: str) -> dict[str, Any]:
-    """Return the keyword arguments of click for a hidden option that sets another one.
+    """Return the keyword arguments of click for a hidden option, the earlier name of another one.
 
     `old` is the hidden option's name, `option` is what to write instead, and `parameter` is the
     parameter of that option.
@@ -18,7 +18,7 @@ def earlier_name(old: str, option: str, parameter: str) -> dict[str, Any]:
 
     def apply_earlier(ctx: Any, _: Any, value: str | None) -> None:
         if value is not None:
-            say_new_name(old, option)
+            print_new_name(old, option)
             ctx.default_map = {**(ctx.default_map or {}), parameter: value}
 
     return {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 PASSIVE_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""Environment variables of a process that embeds, to be set before it loads a library of OpenMP.
+"""Environment variables that let threads of OpenMP sleep between two steps instead of spinning.
 
 Between two steps of a layer, OpenMP's threads spin for a millisecond and more by default, so that
 on cores with other work a thread waits for one that cannot run. A model of small convolutions then
@@ -51,6 +51,7 @@ class WorkerProcesses:
         initializer: Callable[..., object],
         *initial_arguments: object,
     ) -> None:
+        """Prepare up to `jobs` processes, each of which begins with a call of `initializer`."""
         import multiprocessing  # 30 ms that a command without workers does not need
         from concurrent.futures import ProcessPoolExecutor
 
@@ -63,7 +64,7 @@ class WorkerProcesses:
 
         context = type("Context", (context_class,), {"Process": staticmethod(process)})()
         self._executor = ProcessPoolExecutor(
-            jobs, context, _begin, (initializer, initial_arguments)
+            jobs, context, _start_worker, (initializer, initial_arguments)
         )
 
     def __enter__(self) -> "ProcessPoolExecutor":
@@ -83,7 +84,8 @@ class WorkerProcesses:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(initializer: Callable[..., object], arguments: tuple[object, ...]) -> None:
+def _start_worker(initializer: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    """Set up a new worker process, which will end with its parent; call `initializer`."""
     import signal
 
     # Ctrl-C reaches every process of the terminal; only the parent should handle it.

@@ -1,4 +1,4 @@
-"""The cells computed from a receipt; two schemas in `schemas/` are generated from these types."""
+"""The files of scores computed from a receipt; their schemas are generated from these types."""
 
 from typing import Annotated, Literal
 
@@ -23,6 +23,7 @@ class TaskCells(StrictModel):
     few_shot: dict[str, FewShotScores] | None = None
     """Scores of few-shot probes fitted on other draws; null if not requested."""
     seconds: Seconds
+    """Time of all fits of the task."""
 
 
 class ReceiptCells(StrictModel):
@@ -30,16 +31,23 @@ class ReceiptCells(StrictModel):
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
+    """The benchmark definition that was used."""
     dataset: DatasetRef
+    """The task data that was used."""
     harness: HarnessRef
+    """The harness that computed the cells."""
     packages: dict[str, str]
+    """Version of each package, by name."""
     libraries: list[LibraryRef]
+    """Numerical libraries of the process that computed the cells."""
     scorer: ScorerRef | None = None
     """The scorer of the cells of record, or why there are none."""
     tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
+    """The cells of each task, by its id."""
     unequal: list[str]
     """Sentences, one per scale, about equal sequences with different embeddings."""
     seconds: Seconds
+    """Time of the whole computation."""
 
 
 class EqualEmbeddings(StrictModel):
@@ -59,6 +67,7 @@ class ReceiptRefit(StrictModel):
 
     schema_version: Literal["1.0"]
     task: Name
+    """Id of the task."""
     training: ChangedDecisions | None
     """Decisions changed between a probe fitted on training sequences and one on variants.
 

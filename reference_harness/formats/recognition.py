@@ -25,8 +25,11 @@ class Recognition(NamedTuple):
     """An unexpected file: its kind, its name with an article, and what to do."""
 
     kind: str
+    """Id of the rule that reports such a file, such as "lfs-pointer"."""
     title: str
+    """What the file is, with an article, such as "a Git LFS pointer"."""
     fix: str
+    """What to do."""
     lines: tuple[int, ...] = (1,)
     """Numbers, from 1, of the lines that show the format."""
 
@@ -42,37 +45,42 @@ class Recognition(NamedTuple):
         return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {line_numbers}{hidden_text}"
 
 
-_UNPACK = "unpack it, and pass the file in it"
-_SAVE_AS_TEXT = (
+_UNPACK_FIX = "unpack it, and pass the file in it"
+"""What to do with an archive or a compressed file."""
+_SAVE_AS_TEXT_FIX = (
     'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
 )
-_DOWNLOAD = "download the file itself: use the link to its bytes, not to a page about it"
-_FETCH = (
+"""What to do with text in another encoding, or with a byte order mark."""
+_DOWNLOAD_FIX = "download the file itself: use the link to its bytes, not to a page about it"
+"""What to do with a web page or a reply of a server."""
+_LFS_FIX = (
     "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
     "its pattern, add the file again and commit it"
 )
-_GIVE_RESULTS = "pass the results of a run; weights are its input: `geneb-harness run --model`"
-_MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
-    (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _FETCH),
-    (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _FETCH),
+"""What to do with a pointer of Git LFS."""
+_WEIGHTS_FIX = "pass the results of a run; weights are its input: `geneb-harness run --model`"
+"""What to do with a file of weights."""
+_FIRST_BYTES: tuple[tuple[bytes, str, str, str], ...] = (
+    (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _LFS_FIX),
+    (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _LFS_FIX),
     (b"# xet version ", POINTER, "a pointer of git-xet", "get the file itself: `git xet checkout`"),
-    (b"\x1f\x8b", ENCODING, "gzip data", _UNPACK),
-    (b"PK\x03\x04", ENCODING, "a zip archive", _UNPACK),
+    (b"\x1f\x8b", ENCODING, "gzip data", _UNPACK_FIX),
+    (b"PK\x03\x04", ENCODING, "a zip archive", _UNPACK_FIX),
     (
         b"PK\x05\x06",
         ENCODING,
         "an empty zip archive",
         "pass the file that was to be packed, or pack it again",
     ),
-    (b"BZh91AY&SY", ENCODING, "bzip2 data", _UNPACK),
-    (b"\xfd7zXZ\x00", ENCODING, "xz data", _UNPACK),
-    (b"\x28\xb5\x2f\xfd", ENCODING, "zstd data", _UNPACK),
-    (b"7z\xbc\xaf\x27\x1c", ENCODING, "a 7-Zip archive", _UNPACK),
-    (b"Rar!\x1a\x07", ENCODING, "a RAR archive", _UNPACK),
-    (b"\xff\xfe\x00\x00", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT),
-    (b"\xff\xfe", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT),
-    (b"\xfe\xff", ENCODING, "UTF-16 text", _SAVE_AS_TEXT),
-    (b"\x00\x00\xfe\xff", ENCODING, "UTF-32 text", _SAVE_AS_TEXT),
+    (b"BZh91AY&SY", ENCODING, "bzip2 data", _UNPACK_FIX),
+    (b"\xfd7zXZ\x00", ENCODING, "xz data", _UNPACK_FIX),
+    (b"\x28\xb5\x2f\xfd", ENCODING, "zstd data", _UNPACK_FIX),
+    (b"7z\xbc\xaf\x27\x1c", ENCODING, "a 7-Zip archive", _UNPACK_FIX),
+    (b"Rar!\x1a\x07", ENCODING, "a RAR archive", _UNPACK_FIX),
+    (b"\xff\xfe\x00\x00", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT_FIX),
+    (b"\xff\xfe", ENCODING, "UTF-16 or UTF-32 text", _SAVE_AS_TEXT_FIX),
+    (b"\xfe\xff", ENCODING, "UTF-16 text", _SAVE_AS_TEXT_FIX),
+    (b"\x00\x00\xfe\xff", ENCODING, "UTF-32 text", _SAVE_AS_TEXT_FIX),
     (b"PAR1", ENCODING, "a Parquet file", "write its contents as text"),
     (b"\x89HDF\r\n", ENCODING, "an HDF5 file", "write its contents as text"),
     (b"SQLite format 3\x00", ENCODING, "an SQLite database", "write its contents as text"),
@@ -80,44 +88,45 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
     (b"%PDF-", ENCODING, "a PDF document", "write its contents as text"),
     (b"\x89PNG\r\n", ENCODING, "a PNG picture", "write what it shows as text"),
     (b"\xff\xd8\xff", ENCODING, "a JPEG picture", "write what it shows as text"),
-    (b"GGUF", ENCODING, "a GGUF file, weights of a model", _GIVE_RESULTS),
-    (b"{\\rtf1", ENCODING, "a text document (RTF)", _SAVE_AS_TEXT),
+    (b"GGUF", ENCODING, "a GGUF file, weights of a model", _WEIGHTS_FIX),
+    (b"{\\rtf1", ENCODING, "a text document (RTF)", _SAVE_AS_TEXT_FIX),
 )
 """Beginning of a file, kind, name and fix. The first match is used."""
-_BINARY: tuple[tuple[bytes, str, str], ...] = (
-    (rb"(?s).{257}ustar", "a tar archive", _UNPACK),
+_BINARY_PATTERNS: tuple[tuple[bytes, str, str], ...] = (
+    (rb"(?s).{257}ustar", "a tar archive", _UNPACK_FIX),
     (rb"\x80[\x02-\x05][\x80-\xff(}\]X]", "a Python pickle", "write its contents as text"),
     # Eight bytes of length, then JSON.
-    (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _GIVE_RESULTS),
+    (rb'(?s).{4}\0{4}\{\s*"', "a safetensors file, weights of a model", _WEIGHTS_FIX),
     (rb"(?s)..\r\n[\0-\3]\0\0\0", "compiled Python", "pass its source, the .py file"),
     # Two characters of UTF-16 or one of UTF-32 without a byte order mark; text begins with ASCII.
     (
         rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]",
         "UTF-16 or UTF-32 text",
-        _SAVE_AS_TEXT,
+        _SAVE_AS_TEXT_FIX,
     ),
-    (rb"(?s).{0,3}\0", "binary data, not text", _SAVE_AS_TEXT),
+    (rb"(?s).{0,3}\0", "binary data, not text", _SAVE_AS_TEXT_FIX),
 )
 """Pattern of the beginning of bytes that are no text, name and fix. The first match is used."""
 BOM = b"\xef\xbb\xbf"
-TEXT_WITH_BOM = Recognition(ENCODING, "text with a byte order mark", _SAVE_AS_TEXT)
+"""The byte order mark of UTF-8."""
+TEXT_WITH_BOM = Recognition(ENCODING, "text with a byte order mark", _SAVE_AS_TEXT_FIX)
 """Text that begins with a byte order mark where none is allowed."""
 _HEAD_BYTES = 2_000
-"""Number of first bytes by which text is recognised."""
-_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
-    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _DOWNLOAD),
-    (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _DOWNLOAD),
+"""Number of bytes at the beginning of a text that are searched."""
+_FOREIGN_TEXT_PATTERNS: tuple[tuple[bytes, str, str, str], ...] = (
+    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _DOWNLOAD_FIX),
+    (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _DOWNLOAD_FIX),
     (
         rb"(?s)<\?xml\b.{0,200}<Error>",
         FOREIGN,
         "an error message of a storage service",
-        _DOWNLOAD,
+        _DOWNLOAD_FIX,
     ),
     (
         rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z",
         FOREIGN,
         "the answer of a web server that has no such file",
-        _DOWNLOAD,
+        _DOWNLOAD_FIX,
     ),
     (
         rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)",
@@ -146,7 +155,7 @@ _BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
 )
 """Pattern of the beginning of foreign text without leading blanks; kind, name and fix. No pattern
 matches JSON. They are compiled when needed, as most files are valid and begin with a brace."""
-_JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
+_NON_JSON_PATTERNS: tuple[tuple[bytes, str, str, str], ...] = (
     (
         rb"(`{3}|~{3})",
         FOREIGN,
@@ -187,13 +196,17 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     ),
 )
 """Further beginnings, foreign only where JSON is expected: a card may begin with a code block."""
-_NOTEBOOK = rb'"nbformat"\s*:\s*\d'
-_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)"
-_ANY_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)"
-_RESOLVE = (
+_NOTEBOOK_PATTERN = rb'"nbformat"\s*:\s*\d'
+"""The member of a Jupyter notebook that no other JSON has."""
+_CONFLICT_START_OR_END = rb"(?m)^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)"
+"""The first or the last line of a merge conflict."""
+_CONFLICT_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)"
+"""Any line that git inserts at a merge conflict."""
+_CONFLICT_FIX = (
     "resolve the conflict: at each of these places keep one side, delete the lines with <<<<<<<, "
     "======= and >>>>>>>, then `git add FILE` and commit"
 )
+"""What to do with a merge conflict."""
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
@@ -202,27 +215,33 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
     A byte order mark alone does not count, as some readers accept it. `markup` is for Markdown and
     code, in which lines of equals signs and code blocks are usual.
     """
-    for magic, kind, title, fix in _MAGIC:
+    for magic, kind, title, fix in _FIRST_BYTES:
         if raw.startswith(magic):
             return Recognition(kind, title, fix)
     if b"\0" in raw[:_HEAD_BYTES] or raw[:1] == b"\x80":
-        binary = next((signature for signature in _BINARY if re.match(signature[0], raw)), None)
+        binary = next(
+            (signature for signature in _BINARY_PATTERNS if re.match(signature[0], raw)), None
+        )
         if binary is not None:
             return Recognition(ENCODING, binary[1], binary[2])
     return _disguised_text(raw.removeprefix(BOM), markup=markup)
 
 
 def _disguised_text(content: bytes, *, markup: bool) -> Recognition | None:
+    """Return what a text is recognised as, as `disguise_of` does for bytes."""
     head = content[:_HEAD_BYTES].lstrip()
     is_json = head[:1] in {b"{", b"["}
     lines = conflict_lines(content, any_marker=is_json and not markup)
     if lines:
-        return Recognition(CONFLICT, "merge conflict markers", _RESOLVE, lines)
-    if is_json and b'"nbformat"' in content and re.search(_NOTEBOOK, content):
+        return Recognition(CONFLICT, "merge conflict markers", _CONFLICT_FIX, lines)
+    if is_json and b'"nbformat"' in content and re.search(_NOTEBOOK_PATTERN, content):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
     beginning = head if len(content) <= _HEAD_BYTES else content[:_HEAD_BYTES].lstrip() + b"\n..."
-    beginnings = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
+    beginnings = (
+        *(() if is_json else _FOREIGN_TEXT_PATTERNS),
+        *(() if markup else _NON_JSON_PATTERNS),
+    )
     for pattern, kind, title, fix in beginnings:
         if re.match(pattern, beginning):
             return Recognition(kind, title, fix)
@@ -237,11 +256,11 @@ def conflict_lines(content: bytes, *, any_marker: bool = False) -> tuple[int, ..
     """
     signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if any_marker else ()))
     if not any(sign in content for sign in signs) or not (
-        any_marker or re.search(_MARKER, content)
+        any_marker or re.search(_CONFLICT_START_OR_END, content)
     ):
         return ()
     lines, last_start, line_number = [], 0, 1
-    for match in re.finditer(_ANY_MARKER, content):
+    for match in re.finditer(_CONFLICT_MARKER, content):
         line_number += content.count(b"\n", last_start, match.start())
         last_start = match.start()
         lines.append(line_number)
@@ -252,11 +271,15 @@ class ForeignFormat(NamedTuple):
     """A format of another program: its title, a test of the value, and what to do."""
 
     title: str
-    fits: Callable[[Mapping[str, Any]], bool]
+    """What a file of the format is, with an article."""
+    is_format: Callable[[Mapping[str, Any]], bool]
+    """Whether a JSON object has the format."""
     fix: str
+    """What to do instead."""
 
 
-def _has(*members: str) -> Callable[[Mapping[str, Any]], bool]:
+def _has_members(*members: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a function that tells whether a JSON object has all these members."""
     return lambda value: all(name in value for name in members)
 
 
@@ -271,40 +294,48 @@ def is_log(value: object) -> bool:
     )
 
 
-def is_of_mteb(value: object) -> bool:
+def is_mteb_result(value: object) -> bool:
     """Whether a value is a result of one task by MTEB 1.11 or later."""
     return isinstance(value, dict) and "task_name" in value and "scores" in value
 
 
-def _is_every_eval_ever(value: Mapping[str, Any]) -> bool:
+def _is_every_eval_ever_result(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a result in the format "Every Eval Ever"."""
     return "evaluation_results" in value and ("evaluation_id" in value or "model_info" in value)
 
 
-def _is_sample_of_every_eval_ever(value: Mapping[str, Any]) -> bool:
+def _is_every_eval_ever_sample(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is one sample in the format "Every Eval Ever"."""
     return "evaluation_id" in value and "sample_id" in value
 
 
-def _is_model_card_of_mteb(value: Mapping[str, Any]) -> bool:
+def _is_mteb_model_card(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is MTEB's description of a model."""
     return "n_parameters" in value and ("loader" in value or "framework" in value)
 
 
-def _is_error(value: Mapping[str, Any]) -> bool:
+def _is_error_response(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is the error of a server instead of the file."""
     return value.keys() <= {"error", "errors", "message", "status", "documentation_url"} and (
         isinstance(value.get("error"), str) or "documentation_url" in value
     )
 
 
-def _is_lm_eval(value: Mapping[str, Any]) -> bool:
+def _is_lm_eval_result(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a result of the LM Evaluation Harness."""
     if "results" not in value or "schema_version" in value:
         return False
     return "versions" in value or "n-shot" in value or {"configs", "group_subtasks"} <= value.keys()
 
 
-_PACK = "collect all results of the model: `geneb-ci pack FOLDER`"
-_NO_PROBE = (
+_PACK_FIX = "collect all results of the model: `geneb-ci pack FOLDER`"
+"""What to do with the results of single tasks."""
+_OTHER_PROTOCOL_FIX = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
+"""What to do with results of another protocol."""
 _MODEL_FIX = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
+"""What to do with a file of a model."""
 FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "a log of upstream's pipeline of one task",
@@ -314,53 +345,55 @@ FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
     ),
     ForeignFormat(
         "a record of Every Eval Ever, which has single scores of a model",
-        _is_every_eval_ever,
+        _is_every_eval_ever_result,
         "collect the logs that it was made from: `geneb-ci pack FOLDER`; the board writes such "
         "records, `geneb-ci export --format every-eval-ever`, and takes none",
     ),
     ForeignFormat(
         "a sample of an Every Eval Ever record",
-        _is_sample_of_every_eval_ever,
+        _is_every_eval_ever_sample,
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
-    ForeignFormat("a result of MTEB of one task", is_of_mteb, _PACK),
-    ForeignFormat("a result of MTEB before version 1.11", _has("mteb_dataset_name"), _PACK),
+    ForeignFormat("a result of MTEB of one task", is_mteb_result, _PACK_FIX),
+    ForeignFormat(
+        "a result of MTEB before version 1.11", _has_members("mteb_dataset_name"), _PACK_FIX
+    ),
     ForeignFormat(
         "all results of a model in one file of MTEB",
-        _has("model_name", "task_results"),
+        _has_members("model_name", "task_results"),
         "write a file for each task, as MTEB does in results/MODEL/REVISION, then "
         "`geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "the model_meta.json of MTEB, which describes a model",
-        _is_model_card_of_mteb,
+        _is_mteb_model_card,
         "pass the folder with its results: `geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "a result of lighteval, which prompts a model and fits no probe on embeddings",
-        _has("config_general", "results"),
-        _NO_PROBE,
+        _has_members("config_general", "results"),
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a result of the LM Evaluation Harness, which prompts a model and fits no probe on "
         "embeddings",
-        _is_lm_eval,
-        _NO_PROBE,
+        _is_lm_eval_result,
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a sample of the LM Evaluation Harness",
-        _has("doc_id", "resps"),
-        _NO_PROBE,
+        _has_members("doc_id", "resps"),
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a log of Inspect, which prompts a model and fits no probe on embeddings",
-        _has("eval", "plan", "status"),
-        _NO_PROBE,
+        _has_members("eval", "plan", "status"),
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a run of HELM, which prompts a model and fits no probe on embeddings",
-        _has("adapter_spec", "scenario_spec"),
-        _NO_PROBE,
+        _has_members("adapter_spec", "scenario_spec"),
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "an entry of Hugging Face's evaluation results, which has single scores of a model",
@@ -374,37 +407,39 @@ FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
         ),
         _MODEL_FIX,
     ),
-    ForeignFormat("a tokenizer of a model", _has("added_tokens", "model"), _MODEL_FIX),
+    ForeignFormat("a tokenizer of a model", _has_members("added_tokens", "model"), _MODEL_FIX),
     ForeignFormat(
         "statistics of HELM, which prompts a model and fits no probe on embeddings",
         lambda value: isinstance(value.get("name"), dict) and "sum" in value and "count" in value,
-        _NO_PROBE,
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a report of scikit-learn's classification_report",
-        _has("macro avg"),
+        _has_members("macro avg"),
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "the state of a trainer, which has metrics of training",
         lambda value: "log_history" in value or ("_runtime" in value and "_step" in value),
-        _NO_PROBE,
+        _OTHER_PROTOCOL_FIX,
     ),
     ForeignFormat(
         "a report of findings",
         lambda value: "findings" in value or ("runs" in value and "version" in value),
         "pass the submission that it is about",
     ),
-    ForeignFormat("the index of a model's weights", _has("weight_map"), _MODEL_FIX),
-    ForeignFormat("an answer of a web server, which has an error", _is_error, _DOWNLOAD),
+    ForeignFormat("the index of a model's weights", _has_members("weight_map"), _MODEL_FIX),
+    ForeignFormat(
+        "an answer of a web server, which has an error", _is_error_response, _DOWNLOAD_FIX
+    ),
     ForeignFormat(
         "an answer of GitHub's API, which holds a file in base64",
-        _has("encoding", "content", "sha"),
+        _has_members("encoding", "content", "sha"),
         "ask for the file itself: the header `Accept: application/vnd.github.raw+json`",
     ),
     ForeignFormat(
         "a definition of a benchmark",
-        _has("tasks", "regimes", "metrics", "protocol"),
+        _has_members("tasks", "regimes", "metrics", "protocol"),
         "pass a submission, such as submissions/MODEL.json",
     ),
     ForeignFormat(
@@ -413,7 +448,7 @@ FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
         "pass a file that it describes, such as submissions/MODEL.json",
     ),
 )
-"""Formats in order: the first that fits is used."""
+"""The formats of other programs that are recognised; the first that matches is used."""
 
 
 def foreign_format_of(value: object) -> Recognition | None:
@@ -424,5 +459,7 @@ def foreign_format_of(value: object) -> Recognition | None:
     document = value[0] if isinstance(value, list) and value else value
     if not isinstance(document, dict) or ("model_id" in document and "results" in document):
         return None
-    match = next((candidate for candidate in FOREIGN_FORMATS if candidate.fits(document)), None)
+    match = next(
+        (candidate for candidate in FOREIGN_FORMATS if candidate.is_format(document)), None
+    )
     return None if match is None else Recognition(FOREIGN, match.title, match.fix)

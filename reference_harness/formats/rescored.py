@@ -16,6 +16,7 @@ class JitteredCopy(StrictModel):
     """Scores of one jittered copy of the embeddings."""
 
     per_seed: PerSeed
+    """Scores of the copy, one per seed."""
     flips: Annotated[list[Count], Field(min_length=1)]
     """Number of predictions that differ from those of the original embeddings, one per seed."""
 
@@ -29,11 +30,13 @@ class NoiseRef(StrictModel):
     """Noise added to the copies; the formula is in `reference_harness/embedding/noise.py`."""
 
     dtype: Dtype
+    """Type whose rounding the noise imitates."""
     units: Annotated[float, Field(gt=0)]
     """Standard deviation in units of roundoff of the dtype."""
     stress: Annotated[float, Field(gt=1)]
     """Factor by which the noise of stressed copies is larger."""
     seed: Count
+    """Seed of the generator of the noise."""
     copies: Annotated[int, Field(ge=1)]
     """Number of plain copies of a task in the full regime; few-shot regimes have twice as many."""
 
@@ -51,9 +54,10 @@ class RescoredRegime(StrictModel):
     Empty if most plain copies changed a prediction, as their spread is then sufficient.
     """
     halts: list[list[Scores]]
-    """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit.
+    """Scores at every possible stopping point of a fit, one list per fit.
 
-    One list if no sequences are drawn. A list is empty if the fit has too many steps.
+    See `reference_harness/probe/stopping_points.py`. One list if no sequences are drawn. A
+    list is empty if the fit has too many steps.
     """
 
 
@@ -76,6 +80,7 @@ class LabelledDecisions(StrictModel):
     right: Count
     """Number of sequences whose predicted label is the true one."""
     MCC: Annotated[float, Field(ge=-1, le=1)]
+    """Matthews correlation coefficient of the predicted and the true labels."""
 
 
 class ProbeDecisions(StrictModel):
@@ -95,6 +100,7 @@ class ProbeDecisions(StrictModel):
 
 
 Correlation = Annotated[float, Field(ge=-1, le=1)]
+"""A Matthews correlation coefficient, -1 to 1."""
 OTHER_DRAWS = 20
 """Number of other draws of a few-shot regime. The gain of five published fits above their mean has
 a standard error 12 % larger than above the mean of any number of draws."""
@@ -149,12 +155,15 @@ class RescoredTask(StrictModel):
     """The rescoring of one task."""
 
     data_sha256: Hex64
+    """SHA-256 of the task data, as in a run record."""
     train: dict[str, Count]
     """Number of training sequences by label."""
     test: dict[str, Count]
     """Number of test sequences by label."""
     distinct_sequences: Count
+    """Number of different sequences of the task."""
     regimes: Annotated[dict[str, RescoredRegime], Field(min_length=1)]
+    """The scores of each regime, by its name."""
     decisions: Decisions | None
     """Null if no further sequences were given."""
 
@@ -164,20 +173,32 @@ class Rescored(StrictModel):
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
+    """The benchmark definition that was used."""
     dataset: DatasetRef
+    """The task data that was used."""
     harness: HarnessRef
+    """The harness that scored the embeddings."""
     embeddings_sha256: Hex64
     """Digest of the file of embeddings."""
     sequences_sha256: Hex64
     """Digest of the file of sequences."""
     dim: Annotated[int, Field(ge=1)]
+    """Width of the embeddings."""
     feature_dtype: Literal["float16", "float32", "float64"]
+    """Type of the file of embeddings."""
     noise: NoiseRef
+    """The noise that was added to copies of the embeddings."""
     seeds: Annotated[list[int], Field(min_length=1)]
+    """Seeds of the few-shot draws."""
     few_shot_k: dict[str, int]
+    """Number of training sequences per class of each few-shot regime, by its name."""
     libraries: list[LibraryRef]
+    """Numerical libraries of the processes that fitted probes."""
     packages: dict[str, str]
+    """Version of each package, by name."""
     scorer: ScorerRef | None = None
     """The scorer of record; null if the features were not rounded, like the claim's."""
     seconds: Seconds
+    """Time of the whole computation."""
     tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]
+    """The rescoring of each task, by its id."""

@@ -18,17 +18,22 @@ REASON_MAX = 1000
 """Maximum number of characters of the reason why scores are not of record."""
 
 SOLVER: Final = "sklearn.linear_model.LogisticRegression(max_iter=1000), all else at its default"
+"""The solver of the probe."""
 FEATURES: Final = (
     "float16, to nearest even, -0 as 0, times one power of two for a task: 2^0 where its largest "
     "magnitude is 0 or from 2^-6 to 65504, else what puts that into [2^14, 2^15); widened to "
     "float32, rows of train and test in C order"
 )
+"""How embeddings are rounded and scaled before the fit."""
 PLATFORM: Final = "Linux x86_64"
+"""Operating system and processor."""
 KERNEL: Final = "Haswell"
-"""Kernel of OpenBLAS that every x86-64 processor with AVX2 and FMA can run."""
+"""Kernel of OpenBLAS, set because it changes digits; every x86-64 processor with AVX2 and FMA has
+it."""
 THREADS: Final = 1
+"""Number of threads of every numerical library."""
 PACKAGES: Final = {"numpy": "2.4.6", "scipy": "1.17.1", "scikit-learn": "1.9.1"}
-"""Versions, equal to the pins in pyproject.toml for every Python."""
+"""Version of each numerical package, equal to the pins in pyproject.toml for every Python."""
 OPENBLAS: Final = {"numpy": "0.3.31.188.0", "scipy": "0.3.30"}
 """Version of the OpenBLAS in the wheel of each package, as threadpoolctl reports it."""
 
@@ -51,7 +56,7 @@ class ScorerRef(StrictModel):
 
 
 def definition() -> dict[str, object]:
-    """Return everything that the digest of the scorer of record covers."""
+    """Return the properties of the scorer of record that its digest covers, by name."""
     return {
         "solver": SOLVER,
         "features": FEATURES,
@@ -64,7 +69,7 @@ def definition() -> dict[str, object]:
 
 
 def digest() -> str:
-    """Return the SHA-256 of the definition, as JSON with sorted keys and without spaces."""
+    """Return the digest of the scorer of record: SHA-256 of its properties as compact JSON."""
     definition_json = json.dumps(definition(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(definition_json.encode()).hexdigest()
 

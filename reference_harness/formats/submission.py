@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
 
-from .base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from .base import Count, Hex40, Hex64, MinusOneToOne, Scores, StrictModel, ZeroToOne
 from .benchmark import CLASSES_MAX, SEEDS_MAX
-from .measured import PROPERTIES_MAX, RunProperty, TaskMeasured
+from .measurements import PROPERTIES_MAX, RunProperty, TaskMeasured
 from .merkle import root_of, task_leaf
 from .scorer import ScorerRef
 from .submission_terms import (
@@ -39,21 +39,30 @@ from .submission_terms import (
 # embeddings, 44 GB with the most columns, well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 SECONDS_MAX = 1e9  # 30 years
+"""Maximum duration of a run in seconds: 30 years."""
 
 
-def _integral(value: object) -> object:
-    """Accept 1.2e9 as an integer, as JSON Schema does."""
+def _integer_if_whole(value: object) -> object:
+    """Return a whole float such as 1.2e9 as an integer, as JSON Schema accepts it as one."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
-TaskRows = Annotated[int, Field(ge=1, le=ROWS_MAX), BeforeValidator(_integral)]
-Columns = Annotated[int, Field(ge=1, le=COLUMNS_MAX), BeforeValidator(_integral)]
-TaskBytes = Annotated[int, Field(ge=1, le=ROWS_BYTES_MAX), BeforeValidator(_integral)]
-Parameters = Annotated[int, Field(ge=0, le=PARAMS_MAX), BeforeValidator(_integral)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_integer_if_whole)]
+"""An integer from 1."""
+TaskRows = Annotated[int, Field(ge=1, le=ROWS_MAX), BeforeValidator(_integer_if_whole)]
+"""A number of embeddings of one task."""
+Columns = Annotated[int, Field(ge=1, le=COLUMNS_MAX), BeforeValidator(_integer_if_whole)]
+"""A number of columns of an embedding."""
+TaskBytes = Annotated[int, Field(ge=1, le=ROWS_BYTES_MAX), BeforeValidator(_integer_if_whole)]
+"""The size of a task's file of embeddings."""
+Parameters = Annotated[int, Field(ge=0, le=PARAMS_MAX), BeforeValidator(_integer_if_whole)]
+"""A number of parameters of a model."""
 Line = Annotated[str, Field(max_length=LINE_MAX)]
+"""A text that is shown on one line."""
 Text = Annotated[str, Field(max_length=TEXT_MAX)]
+"""A text of at most one paragraph."""
 Name = Annotated[str, Field(min_length=1, max_length=LINE_MAX)]
+"""A text that is shown on one line and is not empty."""
 Timestamp = Annotated[
     str,
     Field(
@@ -62,6 +71,7 @@ Timestamp = Annotated[
         examples=["2026-11-20T08:30:00Z"],
     ),
 ]
+"""A time in UTC, to the second or finer."""
 
 
 class Meta(StrictModel):
@@ -89,11 +99,13 @@ class SubmissionV10(StrictModel):
     schema_: Annotated[str | None, Field(alias="$schema", max_length=LINE_MAX)] = None
     """URI of this schema, for completion in editors."""
     schema_version: Literal["1.0"]
+    """Version of the submission format."""
     model_id: Annotated[str, Field(pattern=MODEL_ID_PATTERN, max_length=MODEL_ID_MAX)]
     """Key of the row; the file name is `<model_id>.json`."""
     harness_version: Name
     """Version of the evaluation harness, as in benchmark.json."""
     meta: Meta
+    """Facts about the model that the board shows."""
     results: dict[str, dict[str, Scores]]
     """Scores by regime, then task."""
 
@@ -102,13 +114,16 @@ class DatasetUsed(StrictModel):
     """The task data of the run."""
 
     repo_id: Name
+    """Repository of the task data on the Hugging Face Hub."""
     revision: Hex40
+    """Commit of the repository."""
 
 
 class Harness(StrictModel):
     """The harness of the run."""
 
     version: Name
+    """Version of the package `geneb-ci`."""
     commit: Hex40 | None
     """Commit of the harness; null for an installed package."""
     dirty: bool
@@ -119,6 +134,7 @@ class BenchmarkRef(StrictModel):
     """The benchmark definition of the run."""
 
     name: Name
+    """Name of the benchmark."""
     sha256: Hex64
     """SHA-256 of benchmark.json."""
 
@@ -129,7 +145,9 @@ class Extractor(StrictModel):
     path: Name
     """Path of the module in the repository, or `builtin:<name>`."""
     class_name: Name
+    """Name of the extractor's class in the module."""
     sha256: Hex64
+    """SHA-256 of the module; of a built-in extractor, of all its files."""
     options: dict[Name, Line] = {}  # noqa: RUF012 (pydantic copies it)
     """Keyword arguments of the constructor, as strings.
 
@@ -154,12 +172,17 @@ class Embedding(StrictModel):
     """How hidden states became one vector per sequence."""
 
     layer: Name
+    """Layer of the model whose hidden states are used, such as "last"."""
     pooling: Name
+    """How the hidden states become one vector, such as "mean"."""
     dim: Positive
+    """Width of the embeddings."""
     max_length: Positive | None
     """Limit in tokens; null if the model accepts any length."""
     truncation: Truncation
+    """How a sequence that is longer than the limit is shortened."""
     dtype: Dtype
+    """Type in which the model computes."""
     scale: Scale = "none"
     """`unit` if the harness divided each embedding by the root mean square of its values."""
 
@@ -177,17 +200,24 @@ class Run(StrictModel):
     """The facts needed to repeat the run."""
 
     benchmark: BenchmarkRef
+    """The benchmark definition of the run."""
     dataset: DatasetUsed
+    """The task data of the run."""
     harness: Harness
+    """The harness that made the run."""
     extractor: Extractor
+    """The code that computed the embeddings."""
     model: ModelSource
+    """The source of the weights."""
     embedding: Embedding
+    """How hidden states became one vector per sequence."""
     scorer: ScorerRef | None = None
     """The program that computed the scores; absent in runs of older harnesses.
 
     Their features were not rounded.
     """
     hardware: Hardware
+    """The hardware of the run."""
     packages: dict[str, Line]
     """Version of each package."""
     environment: Hex64 | None = None
@@ -196,15 +226,17 @@ class Run(StrictModel):
     Its packages had priority over the harness's.
     """
     started_at: Timestamp
+    """When the run began."""
     finished_at: Timestamp
+    """When the run ended."""
 
 
 class SeedScores(StrictModel):
     """One value per seed, in the order of the benchmark's seeds."""
 
-    MCC: Annotated[list[Signed], Field(min_length=1, max_length=SEEDS_MAX)]
-    Acc: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
-    F1: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
+    MCC: Annotated[list[MinusOneToOne], Field(min_length=1, max_length=SEEDS_MAX)]
+    Acc: Annotated[list[ZeroToOne], Field(min_length=1, max_length=SEEDS_MAX)]
+    F1: Annotated[list[ZeroToOne], Field(min_length=1, max_length=SEEDS_MAX)]
 
 
 class CellEvidence(StrictModel):
@@ -213,6 +245,7 @@ class CellEvidence(StrictModel):
     n_test: Positive
     """Number of sequences in the test split."""
     per_seed: SeedScores
+    """The three scores of each seed."""
     predictions_sha256: Hex64
     """Digest of the predicted labels of all seeds, as defined in the run record."""
     canonical: Scores | None = None
@@ -224,6 +257,7 @@ class SubmissionV11(SubmissionV10):
 
     schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
     run: Run
+    """How to repeat the run that gave the scores."""
     evidence: dict[str, dict[str, CellEvidence]]
     """Evidence by regime, then task, as in `results`."""
     gaps: dict[str, dict[str, Text]] = {}  # noqa: RUF012 (pydantic copies it)
@@ -237,7 +271,9 @@ class RegisteredFiles(StrictModel):
     """The source of the weights according to the model registry."""
 
     kind: Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
+    """Kind of the place from which the weights are downloaded."""
     location: Line
+    """Repository id, record id or URL."""
     revision: Hex40 | None = None
     """Commit of a repository on the Hub."""
     files: dict[str, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
@@ -248,8 +284,11 @@ class PublishedSettings(StrictModel):
     """How the published scores were computed, as described in the model registry."""
 
     pooling: Text
+    """How hidden states became one vector."""
     hidden_layer: Text
+    """Layer of the model whose hidden states were used."""
     dtype: Text | None = None
+    """Type in which the model computed."""
     max_length: Positive | None = None
     """Limit in tokens, including special ones."""
 
@@ -272,7 +311,9 @@ class RegistryEntry(StrictModel):
     environment: Hex64 | None = None
     """SHA-256 of the lock of packages; absent if the harness's packages can load the model."""
     weights: RegisteredFiles
+    """The source of the weights."""
     published: PublishedSettings | None = None
+    """How the published scores were computed; absent if unknown."""
 
 
 class SubmissionByEntry(SubmissionV10):
@@ -293,6 +334,7 @@ Matrix = Annotated[
 Only the first invalid number is reported, as a file may have 150,000 numbers.
 """
 Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX), FailFast()]
+"""Confusion matrices, one per seed."""
 
 
 class CanonicalEvidence(Scores):
@@ -319,6 +361,7 @@ class ReceiptLocation(StrictModel):
     """Where the files of a receipt are published."""
 
     kind: Literal["huggingface-dataset", "url"]
+    """Kind of the place: a dataset on the Hugging Face Hub, or a folder at an address."""
     address: Line
     """Repository id, or the https address of the folder."""
     revision: Hex40 | None
@@ -335,7 +378,9 @@ class ReceiptTask(StrictModel):
     scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
     """The scored feature is a value of the file times 2^scale_log2."""
     bytes: TaskBytes
+    """Size of the file."""
     sha256: Hex64
+    """SHA-256 of the file."""
     root: Hex64
     """Merkle root of the embeddings."""
 
@@ -344,16 +389,20 @@ class PredictionsFile(StrictModel):
     """The file of predicted labels in a receipt, `predictions.bin`."""
 
     bytes: Positive
+    """Size of the file."""
     sha256: Hex64
+    """SHA-256 of the file."""
 
 
 class EmbeddingReceipt(StrictModel):
     """The embeddings of the run, rounded to float16, in files with a Merkle root."""
 
     version: Literal["1"]
+    """Version of the format of receipts."""
     location: ReceiptLocation | None
     """null until the files are published."""
     dtype: Literal["float16"]
+    """Type of the numbers in the files."""
     compute_dtype: Dtype
     """Type in which the embeddings were computed."""
     tf32: bool
@@ -365,6 +414,7 @@ class EmbeddingReceipt(StrictModel):
     root: Hex64
     """Merkle root of the tasks, in the benchmark's order."""
     tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
+    """The file of each task, by the task's id."""
     predictions: PredictionsFile | None = None
     """null if the predicted labels are not published."""
 
@@ -373,6 +423,7 @@ class EmbeddingCost(StrictModel):
     """The measured cost of embedding, without embeddings from a cache."""
 
     letters: Positive
+    """Number of letters of the embedded sequences."""
     seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]
     """Time in seconds from tokens to saved embeddings, without loading the model."""
     peak_memory_bytes: Positive | None
@@ -396,6 +447,7 @@ class SubmissionV12(SubmissionV11):
 
     schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
     run: RunV12
+    """How to repeat the run, and the cost of its embeddings."""
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
     """Evidence by regime, then task, as in `results`."""
     measured: dict[str, TaskMeasured] = {}  # noqa: RUF012 (pydantic copies it)
@@ -403,25 +455,28 @@ class SubmissionV12(SubmissionV11):
     properties: Annotated[dict[Name, RunProperty], Field(max_length=PROPERTIES_MAX)] = {}  # noqa: RUF012
     """Outcomes of the run's checks by property, named as in `geneb-harness extractors check`."""
     receipt: EmbeddingReceipt | None = None
+    """The published embeddings of the run; null without a receipt."""
 
 
 Submission = SubmissionV10
+"""A submission of any format: the later ones have all members of format 1.0."""
 MODELS: dict[str, type[SubmissionV10]] = {
     "1.0": SubmissionV10,
     "1.1": SubmissionV11,
     "1.2": SubmissionV12,
     BY_ENTRY: SubmissionByEntry,
 }
+"""The class of each format, by `schema_version`; by `BY_ENTRY` for a file without a run."""
 
 
 def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
-    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    """Return the Merkle root of a receipt's tasks in the benchmark's `order`, as hex digits."""
     tasks = {name: receipt.tasks[name] for name in order if name in receipt.tasks}
-    return root_over(tasks, receipt.dim)
+    return root_of_tasks(tasks, receipt.dim)
 
 
-def root_over(tasks: Mapping[str, ReceiptTask], dim: int) -> str:
-    """Return the root over tasks of width `dim`, in the benchmark's order, as hex digits."""
+def root_of_tasks(tasks: Mapping[str, ReceiptTask], dim: int) -> str:
+    """Return the Merkle root of tasks in the given order, as hex digits; `dim` is their width."""
     return root_of(
         [
             task_leaf(name, task.train + task.test, dim, task.scale_log2, bytes.fromhex(task.root))

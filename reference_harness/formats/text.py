@@ -1,4 +1,4 @@
-"""Texts of messages: numbers, untrusted values, next commands, and lines of progress."""
+"""Text for messages: numbers with nouns, quoted values, and the command to run next."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def command_lines(line: str, columns: int) -> Iterator[str]:
     lines: list[str] = []
     for chain_index, words in enumerate(chain):
         line_start = f"{indent}{_INDENT}{AND} " if chain_index else indent
-        for group in _groups(words):
+        for group in _option_groups(words):
             if (
                 line_start.strip() not in {"", AND}
                 and len(f"{line_start} {group}{_CONTINUATION}") > columns
@@ -72,7 +72,7 @@ def command_lines(line: str, columns: int) -> Iterator[str]:
     yield lines[-1]
 
 
-def _groups(arguments: list[str]) -> list[str]:
+def _option_groups(arguments: list[str]) -> list[str]:
     """Return the words of a command, each option joined with its possible value."""
     groups: list[str] = []
     for word in arguments:

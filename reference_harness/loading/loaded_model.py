@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reference_harness.extractors.base import UNDECLARED, ExtractorError
-from reference_harness.extractors.weights import (
+from reference_harness.extractors.weight_files import (
     OTHER_ENDINGS,
     PICKLE_ENDINGS,
     SAFETENSORS_ENDINGS,

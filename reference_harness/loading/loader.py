@@ -26,7 +26,7 @@ from reference_harness.extractors.base import (
     UnknownOptionError,
 )
 from reference_harness.formats.files import file_sha256
-from reference_harness.formats.packages import lock_beside
+from reference_harness.formats.package_lock import lock_beside
 from reference_harness.formats.recognition import disguise_of
 
 from .built_in import built_in

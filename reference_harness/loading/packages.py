@@ -14,7 +14,7 @@ from reference_harness.embedding.cache import user_cache
 from reference_harness.errors import OptionError
 from reference_harness.extractors import BUILTINS
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.packages import (
+from reference_harness.formats.package_lock import (
     HARNESS_PACKAGES,
     LOCK_BYTES_MAX,
     Lock,

@@ -6,10 +6,10 @@ follow from the tasks.
 
 from collections.abc import Mapping
 
-from reference_harness.conformance.child import property_result
+from reference_harness.conformance.child_process import property_result
 from reference_harness.conformance.result import TOLERANCES, Outcome
 from reference_harness.conformance.subject import Subject
-from reference_harness.formats.measured import SENTENCE_MAX, RunProperty
+from reference_harness.formats.measurements import SENTENCE_MAX, RunProperty
 from reference_harness.formats.run_record import TaskRecord
 from reference_harness.formats.text import plural
 

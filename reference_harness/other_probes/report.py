@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.formats.base import Count, Hex64, Scores, Seconds, Signed, StrictModel
+from reference_harness.formats.base import Count, Hex64, MinusOneToOne, Scores, Seconds, StrictModel
 from reference_harness.formats.run_record import DatasetRef, HarnessRef, LibraryRef, PerSeed
 from reference_harness.formats.submission import BenchmarkRef
 
@@ -30,7 +30,7 @@ class ProbedReceipt(StrictModel):
 class Standing(StrictModel):
     """Mean score and rank of a receipt in one regime under one kind of probe."""
 
-    macro: Signed
+    macro: MinusOneToOne
     """Mean over the categories of the mean MCC of their tasks."""
     rank: Annotated[int, Field(ge=1)]
     """One more than the number of receipts with a higher macro MCC."""
@@ -43,7 +43,7 @@ class Agreement(StrictModel):
     """Kind of probe."""
     second: str
     """Another kind of probe."""
-    tau: Signed | None
+    tau: MinusOneToOne | None
     """Kendall's tau-b; null if undefined: for one receipt, or if all scores are equal."""
     swapped: Count
     """Number of pairs of receipts in opposite order."""

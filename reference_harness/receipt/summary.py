@@ -5,7 +5,7 @@ from reference_harness.formats.run_record import RunRecord
 from reference_harness.formats.submission import (
     EmbeddingReceipt,
     ReceiptTask,
-    root_over,
+    root_of_tasks,
 )
 
 
@@ -40,7 +40,7 @@ def receipt_of(record: RunRecord) -> EmbeddingReceipt | None:
             "tf32": record.tf32,
             "dim": widths[0],
             "rows": sum(task.train + task.test for task in tasks.values()),
-            "root": root_over(tasks, widths[0]),
+            "root": root_of_tasks(tasks, widths[0]),
             "tasks": tasks,
             "predictions": record.predictions and record.predictions.model_dump(),
         }

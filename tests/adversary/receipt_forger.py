@@ -17,8 +17,8 @@ embeddings by their influence, can move it by.
 m is the margin by the probe of record, the decision value of the true class less that of its rival,
 w its weights at the optimum; dm/dx is of first order, there. The probe of record stops before it,
 and any change of its embeddings may let it stop elsewhere, as in docs/maintainer/tolerance.md: a
-short fit of few embeddings at the points that `halts` finds, others beyond the optimum as far as
-before it. Tasks of two classes alone.
+short fit of few embeddings at the points that `stopping_points` finds, others beyond the optimum as
+far as before it. Tasks of two classes alone.
 
 **Few embeddings altered at will**, in the hope that none is drawn: test embeddings that become
 right are bounded by `alteration_power.hit_lower_bound`; for training embeddings no bound is known,
@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.alteration_power import MEASURED_GAINS, Alterations, hit_lower_bound, mcc
-from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.column_rule import coordinate_tolerances
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import STANDARD_TEST_DRAWS, STANDARD_TRAINING_DRAWS
 from geneb_ci.receipt.embeddings import mismatch_limit, pooled_mismatch_limit
@@ -40,7 +40,7 @@ from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
 from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.probe import logistic, metrics, stopping_points
 from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import widened
@@ -73,7 +73,7 @@ class Steps(NamedTuple):
 def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
     """Return the steps of the embeddings of a rerun, within a part of the tolerances."""
     rounded, wide = receipt_values(rows, scale_log2), divided_by_scale(rows, scale_log2)
-    limits = part * tolerances(rows, scale_log2)
+    limits = part * coordinate_tolerances(rows, scale_log2)
     towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(rounded, towards, dtype=np.float16)
     unit = np.spacing(np.abs(other)).astype(np.float64)
@@ -358,7 +358,7 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], index: 
     def score(train: Rows) -> float:
         predicted = logistic.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
         classes = np.unique(data.train.labels)
-        return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
+        return metrics.scores_of(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
 
     honest, altered = score(rows[:cut]), rows.copy()
     at_will = missed = 0.0

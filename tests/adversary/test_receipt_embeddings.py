@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.compare import embedding_outcome, embeddings
-from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.column_rule import coordinate_tolerances
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import EmbeddingCounts
 from geneb_ci.receipt.embeddings import ROOM, TAU
@@ -101,7 +101,7 @@ def near_support(task: str, rows: Rows) -> Rows:
     moved, draw = rows.copy(), np.random.default_rng(0)
     for row in support_of(task, 1):
         side = draw.choice([-12, 12], size=rows.shape[1])
-        moved[row] += (side * tolerances(rows, 0)[row]).astype(np.float32)
+        moved[row] += (side * coordinate_tolerances(rows, 0)[row]).astype(np.float32)
     return moved
 
 
@@ -142,7 +142,7 @@ def towards_less_loss(task: str, rows: Rows) -> Rows:
     infinite = np.where(towards > 0, np.inf, -np.inf).astype(np.float16)
     other = np.nextafter(half[:train], infinite, dtype=np.float16)
     middle = (half[:train].astype(np.float64) + other) / 2
-    near = np.abs(middle - rows[:train]) <= 0.5 * tolerances(rows[:train], 0)
+    near = np.abs(middle - rows[:train]) <= 0.5 * coordinate_tolerances(rows[:train], 0)
     gain = np.where(near, np.abs(slopes) * np.abs(other.astype(np.float64) - half[:train]), 0)
     best = gain.argmax(axis=1)
     rank = gain.max(axis=1).argsort()[::-1]

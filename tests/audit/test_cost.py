@@ -13,7 +13,7 @@ from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
 from geneb_ci.audit.rerun import task_embedding
 from geneb_ci.audit.rerun.embedder import embedding_speed
 from geneb_ci.audit.sampling.design import sampled_tasks
-from reference_harness.formats.measured import EmbeddingFacts
+from reference_harness.formats.measurements import EmbeddingFacts
 from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import commitment, submission_bytes
 from tests.small import small_v12

@@ -646,8 +646,10 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
     rerun[:, 0] = 3e4
     committed = rerun.astype("<f2")
     committed[1, 1:3] += np.float16(0.25)
-    by_row = first_rule.judge(committed, rerun, 0)
-    by_column = column_rule.judge(committed, rerun, column_rule.tolerances(rerun, 0), 0)
+    by_row = first_rule.compare_by_first_rule(committed, rerun, 0)
+    by_column = column_rule.compare_with_rerun(
+        committed, rerun, column_rule.coordinate_tolerances(rerun, 0), 0
+    )
     compared = by_row if version == WITH_ROW_TOLERANCES else by_column
     assert (by_row.deviation[1] < 1e-4, by_column.deviation[1] > 1e4) == (True, True)
     outcome = earlier() if version == WITH_ROW_TOLERANCES else sound(altered=True)
@@ -656,8 +658,8 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
         "deviation": " ".join(f"{each:g}" for each in compared.deviation.tolist()),
         "mismatch": " ".join(map(str, compared.mismatch.tolist())),
     }
-    again = column_rule.judge_again(
-        committed[1], rerun[1], rerun[1], column_rule.tolerances(rerun, 0)[1], 0
+    again = column_rule.compare_with_repeat(
+        committed[1], rerun[1], rerun[1], column_rule.coordinate_tolerances(rerun, 0)[1], 0
     )
     for failed in value["tasks"][0]["failed"]:
         failed["again"] |= {"deviation": again.deviation, "mismatch": again.mismatch}

@@ -33,7 +33,7 @@ NOT_DECIDING = {
     """,
     "the format of a receipt": """
         submission_terms.FLOAT16_BYTES submission_terms.FLOAT16_MAX submission_terms.UNSCALED_MIN
-        submission_terms.TOP_LOG2 embeddings.SCALED_MAGNITUDE embeddings.EXPONENT
+        submission_terms.SCALED_MAGNITUDE_LOG2 embeddings.SCALED_MAGNITUDE embeddings.EXPONENT
         embeddings.NEGATIVE_ZERO
         honesty.SIGNIFICAND_BITS
     """,

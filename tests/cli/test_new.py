@@ -17,7 +17,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.cli.models import open_points
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.scaffold import Pooling
-from reference_harness.conformance.child import property_result
+from reference_harness.conformance.child_process import property_result
 from reference_harness.conformance.subject import Subject
 from tests import forked
 from tests.harness.extractors.models import MAX_LENGTH, save

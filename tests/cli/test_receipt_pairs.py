@@ -177,7 +177,7 @@ def compared_with_plain(folder: Path, resamples: int, near: float) -> None:
     assert a.predictions is not None
     assert b.predictions is not None
     full_regime = compared_regimes(a, b, resamples)["full"]
-    assert full_regime.resampled_unit == "test sequences"
+    assert full_regime.over == "test sequences"
     weights = macro_weights({
         name: tuple(task for task in tasks if task in a.predictions.tasks)
         for name, tasks in a.benchmark.categories.items()

@@ -119,9 +119,9 @@ def test_bytes_that_were_disputed_still_are(tmp_path):
     (own,) = base.rows
     assert own.model_id == MODEL
     file = parse_document(raw, root / "submissions" / f"{MODEL}.json", MODEL)
-    assert base.level(own.model_id, file) is TrustLevel.DISPUTED
+    assert base.trust_level(own.model_id, file) is TrustLevel.DISPUTED
     other = dataclasses.replace(file, sha256="0" * 64)
-    assert base.level(own.model_id, other) is TrustLevel.SELF_REPORTED
+    assert base.trust_level(own.model_id, other) is TrustLevel.SELF_REPORTED
 
 
 def test_the_extractor_of_a_row_is_known_however_it_is_written(tmp_path):
@@ -133,7 +133,7 @@ def test_the_extractor_of_a_row_is_known_however_it_is_written(tmp_path):
         if name == "escaped":
             text = text.replace("extractor", "\\u0065xtract\\u006fr")
         (root / f"submissions/{name}.json").write_text(text, encoding="utf-8")
-    modules = BaseBranch(find_layout(root)).modules
+    modules = BaseBranch(find_layout(root)).extractor_by_model
     assert {name: modules[name] for name in ("plain", "escaped")} == {
         "plain": "model.py",
         "escaped": "model.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reference_harness.errors import OptionError
-from reference_harness.formats.packages import (
+from reference_harness.formats.package_lock import (
     HARNESS_PACKAGES,
     LOCK_BYTES_MAX,
     LockRefused,

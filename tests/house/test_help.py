@@ -10,7 +10,7 @@ from geneb_ci.cli.main import COMMANDS as TABLE
 from geneb_ci.cli.main import OLD_NAMES, SECTIONS, main
 from geneb_ci.cli.main import cli as toolkit
 from reference_harness.cli.main import cli as harness
-from reference_harness.formats.layered_help import WHOLE_HELP
+from reference_harness.formats.layered_help import WHOLE_HELP_KEY
 from tests.each import each
 
 
@@ -31,7 +31,7 @@ COMMANDS = dict([*commands(toolkit, "geneb-ci"), *commands(harness, "geneb-harne
 def help_of(command: click.Command, path: str, *, whole: bool = False) -> list[str]:
     """Return the lines of a command's help, as `--help-all` writes them if `whole`."""
     context = click.Context(command, info_name=path, terminal_width=80)
-    context.meta[WHOLE_HELP] = whole
+    context.meta[WHOLE_HELP_KEY] = whole
     return command.get_help(context).splitlines()
 
 

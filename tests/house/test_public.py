@@ -59,6 +59,6 @@ def test_a_page_imports_what_is_public(page):
 
 def test_an_import_that_is_not_public_is_found():
     block = "```python\nimport geneb_ci\nimport geneb_ci.api\n{}\n```\n"
-    line = "from geneb_ci.board.uncertainty import all_scores"
+    line = "from geneb_ci.board.uncertainty import scores_by_regime"
     assert private(block.format("from geneb_ci import check")) == ["geneb_ci.api"]
     assert private(block.format(line))[1:] == ["geneb_ci.board.uncertainty.scores_by_regime"]

@@ -15,7 +15,7 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
 from geneb_ci.models.registry import ModelRegistry
 from reference_harness.extractors.options import parse
-from reference_harness.loading.keywords import converted_options
+from reference_harness.loading.constructor_arguments import converted_options
 from tests.each import each
 from tests.paths import ROOT
 from tools.generated_pages import in_short

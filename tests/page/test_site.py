@@ -18,7 +18,7 @@ from geneb_ci.models.entry import (
     ModelEntry,
 )
 from reference_harness.extractors.options import parse
-from reference_harness.loading.keywords import converted_options as harness_values
+from reference_harness.loading.constructor_arguments import converted_options as harness_values
 from tests.board.board import attributes, entries
 from tests.each import each
 from tests.gate import gated

@@ -35,14 +35,18 @@ from geneb_ci.audit.compare.embeddings import (
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
-from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
+from geneb_ci.receipt.column_rule import (
+    compare_with_repeat,
+    compare_with_rerun,
+    coordinate_tolerances,
+)
 from geneb_ci.receipt.draw import EmbeddingCounts, TaskStrata, draw_shares, drawn_embeddings
 from reference_harness.data.task_folder import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import receipt_file
+from reference_harness.receipt.cells import CellsJob
 from reference_harness.receipt.rounding import rounded
-from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import write_task
 from reference_harness.rescore.scoring import load_task
 
@@ -135,12 +139,12 @@ def audit(
     for name, member in scored_by_task.items():
         width = member.receipt.dim
         rerun, scale = reruns[name][member.drawn.rows], member.drawn.receipt_task.scale_log2
-        limits = tolerances(rerun, scale, member.drawn.unforeseen)
-        judged = judge(member.drawn.committed, rerun, limits, scale)
+        limits = coordinate_tolerances(rerun, scale, member.drawn.unforeseen)
+        judged = compare_with_rerun(member.drawn.committed, rerun, limits, scale)
         again = {}
         for path in judged.failed(width).nonzero()[0].tolist():
             value = (precise or reruns)[name][member.drawn.rows[path]]
-            repeat = judge_again(
+            repeat = compare_with_repeat(
                 member.drawn.committed[path], rerun[path], value, limits[path], scale
             )
             result = EmbeddingRepeat(

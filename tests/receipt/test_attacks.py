@@ -11,11 +11,11 @@ import pytest
 
 from geneb_ci.audit.compare.embedding_outcome import EmbeddingRepeat
 from geneb_ci.audit.compare.embeddings import RepeatedEmbedding, own_noise_clause
-from geneb_ci.receipt.column_rule import judge
+from geneb_ci.receipt.column_rule import compare_with_rerun
 from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness import mini
 from reference_harness.data import benchmark
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.gate import gated
@@ -185,7 +185,7 @@ def test_a_receipt_of_an_extractor_that_does_not_repeat_itself_is_weak(tmp_path:
 
     drawn = scored(tmp_path, task, noisy(), SAMPLE).drawn
     rerun, scale = noisy()[drawn.rows], drawn.receipt_task.scale_log2
-    judged = judge(drawn.committed, rerun, drawn.tolerances(rerun), scale)
+    judged = compare_with_rerun(drawn.committed, rerun, drawn.tolerances(rerun), scale)
     worst = int(judged.deviation.argmax())
     result = EmbeddingRepeat(dtype="float64", deviation=judged.deviation[worst], mismatch=0)
     again = {task: {drawn.rows[worst]: RepeatedEmbedding(result, rerun[worst])}}

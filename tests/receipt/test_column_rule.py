@@ -5,10 +5,10 @@ import pytest
 
 from geneb_ci.receipt.column_rule import (
     EmbeddingComparison,
-    judge,
-    judge_again,
-    spreads,
-    tolerances,
+    column_spreads,
+    compare_with_repeat,
+    compare_with_rerun,
+    coordinate_tolerances,
     unfit_reason,
 )
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, mismatch_limit
@@ -32,8 +32,8 @@ def noisy(values: np.ndarray, size: float, seed: int = 1) -> np.ndarray:
 
 
 def compared(receipt: RoundedEmbeddings, rerun: np.ndarray) -> EmbeddingComparison:
-    limits = tolerances(rerun, receipt.scale_log2)
-    return judge(receipt.values, rerun, limits, receipt.scale_log2)
+    limits = coordinate_tolerances(rerun, receipt.scale_log2)
+    return compare_with_rerun(receipt.values, rerun, limits, receipt.scale_log2)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**30])
@@ -56,7 +56,7 @@ def test_a_column_of_large_values_widens_no_other_tolerance(large: float) -> Non
     """A row's size would be that column, and excuse anything elsewhere."""
     values = rows()
     values[:, 0] = large
-    limits = tolerances(values, 0)
+    limits = coordinate_tolerances(values, 0)
     assert limits[:, 1:].max() < 2 * TAU_OF_COLUMN
     assert limits[:, 0] == pytest.approx(FLOOR * large)
     receipt = rounded([values])
@@ -73,30 +73,30 @@ def test_rows_that_are_outliers_widen_no_tolerance_of_the_rest(share: float) -> 
     outliers = np.arange(200) < share * 200
     values[outliers] *= 1e4
     values[~outliers, 0] = 0
-    assert tolerances(values, 0)[~outliers].max() < 3 * TAU_OF_COLUMN
+    assert coordinate_tolerances(values, 0)[~outliers].max() < 3 * TAU_OF_COLUMN
 
 
 def test_foreseen_rows_of_more_than_a_quarter_widen_no_tolerance_by_more_than_twice() -> None:
     """Support embeddings and the strongest are known to whoever writes the extractor."""
     values, foreseen = rows(100), np.arange(100) < 30
-    honest = tolerances(values, 0, ~foreseen)
-    assert honest == pytest.approx(tolerances(values, 0), rel=0.3)
+    honest = coordinate_tolerances(values, 0, ~foreseen)
+    assert honest == pytest.approx(coordinate_tolerances(values, 0), rel=0.3)
     values[foreseen] += 1e3
-    assert np.median(tolerances(values, 0)[~foreseen]) > 100 * np.median(honest)
-    assert (tolerances(values, 0, ~foreseen)[~foreseen] < 4 * honest[~foreseen]).all()
-    assert (spreads(values, np.zeros(100, dtype=np.bool_)) == spreads(values)).all()
+    assert np.median(coordinate_tolerances(values, 0)[~foreseen]) > 100 * np.median(honest)
+    assert (coordinate_tolerances(values, 0, ~foreseen)[~foreseen] < 4 * honest[~foreseen]).all()
+    assert (column_spreads(values, np.zeros(100, dtype=np.bool_)) == column_spreads(values)).all()
 
 
 def test_a_column_that_is_seldom_0_no_more_has_the_usual_tolerance() -> None:
     """As of a filter that seldom fires: its noise is that of the others."""
     values = rows(200)
     values[:, 0] = np.where(np.arange(200) % 10 == 0, 1 + values[:, 0] / 10, 0)
-    assert spreads(values.astype(np.float64))[0] == pytest.approx(0.3, abs=0.1)
+    assert column_spreads(values.astype(np.float64))[0] == pytest.approx(0.3, abs=0.1)
 
 
 def test_few_rows_have_the_spread_of_many_but_for_chance() -> None:
     ratio = [
-        spreads(rows(10, seed).astype(np.float64)).min() for seed in range(20)
+        column_spreads(rows(10, seed).astype(np.float64)).min() for seed in range(20)
     ]  # 10,240 columns of spread 1
     assert min(ratio) > 1 / 6
 
@@ -137,11 +137,11 @@ def test_the_limit_itself_passes_and_above_it_fails() -> None:
 
 def test_a_row_of_zeros_is_compared() -> None:
     zeros = np.zeros((1, 8), np.float16)
-    limits = tolerances(zeros.astype(np.float32), 0)
-    assert not judge(zeros, -zeros.astype(np.float32), limits, 0).failed(8).any()
+    limits = coordinate_tolerances(zeros.astype(np.float32), 0)
+    assert not compare_with_rerun(zeros, -zeros.astype(np.float32), limits, 0).failed(8).any()
     ones_row = zeros.copy()
     ones_row[0, 0] = 1
-    assert judge(ones_row, zeros.astype(np.float32), limits, 0).failed(8).all()
+    assert compare_with_rerun(ones_row, zeros.astype(np.float32), limits, 0).failed(8).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -153,19 +153,21 @@ def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
     comparison = compared(receipt, values)
     assert comparison.failed(WIDTH).nonzero()[0].tolist() == [4]
     assert np.isfinite(comparison.deviation).all()
-    again = judge_again(receipt.values[4], values[4], rows()[4], tolerances(values, 0)[4], 0)
+    again = compare_with_repeat(
+        receipt.values[4], values[4], rows()[4], coordinate_tolerances(values, 0)[4], 0
+    )
     assert again.distance > 1e300
 
 
 def test_a_row_embedded_again_is_compared_with_the_first_one_too() -> None:
     values = rows()
     receipt = rounded([values])
-    limits = tolerances(values, 0)
+    limits = coordinate_tolerances(values, 0)
     first = values[3] + np.float32(1)
-    again = judge_again(receipt.values[3], first, values[3], limits[3], 0)
+    again = compare_with_repeat(receipt.values[3], first, values[3], limits[3], 0)
     assert (again.deviation, again.mismatch) == (0, 0)
     assert again.distance > 1e4
-    assert judge_again(receipt.values[3], values[3], values[3], limits[3], 0).distance == 0
+    assert compare_with_repeat(receipt.values[3], values[3], values[3], limits[3], 0).distance == 0
 
 
 def test_rows_that_float16_holds_badly_are_no_receipt() -> None:

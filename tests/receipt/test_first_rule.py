@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
-from geneb_ci.receipt.first_rule import judge
+from geneb_ci.receipt.first_rule import compare_by_first_rule
 from geneb_ci.receipt.rounding import receipt_values, rounded_for_record
 from reference_harness.probe.optimum import SolvedProbe
 
@@ -19,7 +19,7 @@ def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
     moved = committed.copy()
     moved[0, 1] += np.float16(1 / 128)
     size = np.sqrt(np.mean(np.square(rerun / 128.0)))
-    judgement = judge(moved, rerun, 7)
+    judgement = compare_by_first_rule(moved, rerun, 7)
     assert judgement.mismatch.tolist() == [1]
     assert 0 < judgement.deviation[0] < TAU
     assert judgement.deviation[0] == rounded_for_record((1 - 2**-11) / 128 / np.array([size]))[0]
@@ -28,7 +28,7 @@ def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
 def test_a_rerun_that_float16_cannot_hold_is_infinite() -> None:
     huge = np.full((1, 8), 1e30, np.float32)
     assert np.isinf(receipt_values(huge, 0)).all()
-    assert judge(np.ones((1, 8), np.float16), huge, 0).mismatch.tolist() == [8]
+    assert compare_by_first_rule(np.ones((1, 8), np.float16), huge, 0).mismatch.tolist() == [8]
     assert (receipt_values(-np.zeros((1, 8), np.float32), 0).view(np.uint16) == 0).all()
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
-from reference_harness.formats.submission import ReceiptTask, root_over
+from reference_harness.data.task_data import Split, TaskData
+from reference_harness.formats.submission import ReceiptTask, root_of_tasks
 from reference_harness.receipt.rounding import RoundedEmbeddings
 from reference_harness.receipt.task_file import write_task
 from tests import forked
@@ -80,7 +80,7 @@ class Written:
             self.receipt, task, RoundedEmbeddings(rows, scale_log2), tasks[task]["train"]
         )
         tasks[task] = made.model_dump(exclude={"dim"})
-        document["receipt"]["root"] = root_over(
+        document["receipt"]["root"] = root_of_tasks(
             {name: ReceiptTask(**task) for name, task in tasks.items()}, document["receipt"]["dim"]
         )
         document["receipt"]["rows"] = sum(task["train"] + task["test"] for task in tasks.values())

@@ -25,7 +25,6 @@ from geneb_ci.sandbox.limits import MIB, Limits
 from geneb_ci.sandbox.processes import descendants, save_namespaces
 from geneb_ci.sandbox.run import (
     ExtractorSpec,
-    embed_in_sandbox,
     run_escape_suite,
     run_in_sandbox,
     worker_options,
@@ -40,9 +39,9 @@ ROWS = [[0.3, 0.3, 0.2, 0.2], [0, 0, 0, 1], [2 / 7, 2 / 7, 2 / 7, 1 / 7]]
 
 
 def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
-    inside = embed_in_sandbox(SEQUENCES, KMER, sandbox, SMALL)
+    inside = run_in_sandbox(SEQUENCES, KMER, sandbox, SMALL).values
     with open_sandbox(0, i_wrote_this_code=True, folder=tmp_path / "scratch") as nothing:
-        plain = embed_in_sandbox(SEQUENCES, KMER, nothing, SMALL)
+        plain = run_in_sandbox(SEQUENCES, KMER, nothing, SMALL).values
         assert run_escape_suite(nothing) == []
     assert inside.tolist() == plain.tolist()
     assert inside.dtype == "<f4"
@@ -266,7 +265,7 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
 @pytest.mark.parametrize("sequences", [[], ["ACGT\nACGT"], ["ACGé"], ["AC\0GT"]])
 def test_what_is_no_list_of_sequences_is_refused(bubblewrap_sandbox, sequences):
     with pytest.raises(UsageProblem):
-        embed_in_sandbox(sequences, KMER, bubblewrap_sandbox, SMALL)
+        run_in_sandbox(sequences, KMER, bubblewrap_sandbox, SMALL)
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5])

@@ -710,7 +710,7 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
     state = BoardState(
         row_count=4,
         has_answers=False,
-        queue=(refused, *rows),
+        audit_candidates=(refused, *rows),
         key=KeyFacts("key.pem"),
         needs_data=False,
     )

@@ -14,8 +14,10 @@ from reference_harness.formats.files import TooLarge, read_regular
 def test_a_file_is_read_whole_whatever_size_is_told(monkeypatch, tmp_path, size, answer):
     path = tmp_path / "file"
     path.write_bytes(raw := os.urandom(size))
-    content = files._content
-    monkeypatch.setattr(files, "_content", lambda handle, _, limit: content(handle, answer, limit))
+    content = files._descriptor_content
+    monkeypatch.setattr(
+        files, "_descriptor_content", lambda handle, _, limit: content(handle, answer, limit)
+    )
     assert read_regular(path, max(size, 10)) == raw
     if size:
         with pytest.raises(TooLarge) as caught:

@@ -35,13 +35,13 @@ from geneb_ci.receipt.cells import (
     claim_of_record,
     computed_cells,
     differences_from_claims,
-    record_is_comparable,
+    is_record_comparable,
 )
 from geneb_ci.receipt.column_rule import (
     EmbeddingComparison,
-    distance,
+    coordinate_tolerances,
+    distance_in_tolerances,
     is_own_noise,
-    tolerances,
     unfit_reason,
 )
 from geneb_ci.receipt.direction import Probe, ProbeSet, Stratum, direction_test, label_strata
@@ -207,7 +207,7 @@ class DrawnTask(NamedTuple):
 
     def tolerances(self, rerun: "npt.NDArray[np.float32]") -> "npt.NDArray[np.float64]":
         """Return the (n, d) tolerances that follow from the (n, d) rerun embeddings."""
-        return tolerances(rerun, self.receipt_task.scale_log2, self.unforeseen)
+        return coordinate_tolerances(rerun, self.receipt_task.scale_log2, self.unforeseen)
 
 
 def drawn_task(
@@ -598,7 +598,8 @@ def own_noise_clause(
         for index, sequence in enumerate(task.sequences):
             for repeat in repeats_by_sequence.get(sequence, ()):
                 largest_distance = max(
-                    largest_distance, distance(rerun[index], repeat, allowed[index], scale)
+                    largest_distance,
+                    distance_in_tolerances(rerun[index], repeat, allowed[index], scale),
                 )
     deviation = max(
         float(comparison.deviation[has_failed].max(initial=0.0))
@@ -721,7 +722,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCe
             differing_parts.setdefault(cell, []).append(difference.part_name)
     cell_count = sum(1 for _ in computed_cells(cells))
     claim_of_record_count = None
-    if record_is_comparable(submission, cells):
+    if is_record_comparable(submission, cells):
         claim_of_record_count = sum(
             claim_of_record(submission, regime, task) is not None
             for task, result in cells.tasks.items()

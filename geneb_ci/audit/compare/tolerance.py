@@ -188,19 +188,21 @@ def _stop_allowances(cell: CellWithCopies, metric: str) -> list[float]:
     """Return for each fit the allowance for its stopping points, divided by the number of fits.
 
     The allowance is max(0, STOP_MARGIN s - c): s is the largest change of the score at a stopping
-    point of the fit, c that by a copy. Only fits are included that a copy changed, or that end
-    elsewhere in float64.
+    point of the fit, c its largest change by a copy. Only fits are included that a copy changed, or
+    that end elsewhere in float64.
     """
-    base: list[float] = getattr(cell.scores_by_seed, metric)
+    score_by_seed: list[float] = getattr(cell.scores_by_seed, metric)
     copies = [*cell.plain, *cell.stressed]
     allowances = []
     for seed, scores in enumerate(cell.stopping_scores):
         is_moved = any(copy.flips[seed] for copy in copies)
-        if scores and (is_moved or getattr(scores[0], metric) != base[seed]):
+        if scores and (is_moved or getattr(scores[0], metric) != score_by_seed[seed]):
             largest_of_copies = max(
-                abs(getattr(copy.per_seed, metric)[seed] - base[seed]) for copy in copies
+                abs(getattr(copy.per_seed, metric)[seed] - score_by_seed[seed]) for copy in copies
             )
-            largest_of_stops = max(abs(getattr(score, metric) - base[seed]) for score in scores)
+            largest_of_stops = max(
+                abs(getattr(score, metric) - score_by_seed[seed]) for score in scores
+            )
             allowances.append(
                 max(0.0, STOP_MARGIN * largest_of_stops - largest_of_copies)
                 / len(cell.stopping_scores)
@@ -246,9 +248,10 @@ def _deviations(
     cell: CellWithCopies, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
     """Return, for each copy, how much the fits of these seeds change the mean over all seeds."""
-    base: list[float] = getattr(cell.scores_by_seed, metric)
+    score_by_seed: list[float] = getattr(cell.scores_by_seed, metric)
     return [
-        math.fsum(getattr(copy.per_seed, metric)[seed] - base[seed] for seed in seeds) / len(base)
+        math.fsum(getattr(copy.per_seed, metric)[seed] - score_by_seed[seed] for seed in seeds)
+        / len(score_by_seed)
         for copy in copies
     ]
 

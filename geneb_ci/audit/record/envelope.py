@@ -223,7 +223,7 @@ def _ascii_message_of(error: Exception) -> str:
 
 
 def file_stamp(path: Path) -> tuple[int, int, int]:
-    """Return inode, size and time of change of a file, by which a cache sees changes; or zeros."""
+    """Return inode, size and time of change of a file, for caches; zeros if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -300,7 +300,7 @@ def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
 
 
 def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
-    """Return the bytes of a signed envelope of a payload, which equal arguments determine."""
+    """Return the bytes of a signed envelope of a payload; equal arguments give equal bytes."""
     public = key.public_key().public_bytes_raw()
     signature = key.sign(pre_authentication_encoding(PAYLOAD_TYPE, payload))
     return _envelope_bytes(payload, key_id(public), signature)

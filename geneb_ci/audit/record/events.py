@@ -52,7 +52,7 @@ _ELLIPSIS = "..."
 
 
 class StatementKind(StrEnum):
-    """Kinds of what the history of a board has: signed statements, and revocations of keys."""
+    """Kinds of signed statements, and the revocation of a key, which statements name like one."""
 
     COMMITMENT = "commitment"
     START = "start"

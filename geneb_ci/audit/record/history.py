@@ -304,7 +304,7 @@ class History:
 
 
 def _never_drawn_error(error_class: type[StepMismatch], name: str, reason: str) -> StepMismatch:
-    """Return the error about a commitment in the file `name` to the same method, never drawn."""
+    """Return the error about `name`, a commitment to the same method that was never drawn."""
     return error_class(
         LINKS_STEP,
         f"{name} is a commitment {reason}, and it was never drawn",
@@ -344,7 +344,7 @@ def check_history(record: Record, history: History) -> str:
 
 
 def _time_remark(plan: BasePlan, predecessors: frozenset[str], history: History) -> str:
-    """Return a remark on who attests the time of the commitment of a record with links.
+    """Return a remark on who attests the time of a commitment, from the predecessors of its record.
 
     Raises MissingInput if no start of the draw precedes the record, StepMismatch if the time is
     backdated.

@@ -395,7 +395,7 @@ def _belong_to_variants(
 
 
 def _is_same_direction(first: Direction, second: Direction) -> bool:
-    """Whether two tests of direction have results that differ only as between machines."""
+    """Whether two tests of direction are equal, up to differences between machines."""
     return (
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= DIRECTION_SLACK

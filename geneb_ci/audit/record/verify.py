@@ -402,7 +402,7 @@ def lost_statement(statement_name: str, loss_reason: str) -> Verification:
 
 
 def _draw_steps(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
-    """Yield the steps of the draw, each of which depends on the one before."""
+    """Yield the results of the steps of the draw, each of which needs the one before."""
     try:
         check_any_plan(outcome.plan)
         _check_beacon(outcome, inputs)

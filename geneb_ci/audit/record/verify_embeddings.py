@@ -555,7 +555,7 @@ def check_comparisons(
         if outcome.schema_version == WITH_ROW_TOLERANCES:
             from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
-            comparison = first_rule.judge(committed, rerun, scale)
+            comparison = first_rule.compare_by_first_rule(committed, rerun, scale)
             computed_comparison = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
@@ -589,18 +589,23 @@ def _compared_by_column(
     """
     import numpy as np
 
-    from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit_reason
+    from geneb_ci.receipt.column_rule import (
+        compare_with_repeat,
+        compare_with_rerun,
+        coordinate_tolerances,
+        unfit_reason,
+    )
 
     if fault := unfit_reason(committed):
         _refuse(f"{task.task}: {fault}", EMBEDDINGS_STEP)
     is_unforeseen = (
         None if uses_foreseen else np.isin(task.distinct_rows, sorted(unforeseen_rows(task.rows)))
     )
-    limits = tolerances(rerun, scale, is_unforeseen)
+    limits = coordinate_tolerances(rerun, scale, is_unforeseen)
     repeats = [failed for failed in task.failed if failed.again is not None]
     for failed, repeated in zip(repeats, second_reruns, strict=True):
         index = task.distinct_rows.index(failed.row)
-        repeat = judge_again(committed[index], rerun[index], repeated, limits[index], scale)
+        repeat = compare_with_repeat(committed[index], rerun[index], repeated, limits[index], scale)
         recorded_repeat = failed.again
         if recorded_repeat is not None and repeat != (
             recorded_repeat.deviation,
@@ -611,7 +616,7 @@ def _compared_by_column(
                 f"{task.task}: embedding {failed.row} compares otherwise when computed again",
                 EMBEDDINGS_STEP,
             )
-    comparison = judge(committed, rerun, limits, scale)
+    comparison = compare_with_rerun(committed, rerun, limits, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 

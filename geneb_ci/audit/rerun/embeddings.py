@@ -80,7 +80,11 @@ from geneb_ci.audit.sampling.embedding_draw import refit_tasks, submission_with_
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused, ResultRefused
 from geneb_ci.receipt.cells import recomputed_cells, task_scoring_limits
-from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again
+from geneb_ci.receipt.column_rule import (
+    EmbeddingComparison,
+    compare_with_repeat,
+    compare_with_rerun,
+)
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import rescued_limit
 from geneb_ci.receipt.source import ReceiptFiles
@@ -199,7 +203,9 @@ class _EmbeddingRun:
                 self._embeddings_of(embedding_by_sequence, task.sequences) for task in drawn_tasks
             ]
             comparisons = [
-                judge(task.committed, rerun, task.tolerances(rerun), task.receipt_task.scale_log2)
+                compare_with_rerun(
+                    task.committed, rerun, task.tolerances(rerun), task.receipt_task.scale_log2
+                )
                 for task, rerun in zip(drawn_tasks, reruns, strict=True)
             ]
             repeats_by_task = self._repeat_failed(drawn_tasks, reruns, comparisons)
@@ -398,6 +404,7 @@ class _EmbeddingRun:
     def _embeddings_of(
         self, embedding_by_sequence: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
     ) -> "npt.NDArray[np.float32]":
+        """Return the (n, d) embeddings of n sequences, in their order."""
         import numpy as np
 
         matrix = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
@@ -413,7 +420,7 @@ class _EmbeddingRun:
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
         """Compute failed embeddings again, the worst first, until the verdict is certain.
 
-        Returns, by task and by row of its file, the embedding that was computed again.
+        Returns the embeddings that were computed again, by task and by row of the task's file.
         """
         width = self.receipt.dim
         failures = [
@@ -443,7 +450,7 @@ class _EmbeddingRun:
                 task, rerun = drawn_tasks[task_index], reruns[task_index]
                 scale = task.receipt_task.scale_log2
                 tolerance = task.tolerances(rerun)[embedding_index]
-                comparison = judge_again(
+                comparison = compare_with_repeat(
                     task.committed[embedding_index],
                     rerun[embedding_index],
                     repeat,
@@ -477,6 +484,7 @@ class _EmbeddingRun:
         rerun_content: bytes,
         started_at: str,
     ) -> EmbeddingOutcome:
+        """Return the outcome with the verdict that follows from all results."""
         prepared, receipt = self.prepared, self.receipt
         cell_comparison = compared_cells(self.submission, self.cells)
         receipt_cells, part_facts = self.cells, self.embedder.part_facts

@@ -33,9 +33,9 @@ from geneb_ci.common.download import (
 )
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
-from reference_harness.formats import packages
+from reference_harness.formats import package_lock
 from reference_harness.formats.files import line_ends_clause
-from reference_harness.formats.packages import (
+from reference_harness.formats.package_lock import (
     LOCK_BYTES_MAX,
     Lock,
     LockRefused,
@@ -333,7 +333,7 @@ def install_lock(lock: Lock, say: Say = silent, cache: Path | None = None) -> In
     `say` gets a line of progress. Raises MachineFault if they cannot be installed.
     """
     try:
-        folder = packages.install(lock, cache or cache_folder(ENVIRONMENTS_FOLDER), say)
+        folder = package_lock.install(lock, cache or cache_folder(ENVIRONMENTS_FOLDER), say)
     except NotInstalled as error:
         raise MachineFault(error.reason, error.fix) from error
     return InstalledPackages(folder, lock.sha256)

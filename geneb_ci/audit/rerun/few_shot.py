@@ -33,6 +33,7 @@ exceeds in one of 7,600 audits.
 """
 
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
@@ -86,10 +87,6 @@ MccOfFits = Annotated[
 """MCC of several fits with four digits, written as one text, since a record has thousands."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class FewShotTask(StrictModel):
     """MCC on the test sequences of one task, for several fits of a few-shot regime."""
 
@@ -97,9 +94,9 @@ class FewShotTask(StrictModel):
     """MCC of the fits on the published training sequences, whose mean is claimed."""
     others: MccOfFits
     """MCC of fits on other draws of training sequences."""
-    varied: MccOfFits | None = Field(default=None, exclude_if=_is_none)
+    varied: MccOfFits | None = Field(default=None, exclude_if=operator.not_)
     """MCC of fits on variants of the published sequences; left out if none were embedded."""
-    tests: MccOfFits | None = Field(default=None, exclude_if=_is_none)
+    tests: MccOfFits | None = Field(default=None, exclude_if=operator.not_)
     """MCC of fits on draws of test sequences, scored on the other test sequences; left out if a
     class has too few sequences, and in earlier records."""
 
@@ -146,8 +143,8 @@ def few_shot_result(
 ) -> FewShotResult | None:
     """Return the scores of few-shot probes for a record; None without few-shot regimes.
 
-    `scores` maps task to regime to the scores of the fits; `varied` does so for fits on variants,
-    for the tasks that have them.
+    `scores` maps task to regime to the scores of the fits; `varied` maps the tasks with variants to
+    regime to the MCC of fits on variants.
     """
     regimes: dict[str, dict[str, FewShotTask]] = {}
     for task, by_regime in scores.items():

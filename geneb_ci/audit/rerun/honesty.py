@@ -541,9 +541,8 @@ def fresh_contradiction(fresh: FreshResult) -> str:
 def fresh_power(loss: float, fresh_count: int, public_count: int, accuracy: float = 0.75) -> float:
     """Return the probability that a true loss of accuracy on a fresh set is flagged.
 
-    It is computed by a normal approximation.
-
-    `fresh_count` and `public_count` are numbers of sequences, `accuracy` is that on the fresh ones.
+    The probability is computed by a normal approximation. `fresh_count` and `public_count` are
+    numbers of sequences, `accuracy` is that on the fresh ones.
     """
     public_accuracy = min(accuracy + loss, 1 - 1 / (public_count + 2))
     standard_error = math.sqrt(

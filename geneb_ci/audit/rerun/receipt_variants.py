@@ -48,7 +48,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from geneb_ci.receipt.cells import harness_answer
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness.formats.further import FurtherSequence, FurtherSequences
+from reference_harness.formats.further_sequences import FurtherSequence, FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptCells, ReceiptRefit
 from reference_harness.formats.rescored import (
     ChangedDecisions,

@@ -42,7 +42,7 @@ from geneb_ci.sandbox.limits import Limits, limit_fix
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import file_sha256
-from reference_harness.formats.further import FurtherSequence, FurtherSequences
+from reference_harness.formats.further_sequences import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say, plural, silent
 

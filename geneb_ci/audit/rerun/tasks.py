@@ -124,7 +124,7 @@ def rerun_tasks(plan: TaskPlan, prepared: PreparedRerun, say: Say) -> AuditOutco
 def check_outcome(
     outcome: AuditOutcome, path: Path, plan: TaskPlan, subject: AuditSubject, work: WorkFolder
 ) -> None:
-    """Refuse an outcome at `path` that does not follow from the plan and the kept scores.
+    """Refuse an outcome at `path` that does not follow from the plan and the saved scores.
 
     Raises AuditRefused, which names the part that differs.
     """

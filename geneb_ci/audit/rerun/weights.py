@@ -28,9 +28,9 @@ from reference_harness.formats.files import (
     read_regular,
 )
 from reference_harness.formats.hub_storage import (
-    DOWNLOAD_LIMITS,
+    XET_DOWNLOAD_SETTINGS,
     StorageFailure,
-    limit_storage,
+    set_xet_environment,
     storage_failure,
 )
 from reference_harness.formats.recognition import ENCODING, disguise_of
@@ -101,7 +101,7 @@ def fetch_weights(
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import filter_repo_objects
 
-    limit_storage(DOWNLOAD_LIMITS)
+    set_xet_environment(XET_DOWNLOAD_SETTINGS)
     api, patterns = HfApi(endpoint=endpoint, token=False), [*HUB_PATTERNS, *sorted(weights.files)]
     try:
         repository_files = api.list_repo_tree(

@@ -8,13 +8,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Count, Hex64, MinusOneToOne, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
 Difference = Annotated[float, Field(ge=-2, le=2)]
+"""A difference of two scores."""
 Rank = Annotated[int, Field(ge=1)]
+"""A rank: 1 is best."""
 NotNegative = Annotated[float, Field(ge=0)]
+"""A number from 0."""
 ModelId = Annotated[str, Field(min_length=1)]
+"""Id of a model."""
 
 
 class StatisticalMethod(StrictModel):
@@ -36,6 +41,7 @@ class ModelFacts(StrictModel):
 
     model: ModelId
     display: str
+    """Name of the model on the board."""
     authorship: str
     """Whose file it is: `official` or `contributed`."""
     evidence: str
@@ -51,19 +57,22 @@ class ModelFacts(StrictModel):
 class DiagnosedScore(StrictModel):
     """One score of one model."""
 
-    score: Signed
+    score: MinusOneToOne
     error: NotNegative
     """Standard error."""
     freedom: Annotated[float, Field(gt=0)] | None
     """Degrees of freedom of the error; null if it does not depend on scores by seed."""
-    low: Signed
-    high: Signed
-    """95 % interval of this score, not corrected for the number of models."""
+    low: MinusOneToOne
+    """Lower end of the 95 % interval of this score."""
+    high: MinusOneToOne
+    """Upper end of the interval, which is not corrected for the number of models."""
     rank: Rank
     """Rank by score; 1 is best."""
     rank_low: Rank
+    """Best rank that the model may have."""
     rank_high: Rank
-    """Range of the rank; the ranges of all models together hold with 95 % confidence."""
+    """Worst rank that the model may have; the ranges of all models together hold with 95 %
+    confidence."""
     could_be_best: bool
     """Whether no model scores significantly higher: `rank_low` is 1."""
 
@@ -90,8 +99,10 @@ class RegimeRanks(StrictModel):
     macro: dict[str, DiagnosedScore]
     """Macro scores by model, best first."""
     micro: dict[str, DiagnosedScore]
+    """Micro scores by model, best first."""
     categories: dict[str, dict[str, DiagnosedScore]]
-    tasks: dict[str, dict[str, tuple[Signed, Signed, NotNegative, NotNegative]]]
+    """Scores by category and model, best first."""
+    tasks: dict[str, dict[str, tuple[MinusOneToOne, MinusOneToOne, NotNegative, NotNegative]]]
     """By task and model: (low, high, standard error, v * v / f).
 
     `low` and `high` are the ends of the score's interval, v is the variance of the score, and f are
@@ -112,7 +123,8 @@ class CategoryWinner(StrictModel):
     """The model with the highest score in a category."""
 
     model: ModelId
-    score: Signed
+    score: MinusOneToOne
+    """The mean score of the category."""
     could_be_best: Count
     """Number of models that could be best, including this one."""
 
@@ -122,7 +134,9 @@ class WinnerChange(StrictModel):
 
     category: str
     before: ModelId
+    """The winner in the first regime."""
     after: ModelId
+    """The winner in the second regime."""
     significant: bool
     """Whether neither winner could be best in the regime that the other wins."""
 
@@ -132,22 +146,26 @@ class RegimePair(StrictModel):
 
     regimes: tuple[str, str]
     models: Count
-    macro_tau: Signed | None
+    """Number of models ranked in both regimes."""
+    macro_tau: MinusOneToOne | None
     """Kendall's tau-b of macro scores; null if it is undefined."""
-    category_tau: dict[str, Signed | None]
+    category_tau: dict[str, MinusOneToOne | None]
     winners_changed: Count
+    """Number of categories with another winner."""
     winners_significantly_changed: Count
+    """Number of categories in which neither winner could be best in the other regime."""
     categories: Count
     """Number of the compared categories."""
     changes: list[WinnerChange]
+    """The categories with another winner."""
 
 
 class RankingStability(StrictModel):
     """Agreement of rankings between categories and between regimes."""
 
-    category_tau: dict[str, dict[str, dict[str, Signed | None]]]
+    category_tau: dict[str, dict[str, dict[str, MinusOneToOne | None]]]
     """By regime and two categories: Kendall's tau-b of the two rankings."""
-    macro_tau: dict[str, dict[str, Signed | None]]
+    macro_tau: dict[str, dict[str, MinusOneToOne | None]]
     """By regime and category: Kendall's tau-b of the category's ranking and the macro ranking."""
     winners: dict[str, dict[str, CategoryWinner]]
     """By regime and category: the model that is first."""
@@ -159,7 +177,7 @@ class ParetoModel(StrictModel):
 
     model: ModelId
     params: Count
-    macro: Signed
+    macro: MinusOneToOne
 
 
 class ScoresBySize(StrictModel):
@@ -179,14 +197,18 @@ class ModelPair(StrictModel):
     difference: Difference
     """Macro score of `first` minus that of `second`."""
     significant: bool
+    """Whether the macro scores differ significantly."""
 
 
 class ValueContrast(StrictModel):
     """Summary of all pairs of models with the same two values of an attribute."""
 
     values: tuple[str, str]
+    """The two values of the attribute."""
     pairs: Count
+    """Number of pairs."""
     mean_difference: Difference
+    """Mean over the pairs of the first model's macro score minus the second's."""
     first_better: Count
     """Number of pairs in which the model with the first value scores higher."""
 
@@ -199,7 +221,7 @@ class AttributeComparison(StrictModel):
 
 
 class Figure(StrictModel):
-    """One figure of the paper or the board: its definition, its rows and its value."""
+    """One figure of the paper or the board, with its definition and value."""
 
     id: Annotated[str, Field(pattern=r"^[a-z-]+$")]
     scope: Literal["paper", "board", "exclusions"]

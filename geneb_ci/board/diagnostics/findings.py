@@ -47,6 +47,7 @@ class FigureRow(NamedTuple):
     """The facts and scores of a row from which figures are computed."""
 
     model: str
+    """Id of the model."""
     params: float | None
     """Number of parameters by the scope's counts; None if unknown, 0 for a method without any."""
     macro: dict[str, float]
@@ -70,6 +71,7 @@ class FigureDefinition(NamedTuple):
     defaults: Parameters
     """The parameters with which the paper computed the figure."""
     compute: Callable[[FigureRows, Mapping[str, Any]], FigureValue]
+    """Returns the figure for some rows and values of its parameters."""
     exclude: tuple[str, ...] = ()
     """Models that the paper leaves out of the figure."""
 

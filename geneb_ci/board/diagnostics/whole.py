@@ -54,6 +54,7 @@ class DiagnosticInputs:
     ranked_models: dict[str, RankedModels]
     """The ranked models and their scores, by regime."""
     intervals: Mapping[str, RegimeIntervals]
+    """Intervals and ranks, by regime."""
     results: Mapping[str, Any]
     """Results of the functions of `diagnostic_steps`, by name."""
     attributes: Mapping[str, Mapping[str, Any]]
@@ -205,6 +206,7 @@ class _ComparedModel(NamedTuple):
 
     model: str
     params: float
+    """Number of parameters in the paper."""
     value_by_attribute: Mapping[str, str]
 
 

@@ -29,8 +29,11 @@ _HEAT_CLASSES = tuple(f"h{step}" for step in range(HEAT_STEPS))
 _SIGNED_HEAT_CLASSES = (*_HEAT_CLASSES, _HEAT_CLASSES[-1], *[_HEAT_CLASSES[0]] * HEAT_STEPS)
 """CSS classes of the colours on FULL_SCALE, by step; the step may be negative: -16 to 16."""
 _SCORE_CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
+"""HTML of a cell with colour, score and interval."""
 _SCORE_CELL_WITHOUT_INTERVAL = '<td class="heat %s">%.3f</td>'
+"""HTML of a cell with colour and score."""
 _NOT_RANKED_CELL = '<td class="none">not ranked</td>'
+"""HTML of a cell without a score."""
 _SPECIAL_CHARACTER = re.compile(r"""[^ !#-%(-;=?-~]""")
 """Any character that HTML must escape, or that is not printable ASCII."""
 

@@ -13,9 +13,11 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import plural
 
 HUB_ADDRESS = "https://huggingface.co"
+"""Address of the Hugging Face Hub."""
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 """Id of a repository on the Hugging Face Hub, as OWNER/NAME."""
 GITHUB_ADDRESS = "https://github.com"
+"""Address of GitHub."""
 GUIDE_PATH = "submissions/README.md"
 """Path of the guide to submitting a model, in the repository of submissions."""
 LINKED_FILES_MAX = 8

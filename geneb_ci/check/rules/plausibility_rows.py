@@ -158,7 +158,7 @@ def near_copy(context: Context) -> Iterator[Fault]:
     if not similar:
         return
     identical_paths = context.peers.paths_by_digest.get(context.scores_digest or "", [])
-    identical_indices = {view.table.index.get(path) for path in identical_paths}
+    identical_indices = {view.table.index_by_file.get(path) for path in identical_paths}
     for similar_row in similar[:NAMED_COPIES_MAX]:
         if similar_row.number in identical_indices:  # reported by identical-results
             continue

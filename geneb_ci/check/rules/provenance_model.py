@@ -9,7 +9,7 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
 from geneb_ci.submission.placeholders import placeholder_name
 from reference_harness.formats.files import line_ends_of
-from reference_harness.formats.packages import HARNESS_PACKAGES, LockRefused, read_lock
+from reference_harness.formats.package_lock import HARNESS_PACKAGES, LockRefused, read_lock
 from reference_harness.formats.submission_terms import FLOAT16_BYTES
 from reference_harness.formats.text import quoted
 

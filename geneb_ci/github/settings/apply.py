@@ -42,7 +42,7 @@ def _required_values(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
     return members_by_path
 
 
-def replace_objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
+def write_json_objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Write settings that are JSON objects, each at its own address."""
     for path, members in _required_values(settings).items():
         client.send("PUT", path, members)
@@ -81,7 +81,7 @@ def set_guard_ruleset(client: SettingsClient, settings: Sequence[Setting]) -> No
     _write_ruleset(
         client,
         GUARD_RULESET,
-        [sole_maintainer] if client.is_alone else [],
+        [sole_maintainer] if client.has_sole_maintainer else [],
         _required_values(settings),
     )
 
@@ -174,7 +174,7 @@ def set_variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
 _WRITER_BY_NAME: dict[str, SettingsWriter] = {
     writer.__name__: writer
     for writer in (
-        replace_objects,
+        write_json_objects,
         switch_on,
         change_repository,
         enable_workflows,

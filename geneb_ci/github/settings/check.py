@@ -145,7 +145,7 @@ def bypass_actors(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
 def _can_be_bypassed(client: SettingsClient, ruleset: int) -> bool:
     """Whether anybody but a sole maintainer on pull requests may bypass a ruleset."""
     actors = bypass_actors(client, ruleset)
-    if client.is_alone:
+    if client.has_sole_maintainer:
         return any(actor["bypass_mode"] != "pull_request" for actor in actors)
     return bool(actors)
 

@@ -7,6 +7,7 @@ from geneb_ci.audit.record.keys import KeyFile
 from geneb_ci.audit.sampling.design import parse_policy, require_drawable
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.shipped import shipped, shipped_files
 from geneb_ci.github.api import VERDICT_STATUS
 from geneb_ci.github.settings.check import rules_of_type
@@ -24,6 +25,7 @@ OWNER_PLACEHOLDER = "@ORG/"
 REPOSITORY_PLACEHOLDER = re.compile(r"\bOWNER/[\w-]+")
 """Text in shipped files that a board must replace by the name of its repository."""
 FILES_WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{ISSUE_FORMS}/config.yml")
+"""Files in which a board must replace the placeholder of its repository."""
 KEYS_PATH = "leaderboard/policy/keys.json"
 """Path of the list of trusted keys in a board's repository."""
 BENCHMARK_PATH, POLICY_PATH = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
@@ -48,8 +50,7 @@ def board_workflows() -> list[str]:
 
 def _path_list(paths: list[str]) -> str:
     """Return paths as a list in a message, at most `NAMED_FILES_MAX` of them."""
-    more_text = f" and {len(paths) - NAMED_FILES_MAX} more" if len(paths) > NAMED_FILES_MAX else ""
-    return ", ".join(visible(path) for path in paths[:NAMED_FILES_MAX]) + more_text
+    return first_and_more([visible(path) for path in paths], NAMED_FILES_MAX)
 
 
 def workflow_files_problem(client: SettingsClient, _setting: Setting) -> str | None:
@@ -57,14 +58,15 @@ def workflow_files_problem(client: SettingsClient, _setting: Setting) -> str | N
 
     Pinned commits of actions may differ, because Dependabot updates them.
     """
-    blobs = client.blobs()
+    ids_on_main = client.file_ids()
     expected = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
-    missing_paths = [path for path in expected if path not in blobs]
+    missing_paths = [path for path in expected if path not in ids_on_main]
     different_paths = [
         path
         for path, raw in expected.items()
-        if blobs.get(path, blob_id(raw)) != blob_id(raw)
-        and _PINNED_COMMIT.sub(b"@", client.content(path) or b"") != _PINNED_COMMIT.sub(b"@", raw)
+        if ids_on_main.get(path, blob_id(raw)) != blob_id(raw)
+        and _PINNED_COMMIT.sub(b"@", client.file_bytes(path) or b"")
+        != _PINNED_COMMIT.sub(b"@", raw)
     ]
     faults = [f"missing: {_path_list(missing_paths)}"] if missing_paths else []
     faults += (
@@ -77,7 +79,7 @@ def merge_queue_problem(client: SettingsClient, _setting: Setting) -> str | None
     """Return why a merge queue of main would wait forever for its status, or None."""
     if not rules_of_type(client, "merge_queue"):
         return None
-    workflows = (client.content(path) or b"" for path in client.files_below(WORKFLOWS))
+    workflows = (client.file_bytes(path) or b"" for path in client.files_below(WORKFLOWS))
     if any(re.search(rb"^ +merge_group:", workflow, re.MULTILINE) for workflow in workflows):
         return None
     return f"main has a merge queue, but no workflow sets the status {VERDICT_STATUS} for the queue"
@@ -85,7 +87,7 @@ def merge_queue_problem(client: SettingsClient, _setting: Setting) -> str | None
 
 def _missing_files_text(client: SettingsClient, paths: Iterable[str]) -> str | None:
     """Return which of some files main lacks, or None."""
-    paths_on_main = client.blobs()
+    paths_on_main = client.file_ids()
     missing_paths = [path for path in paths if path not in paths_on_main]
     return f"missing: {_path_list(missing_paths)}" if missing_paths else None
 
@@ -100,8 +102,8 @@ def policy_problem(client: SettingsClient, _setting: Setting) -> str | None:
     if missing_files := _missing_files_text(client, ESSENTIAL_FILES):
         return missing_files
     try:
-        benchmark = parse_benchmark(client.content(BENCHMARK_PATH) or b"", BENCHMARK_PATH)
-        audit_policy = parse_policy(client.content(POLICY_PATH) or b"", POLICY_PATH)
+        benchmark = parse_benchmark(client.file_bytes(BENCHMARK_PATH) or b"", BENCHMARK_PATH)
+        audit_policy = parse_policy(client.file_bytes(POLICY_PATH) or b"", POLICY_PATH)
         require_drawable(audit_policy, benchmark, POLICY_PATH)
     except BadConfiguration as error:
         return visible(error.message)
@@ -121,7 +123,7 @@ def owned_folders() -> list[str]:
 
 def code_owners_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return which folders of maintainers have no code owner, or None."""
-    raw = client.content(CODE_OWNERS_FILE)
+    raw = client.file_bytes(CODE_OWNERS_FILE)
     if raw is None:
         return f"missing: {CODE_OWNERS_FILE}"
     owners_text = raw.decode("utf-8", "replace")
@@ -144,7 +146,7 @@ def placeholders_problem(client: SettingsClient, _setting: Setting) -> str | Non
     """Return the files of main in which OWNER was not replaced by an account, or None."""
     problems = []
     for path in FILES_WITH_PLACEHOLDERS:
-        raw = client.content(path)
+        raw = client.file_bytes(path)
         if raw is None:
             problems.append(f"{path} is missing")
         elif placeholder := REPOSITORY_PLACEHOLDER.search(raw.decode("utf-8", "replace")):
@@ -154,13 +156,13 @@ def placeholders_problem(client: SettingsClient, _setting: Setting) -> str | Non
 
 def private_keys_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return the files of main that are private keys by their names, or None."""
-    paths = [path for path in client.blobs() if path.endswith(PRIVATE_KEY_SUFFIXES)]
+    paths = [path for path in client.file_ids() if path.endswith(PRIVATE_KEY_SUFFIXES)]
     return f"in the repository: {_path_list(paths)}" if paths else None
 
 
 def audit_key_problem(client: SettingsClient, _setting: Setting) -> str | None:
     """Return why no key may sign audits now, or None."""
-    raw = client.content(KEYS_PATH)
+    raw = client.file_bytes(KEYS_PATH)
     if raw is None:
         return f"missing: {KEYS_PATH}"
     try:

@@ -134,7 +134,7 @@ class SettingsClient:
         """Whether the branch main exists."""
         return self.get(f"/branches/{MAIN_BRANCH}", "Contents: read") is not None
 
-    def blobs(self) -> dict[str, str]:
+    def file_ids(self) -> dict[str, str]:
         """Return the git id of each file of main by its path; empty without main."""
         if not self.has_main:
             return {}
@@ -148,12 +148,12 @@ class SettingsClient:
             }
         return dict(self._replies["tree"])
 
-    def content(self, path: str) -> bytes | None:
+    def file_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a file of main; None if there is none.
 
         Raises UnexpectedReply if it is too large or does not match its digest.
         """
-        sha = self.blobs().get(path)
+        sha = self.file_ids().get(path)
         if sha is None:
             return None
         if sha not in self._replies:
@@ -164,17 +164,17 @@ class SettingsClient:
         return raw
 
     @property
-    def is_alone(self) -> bool:
+    def has_sole_maintainer(self) -> bool:
         """Whether main's settings say that the board has only one maintainer."""
         try:
-            answers = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
+            answers = tomllib.loads((self.file_bytes(ANSWERS_FILE) or b"").decode())
         except ValueError:
             return False
         return answers.get(ALONE) is True
 
     def files_below(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
-        return [file for file in self.blobs() if PurePosixPath(file).is_relative_to(path)]
+        return [file for file in self.file_ids() if PurePosixPath(file).is_relative_to(path)]
 
 
 def variable_path(name: str, environment: str = "") -> str:

@@ -55,7 +55,9 @@ class SettingState(enum.StrEnum):
     """Whether a setting has its required value, as far as the token can read it."""
 
     FINE = "fine"
+    """It has its required value."""
     WRONG = "wrong"
+    """It has another value."""
     UNSEEN = "unseen"
     """This token cannot read it, or no interface shows it."""
 

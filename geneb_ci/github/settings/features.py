@@ -55,7 +55,9 @@ class FeatureState(enum.StrEnum):
     NOT_SET_UP = "not set up"
     BROKEN = "broken, because"
     NOT_TRIED = "not tried"
+    """It is set up, but whether it works will show only when it is used."""
     UNSEEN = "not seen"
+    """This token cannot read a setting that decides it."""
 
 
 class Feature(NamedTuple):
@@ -79,11 +81,17 @@ class JobSettings(NamedTuple):
     """Settings of the repository that a job reads according to its workflow file."""
 
     workflow: str
+    """Name of the workflow."""
     job: str
+    """Name of the job in its workflow file."""
     environment: str
+    """Name of the job's environment; "" without one."""
     secrets: frozenset[str]
+    """Names of the secrets that the job reads."""
     variables: frozenset[str]
+    """Names of the variables that the job reads."""
     runs_on: str
+    """The machines on which the job runs, as the workflow file names them."""
 
 
 def settings_of_jobs(workflow: str, workflow_text: str) -> list[JobSettings]:
@@ -136,7 +144,7 @@ class _BoardSettings:
         actions = self.client.get("/actions/permissions", ADMINISTRATION_READ) or {}
         if actions.get("enabled") is False:
             raise _FeatureFault("Actions are off", "allow Actions at Settings > Actions > General")
-        raw = self.client.content(path)
+        raw = self.client.file_bytes(path)
         if raw is None:
             raise _FeatureFault(
                 f"main has no {path}",
@@ -219,7 +227,7 @@ def _note_on_verdicts(board: _BoardSettings) -> str:
 
 
 def _note_on_publishing(board: _BoardSettings) -> str:
-    """Return "". Raises _FeatureFault if the board cannot be published to the Space."""
+    """Return "", for no note. Raises _FeatureFault if the board cannot be published."""
     jobs = board.jobs("publish")
     board.require_environments(jobs)
     board.require_secrets(jobs, frozenset())
@@ -298,7 +306,7 @@ def _has_runner(board: _BoardSettings) -> bool:
 
 def _note_on_merging(board: _BoardSettings) -> str:
     """Return a note on who can merge. Raises _FeatureFault if nobody can."""
-    if board.client.is_alone:
+    if board.client.has_sole_maintainer:
         return "by one maintainer, who merges his own pull requests, which is weaker"
     people = board.client.entries("/collaborators", "Metadata: read")
     writers = [person for person in people if (person.get("permissions") or {}).get("push")]

@@ -11,9 +11,11 @@ from geneb_ci.github.settings.required import Setting
 from reference_harness.formats.files import member_at
 
 UNAUTHORISED = 401
+"""HTTP status of a request without a valid token."""
 _NO_SPACE_STATUSES = (UNAUTHORISED, 404)
 """HTTP statuses for a missing Space: the Hub answers 401 to a caller without a token."""
 _WRITE_FIX = "make a token that may write: https://huggingface.co/settings/tokens"
+"""Advice to a user whose token may only read."""
 
 
 def _hub_client(token: str | None = None) -> Any:  # the client is imported late

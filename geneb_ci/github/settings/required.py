@@ -19,10 +19,11 @@ class Setting:
 
     id: str
     expected: str
+    """The required value, in words."""
     consequence: str
     """The attack or mistake that becomes possible without the setting."""
     by_hand: str
-    """Instructions to make the setting by hand."""
+    """Instructions to set the setting by hand."""
     read: str
     """Requests that read the setting."""
     needs: str
@@ -30,9 +31,9 @@ class Setting:
     check: str
     """Name of the function that checks the setting."""
     apply: str = ""
-    """Name of the function that makes the setting; empty if only a person can make it."""
+    """Name of the function that sets the setting; empty if only a person can set it."""
     written: str = ""
-    """Requests that make the setting."""
+    """Requests that write the setting."""
     required: Mapping[str, Any] = field(default_factory=dict)
     """The values that are compared and written."""
     group: str

@@ -22,7 +22,7 @@ DecisionFunction = Callable[[str], DecidedStanding]
 
 
 class BaseBranch:
-    """Rows, benchmark, policy and evidence of the base branch."""
+    """The data of the base branch with which pull requests are compared."""
 
     def __init__(self, layout: Layout) -> None:
         self.benchmark = benchmark_of(layout)
@@ -37,7 +37,7 @@ class BaseBranch:
         return [row for row in rows if row is not None]
 
     @functools.cached_property
-    def modules(self) -> dict[str, str]:
+    def extractor_by_model(self) -> dict[str, str]:
         """File name of the extractor that each row names, by model id."""
         rows = (self._row(path) for path in self._files() if _may_name_extractor(path))
         return {
@@ -61,8 +61,8 @@ class BaseBranch:
         except NothingChecked:
             return None
 
-    def level(self, model_id: str, file: Document) -> TrustLevel:
-        """Return the trust level of a row from audits of the same bytes."""
+    def trust_level(self, model_id: str, file: Document) -> TrustLevel:
+        """Return the trust level that a row gets from audits of exactly this file."""
         evidence = gather_evidence(self.layout, model_id)
         return evidence.decide(file.sha256, file.origin, file.scorer).level
 
@@ -99,7 +99,7 @@ class BaseBranch:
 
 
 def _may_name_extractor(path: Path) -> bool:
-    """Whether a row may contain the name of an extractor; other rows need not be parsed."""
+    """Whether the file of a row may name an extractor; other files need not be parsed."""
     try:
         raw = path.read_bytes()
     except OSError:  # not a readable row

@@ -48,6 +48,7 @@ class BranchVerdict(NamedTuple):
     """The verdict on the commit HEAD as a pull request, and what the verdict does not cover."""
 
     decision: PullDecision
+    """The verdict, with all findings."""
     base: str
     """The branch that HEAD was compared with."""
     uncommitted: tuple[UncommittedFile, ...]
@@ -123,7 +124,7 @@ def report_of(
     uncommitted: tuple[UncommittedFile, ...] = (),
     unseen: tuple[str, ...] = (),
 ) -> Report:
-    """Return the report of `check` for a verdict and its findings."""
+    """Return the report of `check` for a verdict; `unseen` are facts that only GitHub knows."""
     verdict, checked_pull = decision.verdict, decision.checked_pull
     file_result = checked_pull.result if checked_pull is not None else None
     facts = ProposalFacts(

@@ -113,7 +113,7 @@ def _record_errors(
 
 
 def _board_mismatch(
-    repository: AuditRepository, record: str, changed_paths: Collection[str]
+    repository: AuditRepository, statement: str, changed_paths: Collection[str]
 ) -> Iterator[str]:
     """Yield why a statement may belong to another board: it links to no statement of main.
 
@@ -122,7 +122,9 @@ def _board_mismatch(
     """
     history, audits = repository.history, repository_folders(repository.layout).audits
     on_main = {path for path in history.files if f"{audits}/{path}" not in changed_paths}
-    if on_main and not on_main & history.with_predecessors({record: history.files[record].sha256}):
+    if on_main and not on_main & history.with_predecessors(
+        {statement: history.files[statement].sha256}
+    ):
         yield (
             f"links: the statement links to none of the {plural(len(on_main), 'statement')} on "
             "main; sign the statement in a clone of main"
@@ -130,18 +132,18 @@ def _board_mismatch(
 
 
 def _link_errors(
-    repository: AuditRepository, record: str, reader: GitReader, main: Main
+    repository: AuditRepository, statement: str, reader: GitReader, main: Main
 ) -> Iterator[str]:
     """Yield which linked statements are missing, and why the commitment's date is not proven."""
     history = repository.history
-    file = history.files[record]
+    file = history.files[statement]
     if file.heads is None:
         yield (
             "links: the statement does not list the earlier statements that it links to; "
             "sign the statement again with this version of geneb-ci"
         )
         return
-    yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(record).values())
+    yield from (f"links: {reason}" for reason in history.loss_reasons_of_heads(statement).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
     if file.plan is None or not (is_start or file.event is None):
         return
@@ -226,13 +228,16 @@ class CheckedPull:
     """The results of checking one pull request."""
 
     merge_base: str
+    """Id of the last commit that the pull request has in common with the base branch."""
     change: Change
+    """The changed files, and what is known about them."""
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...] = ()
     """The checked files; empty if neither a row nor a record was checked."""
     context: Context | None = None
     """The row with its context; None if no row was read."""
     result: FileResult | None = None
+    """Findings and scores of the row; None if no row was read."""
     fingerprint: Fingerprint | None = None
     """Names, files and scores to compare with other open rows; None if the row has errors."""
 
@@ -259,7 +264,7 @@ def repository_folders(layout: Layout) -> RepositoryFolders:
 
 
 class PullChecker:
-    """A checker of pull requests to a base branch."""
+    """A checker of pull requests to a base branch: their files, rows and audit records."""
 
     def __init__(self, reader: GitReader, base: BaseBranch, main: Main) -> None:
         self.reader = reader
@@ -277,7 +282,7 @@ class PullChecker:
         return self._proposals[head]
 
     def has_read(self, head: str) -> bool:
-        """Whether the change of a head was read."""
+        """Whether the change of a head has been read, so that a check needs fewer requests."""
         return head in self._proposals
 
     def blobs_to_read(self, head: str) -> list[Blob]:
@@ -395,7 +400,7 @@ class PullChecker:
         module = extractor_module(row_document)
         card = _parsed_card(contents, f"{self.folders.cards}/{change.model}.md")
         correction = card.field_named(_CORRECTION_FIELD) if card is not None else None
-        modules = self.base.modules
+        modules = self.base.extractor_by_model
         published_module = modules.get(change.model, "")
         is_shared = any(
             name == published_module for model, name in modules.items() if model != change.model

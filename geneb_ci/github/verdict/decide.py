@@ -76,7 +76,7 @@ def rank_rows(
 
 
 def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
-    """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
+    """Return the rank of a model's row, by the number of higher scores; None if not ranked."""
     model_row = next((row for row in rows if row.model == model), None)
     return None if model_row is None else 1 + sum(row.score > model_row.score for row in rows)
 
@@ -201,7 +201,7 @@ def decide(
     *,
     ranks: bool = True,
 ) -> PullDecision:
-    """Check the head of a pull request, or of a branch that may become one, and decide.
+    """Check the head of a pull request, or of a branch that may become one, and return the verdict.
 
     The server and `geneb-ci check` in a clone both call this. `other_fingerprints` are those of
     open pull requests that pass. Without `ranks` the row is not ranked, which saves half a second
@@ -235,14 +235,17 @@ def pull_verdict(
     *,
     ranks: bool = True,
 ) -> PullVerdict:
-    """Return the verdict on a pull request. Raises Tampered if `report` would refuse it."""
+    """Return the verdict that follows from the checks of a pull request.
+
+    Raises Tampered if the command `report` would refuse the verdict.
+    """
     file_result, context = checked_pull.result, checked_pull.context
     rule_counts = counts_by_rule(checked_pull.findings)
     is_sound = file_result is not None and not counts_of(rule_counts).error
     submission = file_result.submission if file_result is not None and is_sound else None
     level = None
     if submission is not None and file_result is not None:
-        level = base.level(submission.model_id, file_result.document)
+        level = base.trust_level(submission.model_id, file_result.document)
     benchmark = base.benchmark
     model = checked_pull.change.model or None
     ranked_row = submission if ranks else None

@@ -13,7 +13,7 @@ from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
-from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Hex40, Hex64, MinusOneToOne, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
@@ -88,7 +88,9 @@ class Command(StrictModel):
     """Id of the comment; a later comment has a larger one."""
     name: CommandName
     login: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
+    """Account that gave the command."""
     reason: Annotated[str, Field(max_length=REASON_MAX)]
+    """Text after the command; "" without one."""
 
 
 class PullOutcome(enum.StrEnum):
@@ -146,7 +148,7 @@ class CommandState(NamedTuple):
         return self.command if is_dispute else self.dispute
 
 
-def state_of(outcome: PullOutcome, commands: CommandState) -> str:
+def status_state_of(outcome: PullOutcome, commands: CommandState) -> str:
     """Return the state of a verdict's status: pending if a dispute withdraws a pass."""
     return (
         PENDING if commands.dispute_in_force and outcome in PASSING else STATE_BY_OUTCOME[outcome]
@@ -158,6 +160,7 @@ class SeverityCounts(NamedTuple):
 
     error: int
     crashed: int
+    """Number of rules that crashed."""
     warning: int
     note: int
 
@@ -249,7 +252,8 @@ class CategoryScores(StrictModel):
     """The scores of one category, in the order of the `models` of the comparison."""
 
     category: ShortText
-    scores: Annotated[list[Signed], Field(min_length=1, max_length=4)]
+    scores: Annotated[list[MinusOneToOne], Field(min_length=1, max_length=4)]
+    """Mean score of each compared row in the category."""
 
 
 class RowComparison(StrictModel):
@@ -260,6 +264,7 @@ class RowComparison(StrictModel):
     models: Annotated[list[ModelId], Field(min_length=1, max_length=4)]
     """The row itself, the two most similar rows, and the best row if it is not among them."""
     best: ModelId
+    """Id of the row with the highest score."""
     categories: Annotated[list[CategoryScores], Field(max_length=50)]
 
 
@@ -267,7 +272,8 @@ class RowStanding(StrictModel):
     """Score and rank of the row in one regime; the score is the mean of the category means."""
 
     regime: ShortText
-    score: Signed
+    score: MinusOneToOne
+    """Mean over the category means."""
     rank: Annotated[int, Field(ge=1)]
     rows: Annotated[int, Field(ge=1)]
     """Number of ranked rows."""
@@ -281,8 +287,9 @@ class DecidedStanding(StrictModel):
     """A row's rank range, and how many rows score significantly lower or higher."""
 
     rank_low: Annotated[int, Field(ge=1)]
+    """The best rank that the row may have, with 95 % confidence."""
     rank_high: Annotated[int, Field(ge=1)]
-    """The rank lies between `rank_low` and `rank_high` with 95 % confidence, on other sequences."""
+    """The worst rank that the row may have, with 95 % confidence."""
     better_than: Count
     """Number of rows that score significantly lower."""
     worse_than: Count
@@ -325,6 +332,7 @@ class Fingerprint(StrictModel):
 
     model: ModelId
     display: ShortText
+    """Display name of the model."""
     paths: Annotated[list[ShortText], Field(max_length=MODEL_FILES_MAX)]
     """Paths of the row, card and extractor, as far as the pull request changes them."""
     cells: Annotated[str, Field(max_length=ENCODED_CELLS_MAX, pattern=r"^[A-Za-z0-9+/]*={0,2}$")]
@@ -340,11 +348,13 @@ class PullVerdict(StrictModel):
     """Merge base; changes are relative to this commit."""
     outcome: PullOutcome
     model: ModelId | None
+    """Id of the model; null if the pull request has none."""
     level: Level | None
     """Trust level that the row would have on the board."""
     is_edit: bool
     """Whether the row is already published."""
     files: Annotated[list[FileDigest], Field(max_length=FILES_MAX)]
+    """The checked files, with their digests."""
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
     """Number of findings by rule; never truncated."""
     weight: Annotated[float, Field(ge=0, le=10**6)]
@@ -352,9 +362,13 @@ class PullVerdict(StrictModel):
     findings: Annotated[list[VerdictFinding], Field(max_length=FINDINGS_MAX)]
     """At most five of each rule: the first of every rule by severity, then the second of each."""
     comparison: RowComparison | None
+    """The row compared with others; null if it has errors or is not ranked."""
     standings: Annotated[list[RowStanding], Field(max_length=10)]
+    """Rank of the row in each regime."""
     neighbour: Neighbour | None
+    """The most similar row; null if no row is similar, or the row has errors."""
     audit: AuditEstimate | None
+    """Estimate of an audit of the row; null if the row has errors."""
     main_digest: Hex64 | None = None
     """Digest of everything on main that the pull request was compared with."""
     fingerprint: Fingerprint | None = None
@@ -381,7 +395,7 @@ class PullVerdict(StrictModel):
     @property
     def state(self) -> str:
         """State of the status that this verdict sets."""
-        return state_of(self.outcome, self.command_state)
+        return status_state_of(self.outcome, self.command_state)
 
     @property
     def passes(self) -> bool:
@@ -449,6 +463,7 @@ class FailedPull(PullHead):
     """A pull request that could not be read or written; it waits without blocking others."""
 
     reason: LongText
+    """Why the pull request could not be read or written."""
 
     @classmethod
     def of(cls, number: int, head_sha: str, reason: str) -> "FailedPull":
@@ -487,6 +502,7 @@ class Verdicts(StrictModel):
     repository: Annotated[str, Field(pattern=REPOSITORY)]
     tool_version: Annotated[str, Field(max_length=40, pattern=r"^[0-9A-Za-z.+-]+$")]
     pulls: Annotated[list[PullVerdict], Field(max_length=VERDICTS_MAX)]
+    """Verdicts on pull requests."""
     waiting: Count
     """Pull requests without a verdict that are left for the next run."""
     main_sha: Hex40 | None = None

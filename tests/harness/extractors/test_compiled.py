@@ -11,14 +11,14 @@ import torch
 
 from reference_harness import worker
 from reference_harness.cli import run
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.errors import EmbeddingError, OptionError
 from reference_harness.extractors import compiled
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.loading.facts import ExtractorFacts
-from reference_harness.loading.keywords import keywords
+from reference_harness.loading.constructor_arguments import keywords
+from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.run import settings
 from reference_harness.worker_options import WorkerOptions
 from tests.harness.extractors.models import save

@@ -11,9 +11,16 @@ from safetensors.torch import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness.cli.extractors import extractors
-from reference_harness.conformance import PROPERTIES, QUICK, Outcome, PropertyResult, check, static
-from reference_harness.conformance.child import property_result
-from reference_harness.conformance.registry import LOADS
+from reference_harness.conformance import (
+    PROPERTIES,
+    QUICK,
+    Outcome,
+    PropertyResult,
+    check,
+    static_check,
+)
+from reference_harness.conformance.child_process import property_result
+from reference_harness.conformance.properties import LOADS
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors import BUILTINS, DEFAULT
 from reference_harness.loading.loader import load
@@ -264,7 +271,7 @@ def test_whatever_happens_the_check_goes_on(hostile, act, slug, sentence):
 
 
 def test_without_ruff_the_static_check_has_not_run(monkeypatch):
-    monkeypatch.setattr(static, "find_ruff", lambda: None)
+    monkeypatch.setattr(static_check, "find_ruff", lambda: None)
     (result,) = check("kmer", select=["undefined-names"])
     assert result.outcome is Outcome.NOT_VERIFIED
     assert not result.ran

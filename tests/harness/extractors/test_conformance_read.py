@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reference_harness.conformance import read
-from reference_harness.conformance.child import property_result
+from reference_harness.conformance import letters_and_strands
+from reference_harness.conformance.child_process import property_result
 from reference_harness.conformance.result import Outcome, PropertyResult
 from reference_harness.conformance.subject import Subject
 
@@ -143,4 +143,7 @@ def test_k_mers_read_every_letter_of_one_strand(k):
 
 def test_lengths_leave_a_remainder_of_every_usual_word():
     for k in (2, 3, 4, 5, 6, 8):
-        assert any(0 < length % k <= read.REMAINDER_MAX for length in read.LENGTHS)
+        assert any(
+            0 < length % k <= letters_and_strands.REMAINDER_MAX
+            for length in letters_and_strands.LENGTHS
+        )

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
-from reference_harness.conformance.child import property_result
+from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, full_check
+from reference_harness.conformance.child_process import property_result
+from reference_harness.conformance.full_check import (
+    LENGTH_MIN,
+    SEQUENCES,
+    full_check_of,
+    lengths_up_to,
+)
 from reference_harness.conformance.result import PropertyResult
-from reference_harness.conformance.scale import LENGTH_MIN, SEQUENCES, full_check_of, lengths_up_to
 from reference_harness.conformance.subject import Subject
-from reference_harness.embedding.embed import calls
+from reference_harness.embedding.extractor_calls import embeddings_by_call
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.loading.loader import load
 from tests.harness.extractors.models import KINDS
@@ -29,7 +34,7 @@ SCALE = ("run-batches", "mixed-batches", "no-drift")
 def with_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a full check try fewer embeddings in this test."""
     for name, number in FEWER_ROWS.items():
-        monkeypatch.setattr(scale, name, number)
+        monkeypatch.setattr(full_check, name, number)
 
 
 def subject(module: str, class_name: str, **more) -> Subject:
@@ -253,11 +258,13 @@ def test_the_rows_reach_from_the_shortest_to_the_longest(most):
 def test_the_full_check_makes_the_calls_of_a_run():
     """Also where both measure the token budget."""
     at_scale = dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True)
-    scale = full_check_of(at_scale)
+    full_check = full_check_of(at_scale)
     limit = MemoryLimit(memory_of("cpu"))
-    made = calls(load(at_scale.spec), at_scale.batching, "run", scale.sequences, limit)
+    made = embeddings_by_call(
+        load(at_scale.spec), at_scale.batching, "run", full_check.sequences, limit
+    )
     for (rows, values), (our_rows, _, size, our_values) in zip(
-        made, scale.embed_batches(), strict=True
+        made, full_check.embed_batches(), strict=True
     ):
         np.testing.assert_array_equal(rows, our_rows)
         np.testing.assert_array_equal(values, our_values)

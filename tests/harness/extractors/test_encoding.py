@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference_harness.extractors import encoding
+from reference_harness.extractors import parallel_encoding
 from reference_harness.extractors.base import ExtractorError
-from reference_harness.extractors.encoding import Encoding, ParallelEncoding, encoding_processes_max
+from reference_harness.extractors.encoder import Encoder
+from reference_harness.extractors.parallel_encoding import (
+    Encoding,
+    ParallelEncoding,
+    encoding_processes_max,
+)
 from reference_harness.extractors.preparation import Preparation
 from reference_harness.extractors.tokenizer import Tokens
-from reference_harness.extractors.tokens import Encoder
-from reference_harness.extractors.words import WordTokenizer
+from reference_harness.extractors.word_tokenizer import WordTokenizer
 from reference_harness.formats.processes import WorkerProcesses
 from tests.harness.extractors.models import tokenizer
 
@@ -54,7 +58,7 @@ def shared(plain_encoding: Encoding, pool: Any, count: int) -> Any:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
     """Stand in for processes: what is split and joined is the same."""
-    monkeypatch.setattr(encoding._WorkerState, "encoding", encoding_of(), raising=False)
+    monkeypatch.setattr(parallel_encoding._WorkerState, "encoding", encoding_of(), raising=False)
     with ThreadPoolExecutor(3) as pool:
         yield pool
 
@@ -115,7 +119,7 @@ def test_processes_are_started_once_a_thread_has_taken_as_long_as_they_take(monk
 )
 def test_processes_are_as_many_as_the_threads_allow(monkeypatch, variable, processors, count):
     monkeypatch.setenv("OMP_NUM_THREADS", variable)
-    monkeypatch.setattr(encoding, "processors", lambda: processors)
+    monkeypatch.setattr(parallel_encoding, "processors", lambda: processors)
     assert encoding_processes_max() == count
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, check
-from reference_harness.conformance.child import property_result
+from reference_harness.conformance.child_process import property_result
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.loading.loader import load

@@ -5,7 +5,7 @@ import pytest
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.options import CHOICES, Options, parse
-from reference_harness.loading.keywords import converted_options, parsed_options
+from reference_harness.loading.constructor_arguments import converted_options, parsed_options
 from tests.each import each
 
 KMERS = {"tokenizer": "kmers", "vocabulary": "A,C", "k": 1}

@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.loading.keywords import converted_options
+from reference_harness.loading.constructor_arguments import converted_options
 from tests.harness.extractors.families import FAMILIES
 from tests.paths import ROOT, SUBMISSIONS
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from reference_harness.extractors.encoder import Encoder
+from reference_harness.extractors.letter_counts import Reader
 from reference_harness.extractors.preparation import Preparation
-from reference_harness.extractors.reading import Reader
 from reference_harness.extractors.tokenizer import Tokens
-from reference_harness.extractors.tokens import Encoder
-from reference_harness.extractors.words import WordTokenizer
+from reference_harness.extractors.word_tokenizer import WordTokenizer
 from tests.harness.extractors.models import tokenizer
 
 LETTERS = WordTokenizer(vocabulary={x: i for i, x in enumerate("ACGT")}, unknown=9, before=(7,))

@@ -9,7 +9,7 @@ import transformers
 
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.extractors.versions import version_advice
+from reference_harness.extractors.version_advice import version_advice
 
 IMPORTS = "import torch\nfrom transformers import BertModel\n"
 AS_IT_IS = "from transformers import BertModel as Own\n"

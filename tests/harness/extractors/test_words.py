@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness.extractors.base import ExtractorError
+from reference_harness.extractors.encoder import Encoder
 from reference_harness.extractors.options import parse
 from reference_harness.extractors.origin import origin_of
 from reference_harness.extractors.preparation import Preparation
 from reference_harness.extractors.tokenizer import Tokens, load_tokens
-from reference_harness.extractors.tokens import Encoder
-from reference_harness.extractors.words import WordTokenizer, letter_tokenizer
+from reference_harness.extractors.word_tokenizer import WordTokenizer, letter_tokenizer
 
 WORDS = {word: i for i, word in enumerate(["<unk>", "A", "C", "AC", "CA", "AAA", "ACA"])}
 

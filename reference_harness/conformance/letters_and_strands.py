@@ -5,8 +5,8 @@ import numpy as np
 from reference_harness.embedding.letters_read import LetterChanger, relative_distance
 
 from .length import SPECIAL_TOKENS_MAX, token_counter
-from .probes import random_letters
 from .result import BrokenError, UnverifiedError
+from .sequences import random_letters
 from .subject import Subject, call_code
 
 LENGTHS = (24, 25, 29)

@@ -3,9 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import declared, invariance, length, letters, loads, opened, output, read, scale, static
+from . import (
+    declared_settings,
+    full_check,
+    invariance,
+    length,
+    letters,
+    letters_and_strands,
+    model_loading,
+    opened_files,
+    output,
+    static_check,
+)
+from .device_and_network import NetworkBlock, device
 from .subject import Subject
-from .surroundings import NetworkBlock, device
 
 CheckOutcome = str | tuple[str, float | None]
 """A sentence, perhaps with the largest distance between embeddings that should be equal."""
@@ -38,11 +49,11 @@ LOADS = "loads"
 """Slug of the property without which most others cannot be checked."""
 
 PROPERTIES = (
-    Property(static.SLUG, "Every name the module uses is defined.", None),
+    Property(static_check.SLUG, "Every name the module uses is defined.", None),
     Property(LOADS, "The extractor can be built, and embeds a sequence.", output.loads),
     Property("device", "The model runs on the requested device.", device, needs_load=False),
-    Property("weights", "No weight is missing or unused.", loads.loaded_weights),
-    Property("own-code", "No code of the checkpoint is ignored.", loads.own_code),
+    Property("weights", "No weight is missing or unused.", model_loading.loaded_weights),
+    Property("own-code", "No code of the checkpoint is ignored.", model_loading.own_code),
     Property("one-row-a-sequence", "n sequences have n embeddings.", output.one_row_a_sequence),
     Property("floating-dtype", "Embeddings are floating-point numbers.", output.floating_dtype),
     Property("finite", "Embeddings are finite, and differ.", output.finite),
@@ -54,8 +65,8 @@ PROPERTIES = (
     Property("repeatable-loads", "Two loads agree.", invariance.repeatable_loads),
     Property("evaluation-mode", "No dropout is active.", invariance.evaluation_mode),
     Property("maximum-length", "The declared length is the real one.", length.maximum_length),
-    Property("letters-read", "Every letter is read.", read.letters_read),
-    Property("strands", "One strand is read, or both are declared.", read.strands),
+    Property("letters-read", "Every letter is read.", letters_and_strands.letters_read),
+    Property("strands", "One strand is read, or both are declared.", letters_and_strands.strands),
     Property("letter-case", "Lower case is read as upper case.", letters.letter_case),
     Property("unknown-letters", "N and IUPAC letters give embeddings.", letters.unknown_letters),
     Property(
@@ -63,24 +74,34 @@ PROPERTIES = (
         "Short sequences give finite embeddings or an error.",
         letters.empty_and_short,
     ),
-    Property("layer-and-pooling", "Layer and pooling are as declared.", declared.layer_and_pooling),
     Property(
-        "computed-dtype", "The model computes in the declared dtype.", declared.computed_dtype
+        "layer-and-pooling",
+        "Layer and pooling are as declared.",
+        declared_settings.layer_and_pooling,
     ),
-    Property("files-read", "Only weights and packages are opened.", opened.files_read),
+    Property(
+        "computed-dtype",
+        "The model computes in the declared dtype.",
+        declared_settings.computed_dtype,
+    ),
+    Property("files-read", "Only weights and packages are opened.", opened_files.files_read),
     Property("no-network", "Nothing needs a network.", _no_network, is_offline=True),
-    Property("run-batches", "The run's batches change nothing.", scale.run_batches, is_full=True),
+    Property(
+        "run-batches", "The run's batches change nothing.", full_check.run_batches, is_full=True
+    ),
     Property(
         "mixed-batches",
         "Batches of mixed lengths change nothing.",
-        scale.mixed_batches,
+        full_check.mixed_batches,
         is_full=True,
     ),
-    Property("no-drift", "Thousands of embeddings change nothing.", scale.no_drift, is_full=True),
+    Property(
+        "no-drift", "Thousands of embeddings change nothing.", full_check.no_drift, is_full=True
+    ),
     Property(
         "files-read-later",
         "Thousands of embeddings open no other file.",
-        opened.files_read,
+        opened_files.files_read,
         is_full=True,
     ),
 )

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from reference_harness.formats.processes import WorkerProcesses, processors
 
 from .base import Reading
+from .encoder import Encoder
+from .letter_counts import Reader
 from .preparation import Preparation
-from .reading import Reader
-from .tokens import Encoder
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor

@@ -1,7 +1,7 @@
 """The process in which an extractor runs: it checks properties and writes a line for each.
 
-`python -m reference_harness.conformance.child REQUEST RESULTS`. The extractor shares this process
-and could forge the results: this finds mistakes and is not a security boundary.
+`python -m reference_harness.conformance.child_process REQUEST RESULTS`. The extractor shares this
+process and could forge the results: this finds mistakes and is not a security boundary.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from reference_harness.extractors.base import SignatureError, UnknownOptionError
 from reference_harness.loading.file_watch import WATCH
 from reference_harness.run.progress import SilentListener
 
-from .registry import BY_SLUG, LOADS
+from .full_check import full_check_of
+from .properties import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
-from .scale import full_check_of
 from .subject import Subject
 
 

@@ -20,12 +20,12 @@ from reference_harness.extractors.checkpoint_keys import (
     keys_not_allowed,
     without_tied,
 )
-from reference_harness.extractors.weights import PICKLE_ENDINGS, SAFETENSORS_ENDINGS
+from reference_harness.extractors.weight_files import PICKLE_ENDINGS, SAFETENSORS_ENDINGS
 from reference_harness.loading.file_watch import WATCH
 from reference_harness.text import first_and_more
 
 from .hooks import torch_modules
-from .opened import named_paths
+from .opened_files import named_paths
 from .result import BrokenError, UnverifiedError
 from .subject import Subject
 

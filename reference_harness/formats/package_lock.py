@@ -1,4 +1,4 @@
-"""Packages that an extractor needs in addition to the harness's: their lock file, and installation.
+"""The lock file of packages that an extractor needs beside the harness's, and their installation.
 
 A lock is the output of `uv pip compile --generate-hashes`: one version of each package, with the
 hashes of its files. A submitted lock is next to the extractor, `<module>.lock.txt`; one of the
@@ -22,21 +22,21 @@ from typing import NamedTuple
 from .text import Say, plural, quoted, silent
 
 LOCK_SUFFIX = ".lock.txt"
-"""Ending that replaces `.py` in the name of a lock next to an extractor."""
+"""Ending of a lock file, which replaces the `.py` of the extractor's module."""
 LOCK_BYTES_MAX = 2_000_000
-"""Largest lock, in bytes; one of 90 packages for every platform has 400 kB."""
+"""Maximum size of a lock file, in bytes; one of 90 packages for every platform has 400 kB."""
 PACKAGES_MAX = 300
 """Maximum number of packages of a lock; the largest of the registry has a third as many."""
 HARNESS_PACKAGES = frozenset(
     {"geneb-ci", "joblib", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
 )
 """Packages that a submitted lock must not name, as the harness scores with its own."""
-INSTALL_WORDS = (
+INSTALL_COMMAND = (
     *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
     *("--only-binary", ":all:"),
 )
 """The installer's command: wheels only, as a source distribution would run its author's code."""
-STDERR_SHOWN = 2000
+STDERR_CHARACTERS_MAX = 2000
 """Maximum number of characters of the installer's message that are shown."""
 
 
@@ -47,6 +47,7 @@ class LockRefused(Exception):  # noqa: N818 (named after what became of it)
     """
 
     def __init__(self, reason: str, line: int = 1) -> None:
+        """Store the reason and the number of the line."""
         super().__init__(reason)
         self.reason = reason
         self.line = line
@@ -56,13 +57,14 @@ class NotInstalled(Exception):  # noqa: N818 (named after what became of them)
     """The packages could not be installed; `fix` is what to do next."""
 
     def __init__(self, reason: str, fix: str) -> None:
+        """Store the reason and what to do next."""
         super().__init__(reason)
         self.reason = reason
         self.fix = fix
 
 
 class Lock(NamedTuple):
-    """A valid lock."""
+    """A valid lock file: packages with exact versions and hashes."""
 
     name: str
     """File name, for messages."""
@@ -89,7 +91,7 @@ def read_lock(raw: bytes, file: str, refused: Collection[str] = ()) -> Lock:
         raise LockRefused(f"has {len(raw):,} bytes; the limit is {LOCK_BYTES_MAX:,}")
     pins, packages = [], set()
     for number, line in _statements(raw):
-        package = _package(line, number)
+        package = _pinned_package(line, number)
         if package in refused:
             raise LockRefused(
                 f"names {package}, which the harness installs: write the lock again with "
@@ -130,15 +132,17 @@ def _statements(raw: bytes) -> Iterator[tuple[int, str]]:
         )
 
 
-_PIN = re.compile(
+_PIN_PATTERN = re.compile(
     r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)"
     r"(?:==([A-Za-z0-9][A-Za-z0-9.+!_-]{0,98}))?"
     r"(?: ?;[A-Za-z0-9 _.,'\"()<>=!~+-]+)?"
 )
-_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+"""A package with its exact version, and possibly a condition on the platform."""
+_HASH_PATTERN = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+"""An option with the hash of a wheel."""
 
 
-def _package(statement: str, line: int) -> str:
+def _pinned_package(statement: str, line: int) -> str:
     """Return the package that a statement pins. Raise LockRefused for any other statement."""
     requirement, *options = re.split(r" (?=--)", statement)
     requirement_text = quoted(requirement)
@@ -146,12 +150,12 @@ def _package(statement: str, line: int) -> str:
         raise LockRefused(
             f"has the option {requirement_text}, expected packages and their hashes", line
         )
-    match = _PIN.fullmatch(requirement)
+    match = _PIN_PATTERN.fullmatch(requirement)
     if match is None:
         raise LockRefused(f"has {requirement_text}, expected name==version", line)
     if match[2] is None:
         raise LockRefused(f"has {requirement_text} without a version, expected name==version", line)
-    unknown_options = [option for option in options if _HASH.fullmatch(option) is None]
+    unknown_options = [option for option in options if _HASH_PATTERN.fullmatch(option) is None]
     if unknown_options:
         raise LockRefused(
             f"has {quoted(unknown_options[0])} for {requirement_text}, expected --hash=sha256:<64 "
@@ -193,7 +197,7 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
         completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [
                 uv_path,
-                *INSTALL_WORDS,
+                *INSTALL_COMMAND,
                 "--python",
                 sys.executable,
                 "--target",
@@ -207,7 +211,8 @@ def install(lock: Lock, cache: Path, say: Say = silent) -> Path:
         )
         if completed.returncode:
             raise NotInstalled(
-                f"{lock.name} cannot be installed: {completed.stderr.strip()[-STDERR_SHOWN:]}",
+                f"{lock.name} cannot be installed: "
+                f"{completed.stderr.strip()[-STDERR_CHARACTERS_MAX:]}",
                 "check the connection to the package index, and that the lock has hashes for "
                 "this platform",
             )

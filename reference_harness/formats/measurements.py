@@ -12,8 +12,9 @@ REASON_MAX = 300
 SENTENCE_MAX = 1000
 """Maximum number of characters of a sentence about a property."""
 PROPERTIES_MAX = 100
-"""Maximum number of properties of a run; the harness records five."""
-Amount = Annotated[float, Field(ge=0)]
+"""Maximum number of properties of an extractor that a run reports; the harness reports five."""
+NotNegative = Annotated[float, Field(ge=0)]
+"""A real number from 0."""
 
 
 class LettersRead(StrictModel):
@@ -43,15 +44,16 @@ class EmbeddingFacts(StrictModel):
     """The embeddings of the distinct sequences of a task, as scored."""
 
     count: Annotated[int, Field(ge=1)]
+    """Number of embeddings."""
     distinct: Annotated[int, Field(ge=1)]
     """Number of different embeddings."""
     most_repeated: Annotated[int, Field(ge=1)]
     """Number of sequences with the most frequent embedding."""
-    norm: Amount
+    norm: NotNegative
     """Median Euclidean length."""
-    spread: Amount
+    spread: NotNegative
     """Median distance from the mean embedding, divided by the median length."""
-    norm_spread: Amount
+    norm_spread: NotNegative
     """Standard deviation of the lengths, divided by the median length."""
 
 
@@ -59,7 +61,8 @@ class Drift(StrictModel):
     """How much embeddings of a task's first sequences change if embedded again after all others."""
 
     sequences: Annotated[int, Field(ge=1)]
-    difference: Amount
+    """Number of sequences that were embedded again."""
+    difference: NotNegative
     """Largest distance of the two embeddings of a sequence, over the length of the first, to two
     decimals: they are of two batches, whose rounding differs."""
 
@@ -68,7 +71,9 @@ class UnitScale(StrictModel):
     """The scores of the full regime if each embedding is divided by its root mean square."""
 
     regime: str
+    """The regime of the scores: "full"."""
     scores: Scores
+    """Scores of the scaled embeddings."""
 
 
 class TaskMeasured(StrictModel):
@@ -95,6 +100,7 @@ class RunProperty(StrictModel):
     outcome: Literal["verified", "not verified", "contradicted"]
     """"not verified" means that nothing contradicts the property, and nothing shows it."""
     sentence: Annotated[str, Field(max_length=SENTENCE_MAX)]
+    """What the check observed."""
 
 
 def share_read(letters: LettersRead) -> float:

@@ -10,8 +10,8 @@ from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import UNDECLARED
 
 from .hooks import ModuleStates, Recorder
-from .probes import many_sequences, random_letters
 from .result import TOLERANCES, BrokenError, UnverifiedError
+from .sequences import many_sequences, random_letters
 from .subject import Subject, call_code
 
 LETTERS = 60

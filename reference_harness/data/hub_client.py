@@ -6,9 +6,9 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from reference_harness.formats.hub_storage import (
-    DOWNLOAD_LIMITS,
+    XET_DOWNLOAD_SETTINGS,
     StorageFailure,
-    limit_storage,
+    set_xet_environment,
     storage_failure,
 )
 
@@ -29,7 +29,9 @@ def limit_downloads() -> None:
 
     Of the many lines that the Hub's client logs about its retries, only one is printed.
     """
-    limit_storage(DOWNLOAD_LIMITS | {"HF_XET_CLIENT_READ_TIMEOUT": f"{SILENCE_SECONDS}s"})
+    set_xet_environment(
+        XET_DOWNLOAD_SETTINGS | {"HF_XET_CLIENT_READ_TIMEOUT": f"{SILENCE_SECONDS}s"}
+    )
     logging.getLogger("huggingface_hub.utils._http").addFilter(_OneLineFilter())
 
 
@@ -51,7 +53,7 @@ class _OneLineFilter(logging.Filter):
 _RETRY_LINE = re.compile(r" thrown while requesting |^Retrying in ")
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """Return why a download failed and what to do, without the URL of the file.
 
     Such URLs are signed: with one, anyone can download the file for an hour.

@@ -6,8 +6,8 @@ from typing import Any
 from reference_harness.extractors.base import SignatureError
 
 from .hooks import torch_modules
-from .probes import random_letters
 from .result import BrokenError, UnverifiedError
+from .sequences import random_letters
 from .subject import Subject, call_code
 
 DEVICE_LIBRARIES = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tinygrad")

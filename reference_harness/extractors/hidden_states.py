@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .base import ExtractorError
-from .inputs import Inputs
+from .forward_arguments import Inputs
 
 _STATE_DIMENSIONS = 3
 _LISTED_MODULES_MAX = 3

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from reference_harness import environment
 from reference_harness.embedding.batching import RowLimit
-from reference_harness.formats.measured import RunProperty
+from reference_harness.formats.measurements import RunProperty
 
 from .loader import LoadedExtractor
 from .properties import properties_of

@@ -9,8 +9,8 @@ from reference_harness.loading.file_watch import WATCH, is_within, package_folde
 from reference_harness.loading.loader import locate
 from reference_harness.text import first_and_more
 
-from .probes import mixed_lengths
 from .result import BrokenError
+from .sequences import mixed_lengths
 from .subject import Subject, call_code
 
 CODE_ENDINGS = frozenset({".py", ".pyc", ".pyi", ".so", ".pth"})

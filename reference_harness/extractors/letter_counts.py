@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .base import Reading
+from .encoder import Encoder
 from .preparation import Preparation
 from .tokenizer import TEST_LETTERS
-from .tokens import Encoder
 
 # Letters at the end that a tokenizer of k-mers may drop, with k up to eight.
 _DROPPED_MAX = 7

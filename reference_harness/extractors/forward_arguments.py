@@ -12,7 +12,7 @@ from torch.nn import functional
 from .base import ExtractorError
 from .options import Options
 from .tokenizer import Tokens
-from .words import DNA
+from .word_tokenizer import DNA
 
 
 @dataclass(frozen=True, kw_only=True)
