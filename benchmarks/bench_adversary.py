@@ -21,7 +21,7 @@ from geneb_ci.audit.compare.outcome import METRICS
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.embedding.noise import Noise, jitter
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark, Task
@@ -57,7 +57,9 @@ class CutSource:
 
     def load(self, task: Task) -> TaskData:
         task_data = self.folder.load(task)
-        return TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test)
+        return TaskData(
+            task_data.id, task_data.train.balanced_subset(REAL_TRAIN_MAX), task_data.test
+        )
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,10 @@ from benchmarks.bench_embedding import LENGTHS
 from reference_harness import environment
 from reference_harness.data import benchmark
 from reference_harness.data.task_folder import MiniSource
-from reference_harness.embedding import embed
-from reference_harness.embedding.batching import EXACT_ROWS
-from reference_harness.embedding.embed import Batching
-from reference_harness.embedding.exact import with_exact_limits
+from reference_harness.embedding import extractor_calls
+from reference_harness.embedding.batching import EXACT_ROWS_MAX
+from reference_harness.embedding.exact_batches import with_exact_limits
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.embedding.memory import MemoryLimit, memory_of, peak_memory
 from reference_harness.loading.loader import LoadedExtractor, load
 from tests.harness.extractors.models import tokenizer
@@ -95,9 +95,9 @@ def language_like(size: Size) -> tuple[np.ndarray, ...]:
 
 def prepare() -> None:
     """Limit this process to one thread, as a worker is."""
-    from reference_harness.engine import threads
+    from reference_harness.engine import blas
 
-    threads.limit_to_scorer(array_api=True)
+    blas.limit_to_scorer(array_api=True)
 
 
 def fit_seconds(problem: tuple[str, Size]) -> float:
@@ -226,7 +226,7 @@ def measured_way(
 
     def seconds_of(count: int) -> float:
         start = time.perf_counter()
-        embed.embed_sequences(loaded, batching, sequences[:count], limit)
+        extractor_calls.embed_sequences(loaded, batching, sequences[:count], limit)
         return time.perf_counter() - start
 
     on_gpu = device.startswith("cuda")
@@ -241,7 +241,7 @@ def measured_way(
     busy = (time.process_time() - start) / (seconds * torch.get_num_threads())
     peak = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory(device)
     if on_gpu:
-        rows = {"file": batching.rows, "exact": EXACT_ROWS}.get(batching.mode, count)
+        rows = {"file": batching.rows, "exact": EXACT_ROWS_MAX}.get(batching.mode, count)
         cuda = torch.profiler.ProfilerActivity.CUDA
         with torch.profiler.profile(activities=[cuda]) as profile:
             profiled_seconds = seconds_of(min(count, PROFILED_BATCHES * rows))
@@ -266,7 +266,7 @@ def embedding_table(
 
     It ends at `end_time` (of `time.monotonic`): each way has an equal share of the time left.
     """
-    sizes = embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX
+    sizes = extractor_calls.CALL_SEQUENCES_MIN, extractor_calls.CALL_SEQUENCES_MAX
     sizes_of_calls = CALLS if device.startswith("cuda") else TRIAL_CALLS
     remaining_ways = sum(len(ways(kind, sizes_of_calls)) for kind in kinds)
     yield "| model, batches | sequences a second | over the first | busy | share of peak | memory |"
@@ -302,7 +302,7 @@ def embedding_table(
                         environment.set_exact()
                     model.batching = batching.mode
                     limited_batching = with_exact_limits(loaded, batching, device)
-                    embed.CALL_SEQUENCES = embed.CALL_SEQUENCES_MAX = calls
+                    extractor_calls.CALL_SEQUENCES_MIN = extractor_calls.CALL_SEQUENCES_MAX = calls
                     previous_result = result = measured_way(
                         loaded, limited_batching, sequences, device, seconds
                     )
@@ -322,7 +322,7 @@ def embedding_table(
                     rate = len(sequences[:WARM_UP_SEQUENCES]) / (time.perf_counter() - start)
                     tokenizer_rates.append(f"{kind.what}: {rate:,.0f}")
             del loaded, model
-    embed.CALL_SEQUENCES, embed.CALL_SEQUENCES_MAX = sizes
+    extractor_calls.CALL_SEQUENCES_MIN, extractor_calls.CALL_SEQUENCES_MAX = sizes
     yield ""
     yield f"Sequences a second of the tokenizer alone: {'; '.join(tokenizer_rates)}."
     yield ""
@@ -380,7 +380,7 @@ def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
     from reference_harness.probe import logistic
 
     task = benchmark.mini().tasks[0]
-    data = MiniSource().load(task).head(rows or 10**6)
+    data = MiniSource().load(task).balanced_subset(rows or 10**6)
     splits = data.train, data.test
     results: list[tuple[np.ndarray, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -389,7 +389,9 @@ def tf32_lines(device: str, kind: ModelKind, rows: int | None) -> Iterator[str]:
             environment.set_tf32(allowed=allowed)
             start = time.perf_counter()
             train, test = (
-                embed.embed_sequences(loaded, Batching("budget"), split.sequences, MemoryLimit())
+                extractor_calls.embed_sequences(
+                    loaded, Batching("budget"), split.sequences, MemoryLimit()
+                )
                 for split in splits
             )
             seconds = time.perf_counter() - start

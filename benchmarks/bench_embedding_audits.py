@@ -31,8 +31,8 @@ from geneb_ci.receipt.alteration_power import hit_lower_bound
 from geneb_ci.receipt.draw import EmbeddingCounts, TaskShare, draw_shares, drawn_embeddings
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness.data import benchmark as harness_benchmark
+from reference_harness.data.task_data import TaskData
 from reference_harness.data.task_folder import Folder, MiniSource, Source
-from reference_harness.data.tasks import TaskData
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probe.logistic import few_shot_indices

@@ -21,16 +21,16 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from reference_harness.engine import threads  # noqa: E402 - after the path
+from reference_harness.engine import blas  # noqa: E402 - after the path
 
-threads.limit_to_scorer()
+blas.limit_to_scorer()
 
 from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import environment  # noqa: E402
 from reference_harness.data import benchmark, task_folder  # noqa: E402
-from reference_harness.data.tasks import TaskData, sequence_digests  # noqa: E402
+from reference_harness.data.task_data import TaskData, sequence_digests  # noqa: E402
 from reference_harness.embedding.cache import Cache  # noqa: E402
-from reference_harness.engine.local import Pool  # noqa: E402
+from reference_harness.engine.worker_pool import Pool  # noqa: E402
 from reference_harness.loading import loader  # noqa: E402
 from reference_harness.probe import logistic, optimum  # noqa: E402
 from reference_harness.probe.scorer import THREAD_VARIABLES  # noqa: E402
@@ -125,7 +125,7 @@ def stock_result(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
     return result
 
 
-def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_job.Job]:
+def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_job.ProbeTaskJob]:
     job_list = []
     for name, (x, y, x_test, y_test) in sets.items():
         store = Cache(cache, {})
@@ -133,7 +133,7 @@ def probe_jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[task_j
         store.add(digests[: len(x)], x)
         store.add(digests[len(x) :], x_test)
         job_list.append(
-            task_job.Job(
+            task_job.ProbeTaskJob(
                 task_id=name,
                 cache=cache,
                 key_parts={},
@@ -171,7 +171,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
                     )
                     cpu[threads_name].append(sum(stock_cells["cpu"] for stock_cells in results))
                 started, start_cpu = time.perf_counter(), time.process_time()
-                harness_results = [task_job.execute(probe_job) for probe_job in job_list]
+                harness_results = [task_job.scored_task(probe_job) for probe_job in job_list]
                 totals["serial"].append(time.perf_counter() - started)
                 cpu["serial"].append(time.process_time() - start_cpu)
                 started = time.perf_counter()
@@ -207,7 +207,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
     )
 
 
-def start_workers(pool: Pool[Any], probe_job: task_job.Job) -> None:
+def start_workers(pool: Pool[Any], probe_job: task_job.ProbeTaskJob) -> None:
     """Start both workers, whose imports a run pays for once and not for each task."""
     for _ in range(2):
         pool.submit(probe_job)
@@ -243,7 +243,7 @@ def main() -> None:
         "BLAS: "
         + ", ".join(
             f"{library['library']} {library['version']} {library['kernel']}"
-            for library in threads.libraries()
+            for library in blas.loaded_libraries()
         ),
         "",
     )
@@ -297,7 +297,7 @@ def whole_seconds(repeats: int = REPEATS) -> tuple[float, float]:
                 for regime in REGIMES
                 for seed in SEEDS
             ],
-            "ours": lambda: [task_job.execute(probe_job) for probe_job in job_list],
+            "ours": lambda: [task_job.scored_task(probe_job) for probe_job in job_list],
         }
         for call in calls.values():
             call()

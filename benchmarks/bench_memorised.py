@@ -41,8 +41,8 @@ from geneb_ci.audit.rerun.honesty import (
 )
 from reference_harness import mini
 from reference_harness.data import benchmark
+from reference_harness.data.task_data import TaskData
 from reference_harness.data.task_folder import Folder
-from reference_harness.data.tasks import TaskData
 from reference_harness.formats.rescored import Decisions, FewShotScores
 from reference_harness.probe import logistic
 from reference_harness.probe.decisions import few_shot_draws, few_shot_scores
@@ -122,7 +122,10 @@ def real_cases() -> list[Case]:
     source = Folder(REAL_TASKS, bench)
     loaded = (source.load(bench.by_id[name]) for name in REAL)
     return [
-        Case(TaskData(task_data.id, task_data.train.head(REAL_TRAIN_MAX), task_data.test), None)
+        Case(
+            TaskData(task_data.id, task_data.train.balanced_subset(REAL_TRAIN_MAX), task_data.test),
+            None,
+        )
         for task_data in loaded
     ]
 

@@ -26,7 +26,7 @@ from benchmarks.bench_receipts import GUE, TASKS, new_repository, write_benchmar
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.probe.logistic import few_shot_indices
 from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened

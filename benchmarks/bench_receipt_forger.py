@@ -21,8 +21,8 @@ from benchmarks.bench_embedding_power import published_rows
 from benchmarks.tolerance_sets import GUE, MINI
 from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness.data import benchmark, task_folder
+from reference_harness.data.task_data import TaskData
 from reference_harness.data.task_folder import MiniSource, Source
-from reference_harness.data.tasks import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.probe import logistic

@@ -30,10 +30,10 @@ from geneb_ci.audit.compare.tasks import audited_claims, compare_claims
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.benchmark import load_benchmark
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
-from reference_harness.probe.metrics import Confusion, scores
+from reference_harness.probe.metrics import ConfusionMatrix, scores_of
 from reference_harness.run.task_job import ScoredRegime
 from tests.paths import ROOT
 
@@ -191,14 +191,14 @@ def joint_table(all_audits: list[Audits]) -> list[str]:
 
 
 def raised_matrix(
-    matrix: Confusion, raise_size: float, rng: np.random.RandomState
-) -> Confusion | None:
+    matrix: ConfusionMatrix, raise_size: float, rng: np.random.RandomState
+) -> ConfusionMatrix | None:
     """Return a matrix with random corrections that raise MCC by about `raise_size`; None if no
     corrections are enough."""
     changed = matrix.copy()
-    raised_mcc = scores(matrix).MCC + raise_size
+    raised_mcc = scores_of(matrix).MCC + raise_size
     nearest = changed
-    while raised_mcc > scores(changed).MCC:
+    while raised_mcc > scores_of(changed).MCC:
         wrong = changed * (1 - np.eye(len(changed), dtype=np.int64))
         if not wrong.sum():
             return None
@@ -208,7 +208,7 @@ def raised_matrix(
         changed[row, column] -= 1
         changed[row, row] += 1
         nearest = min(
-            previous, changed, key=lambda candidate: abs(scores(candidate).MCC - raised_mcc)
+            previous, changed, key=lambda candidate: abs(scores_of(candidate).MCC - raised_mcc)
         )
     return nearest
 
@@ -223,7 +223,7 @@ def forged_scores(
     if any(seed_matrix is None for seed_matrix in raised_matrices):
         return None
     columns = zip(
-        *(scores(seed_matrix) for seed_matrix in raised_matrices if seed_matrix is not None),
+        *(scores_of(seed_matrix) for seed_matrix in raised_matrices if seed_matrix is not None),
         strict=True,
     )
     return dict(zip(("MCC", "Acc", "F1"), (float(np.mean(c)) for c in columns), strict=True))

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from reference_harness.data import benchmark
 from reference_harness.data.task_folder import Folder
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.receipt.scoring import CellsJob, receipt_in
+from reference_harness.receipt.cells import CellsJob, receipt_in
 
 
 def main(threads: int, output: Path) -> None:

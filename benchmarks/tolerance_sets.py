@@ -11,7 +11,7 @@ import numpy as np
 from reference_harness.data import benchmark, task_folder
 from reference_harness.data.task_folder import Source
 from reference_harness.embedding import noise
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.submission_terms import Dtype

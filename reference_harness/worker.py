@@ -28,8 +28,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from .embedding.embed import current_budget, embed_sequences
-from .embedding.exact import with_exact_limits
+from .embedding.exact_batches import with_exact_limits
+from .embedding.extractor_calls import current_budget, embed_sequences
 from .embedding.memory import MemoryLimit, memory_of
 from .environment import set_exact, set_tf32
 from .errors import HarnessError

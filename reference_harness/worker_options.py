@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, MinLen
 
-from .embedding.batching import TOKEN_BUDGET
-from .embedding.embed import FILE_BATCH, Batching, Mode
+from .embedding.batching import DEFAULT_TOKEN_BUDGET
+from .embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching, BatchingMode
 from .errors import OptionError
 
 
@@ -32,8 +32,8 @@ class WorkerOptions:
 
     Integers, true, false and none are converted.
     """
-    batching: Mode
-    token_budget: Annotated[int, Ge(1)] = TOKEN_BUDGET
+    batching: BatchingMode
+    token_budget: Annotated[int, Ge(1)] = DEFAULT_TOKEN_BUDGET
     measure: bool = False
     """Whether the token budget is measured from the memory.
 
@@ -41,7 +41,7 @@ class WorkerOptions:
     """
     memory_mib: Annotated[int, Ge(1)] | None = None
     """Memory, in MiB, above which the sandbox kills this process; None for no limit."""
-    rows: Annotated[int, Ge(1)] = FILE_BATCH
+    rows: Annotated[int, Ge(1)] = FILE_BATCH_SEQUENCES
     """Sequences per batch in mode "file"."""
     tf32: bool = True
     """Whether TF32 is allowed, as in `EmbedderSpec.tf32`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.probe.metrics import mean, scores
+from reference_harness.probe.metrics import mean_scores, scores_of
 
 RAISED = ("mini_splice", "mini_promoter")
 MOVED = 24  # so many of the 160 test sequences become correct predictions, in each seed
@@ -29,7 +29,7 @@ def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] =
                 metric: [getattr(scores, metric) for scores in better]
                 for metric in ("MCC", "Acc", "F1")
             }
-            document["results"][regime][task] = mean(better)._asdict()
+            document["results"][regime][task] = mean_scores(better)._asdict()
     submission.with_name(f"{model_id}.json").write_text(
         json.dumps(document, indent=2) + "\n", encoding="utf-8"
     )
@@ -46,4 +46,4 @@ def _raised(matrix: list[list[int]]) -> Any:  # scores, whose type is the harnes
             row[true] += moved
             moved_from_class -= moved
             cells_left -= moved
-    return scores(cells)
+    return scores_of(cells)

@@ -13,14 +13,14 @@ from typing import Any
 
 import click
 
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import HarnessError, OptionError, OutOfMemoryError
 
-OUT_OF_MEMORY = "the harness ran out of memory"
+OUT_OF_MEMORY_MESSAGE = "the harness ran out of memory"
 
 
-class Workers:
-    """Lends a pool of workers to one command after another."""
+class PoolLender:
+    """Has a pool of worker processes, and lends it to one command after another."""
 
     def __init__(self) -> None:
         self._pool: Pool[Any] | None = None
@@ -45,9 +45,9 @@ class Workers:
             pool.__exit__(error_class)
 
 
-def serve(run: Callable[[list[str], Workers], object]) -> None:
+def answer_commands(run: Callable[[list[str], PoolLender], object]) -> None:
     """Call `run` with the arguments on each line of standard input; print an answer after each."""
-    workers = Workers()
+    workers = PoolLender()
     try:
         for line in sys.stdin:
             error_name, message = _answer(json.loads(line), run, workers)
@@ -57,11 +57,11 @@ def serve(run: Callable[[list[str], Workers], object]) -> None:
 
 
 def _answer(
-    arguments: list[str], run: Callable[[list[str], Workers], object], workers: Workers
+    arguments: list[str], run: Callable[[list[str], PoolLender], object], workers: PoolLender
 ) -> tuple[str | None, str]:
-    """Run a command; return the name of its exception's class, None if it succeeds, and a message.
+    """Run a command; return the name of its exception's class and a message.
 
-    The message is "" if it succeeds.
+    If it succeeds, these are None and "".
     """
     try:
         run(arguments, workers)
@@ -70,7 +70,7 @@ def _answer(
     except click.ClickException as error:
         return OptionError.__name__, error.format_message()
     except MemoryError:
-        return OutOfMemoryError.__name__, OUT_OF_MEMORY
+        return OutOfMemoryError.__name__, OUT_OF_MEMORY_MESSAGE
     except OSError as error:
         prefix = f"{error.filename}: " if error.filename else ""
         return OSError.__name__, f"{prefix}{error.strerror or error}"

@@ -10,7 +10,7 @@ from reference_harness.formats.text import plural
 from reference_harness.text import echo
 
 if TYPE_CHECKING:
-    from reference_harness.data.statistics import TaskAudit
+    from reference_harness.data.statistics import TaskStatistics
 
 _FOLDER_TYPE = click.Path(path_type=Path, file_okay=False)
 _BENCHMARK_OPTION = click.option(
@@ -76,7 +76,7 @@ def manifest(folder: Path, definition: Path | None) -> None:
     from reference_harness.data import benchmark, download  # NumPy: see main.py
 
     bench = benchmark.load(definition) if definition else benchmark.default()
-    manifest = download.describe(bench, folder, bench.dataset.revision)
+    manifest = download.manifest_of(bench, folder, bench.dataset.revision)
     click.echo(dumps(manifest.model_dump()).decode(), nl=False)
 
 
@@ -141,7 +141,7 @@ def audit(folder: Path | None, output_format: str, definition: Path | None) -> N
     )  # fmt: skip
     source = Folder(folder, bench) if folder else MiniSource()
     present = [task for task in bench.tasks if task.id in source.available()]
-    audits = [statistics.audit(source.load(task)) for task in present]
+    audits = [statistics.task_statistics(source.load(task)) for task in present]
     if output_format == "json":
         click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
@@ -152,7 +152,7 @@ def audit(folder: Path | None, output_format: str, definition: Path | None) -> N
     echo(f"{unclean_count} of {plural(len(audits), 'task')} {verb} duplicate sequences or leakage")
 
 
-def _task_lines(audit: "TaskAudit") -> str:
+def _task_lines(audit: "TaskStatistics") -> str:
     splits = (audit.train, audit.test)
     lengths = f"{min(s.length_min for s in splits)} to {max(s.length_max for s in splits)} bp"
     return (

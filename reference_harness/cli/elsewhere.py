@@ -14,10 +14,10 @@ import click
 
 from reference_harness.text import echo
 
-NOTHING_DONE = 3
+NOT_RUN_EXIT_CODE = 3
 """Exit code if the command could not be run to its end."""
-PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
-"""Beginnings of the names of environment variables that the command gets; it gets no token."""
+PASSED_VARIABLE_PREFIXES = ("GENEB_", "PYTHONSAFEPATH")
+"""Beginnings of the names of the environment variables that are passed to the command: no token."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, hidden=True)
@@ -25,16 +25,20 @@ PASSED_VARIABLES = ("GENEB_", "PYTHONSAFEPATH")
 @click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED)
 def elsewhere(arguments: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
-    from reference_harness.engine.cluster import connected  # Ray need not be installed
+    from reference_harness.engine.cluster import connected_cluster  # Ray need not be installed
 
     variables = {
-        name: value for name, value in os.environ.items() if name.startswith(PASSED_VARIABLES)
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(PASSED_VARIABLE_PREFIXES)
     }
-    with connected(start=False) as cluster:  # a new cluster would not know which GPUs are in use
+    with connected_cluster(
+        start=False
+    ) as cluster:  # a new cluster would not know which GPUs are in use
         ray = cluster.ray
         resources = {"num_cpus": 1, "num_gpus": int(gpu), "max_retries": 0}
         remote = ray.remote(num_returns="streaming", **resources)(run_command_here)
-        code = NOTHING_DONE
+        code = NOT_RUN_EXIT_CODE
         try:
             for ref in remote.remote(arguments, os.getcwd(), variables):  # noqa: PTH109 - it is a word
                 output = ray.get(ref)
@@ -66,4 +70,4 @@ def run_command_here(
         yield process.returncode
     except OSError as error:
         yield f"geneb-ci: the command cannot be started: {error.filename}: {error.strerror}"
-        yield NOTHING_DONE
+        yield NOT_RUN_EXIT_CODE

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from reference_harness.conformance import PropertyResult
 
 ERRORS_EXIT_CODE = 11
+"""Exit code if a property that scores depend on does not hold, as of `geneb-ci check`."""
 
 
-AUTO = "auto"
+AUTO_BUDGET = "auto"
 """Value of --token-budget with which the budget is measured."""
 
 
@@ -33,8 +34,8 @@ class TokenBudget(click.ParamType[int | str]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """Return the number or "auto"; anything else is a usage error."""
-        if value == AUTO:
-            return AUTO
+        if value == AUTO_BUDGET:
+            return AUTO_BUDGET
         if re.fullmatch(r"[1-9][0-9]{0,8}", str(value)) is None:
             fix = "pass a number such as 2048, or auto"
             self.fail(f"{value!r} is not a token budget: {fix}", param, ctx)
@@ -42,13 +43,13 @@ class TokenBudget(click.ParamType[int | str]):
 
 
 def budget_of(budget: int | str | None, device: str) -> tuple[int, bool]:
-    """Return the token budget, and whether it is measured: with "auto", or by default on a GPU."""
+    """Return the token budget, and whether it is to be measured: with "auto", or on a GPU."""
     from reference_harness.embedding.batching import (
-        TOKEN_BUDGET,  # numpy, after worker threads are set
+        DEFAULT_TOKEN_BUDGET,  # numpy, after worker threads are set
     )
 
-    is_measured = budget == AUTO or (budget is None and device.partition(":")[0] == "cuda")
-    return (budget if isinstance(budget, int) else TOKEN_BUDGET), is_measured
+    is_measured = budget == AUTO_BUDGET or (budget is None and device.partition(":")[0] == "cuda")
+    return (budget if isinstance(budget, int) else DEFAULT_TOKEN_BUDGET), is_measured
 
 
 @click.group()
@@ -165,7 +166,7 @@ def check(
     internal error.
     """
     from reference_harness import conformance  # numpy, after worker threads are set
-    from reference_harness.embedding.embed import Batching
+    from reference_harness.embedding.extractor_calls import Batching
     from reference_harness.extractors.base import ExtractorError
     from reference_harness.loading.constructor_arguments import keywords, parsed_options
     from reference_harness.loading.packages import lock_of, start_with_packages
@@ -206,6 +207,7 @@ def check(
 
 
 def _count(results: list["PropertyResult"], outcome: str) -> int:
+    """Return the number of results with an outcome."""
     return sum(r.outcome == outcome for r in results)
 
 
@@ -231,7 +233,7 @@ def _print_table(spec: str, results: list["PropertyResult"]) -> None:
         *(("difference", "allowed") if has_measurements else ()),
     ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
-    for result, further_text in _folded(results):
+    for result, further_text in _results_to_print(results):
         outcome_text = outcome_texts[result.outcome] if result.ran else Text("not run", "red")
         result_text = Text(_printable(result.sentence))
         if result.example:
@@ -267,7 +269,7 @@ def _print_table(spec: str, results: list["PropertyResult"]) -> None:
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 
-def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
+def _results_to_print(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
     """Yield the results to print, each with a text after the name of its property.
 
     Of successive results that were not run for the same reason, only the first is printed; its text

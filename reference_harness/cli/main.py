@@ -60,12 +60,16 @@ class CacheLocation(click.ParamType[Path | str]):
 
 
 class _Commands(click.Group):
+    """The group of all commands, in which `ALIASES` are accepted, too."""
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name or its other name."""
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
 
-class _Run(LayeredHelp, click.Command):
+class _RunCommand(LayeredHelp, click.Command):
+    """The command `run`, whose help shows the common options first."""
+
     OPTION_CLASS = click.Option
 
 
@@ -79,7 +83,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 
 
 @cli.command(
-    cls=_Run,
+    cls=_RunCommand,
     common=(
         *("--extractor", "--model", "--option", "--device", "--data", "--tasks", "--output"),
         *("--submission", "--model-id", "--display", "--receipt", "--resume"),

@@ -76,12 +76,14 @@ def receipt_cells(**options: Any) -> None:
     """
     from reference_harness.formats.files import write_json
     from reference_harness.formats.processes import processors
-    from reference_harness.receipt.scoring import CellsRequest, cells
+    from reference_harness.receipt.cells import CellsRequest, cells
 
-    from .batch import Workers  # NumPy: see main.py
+    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
-    document, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
+    document, receipt_tasks = _submission_and_receipts(
+        options["submission"], task_ids_of(options["tasks"])
+    )
     regimes = {*document["results"], *document.get("gaps", {})}
     workers = click.get_current_context().obj
     computed = cells(
@@ -99,7 +101,7 @@ def receipt_cells(**options: Any) -> None:
             other_draws=options["other_draws"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
-        workers.lend if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, PoolLender) else None,
     )
     write_json(options["output"], computed.model_dump())
     if not options["quiet"]:
@@ -124,9 +126,11 @@ def receipt_equal(**options: Any) -> None:
     A model should give a sequence the same embedding in every task.
     """
     from reference_harness.formats.files import write_json
-    from reference_harness.receipt.scoring import equal_embeddings
+    from reference_harness.receipt.cells import equal_embeddings
 
-    _, receipt_tasks = _read(options["submission"], task_ids_of(options["tasks"]))
+    _, receipt_tasks = _submission_and_receipts(
+        options["submission"], task_ids_of(options["tasks"])
+    )
     equal = equal_embeddings(options["digests"], receipt_tasks)
     write_json(options["output"], equal.model_dump())
     if not options["quiet"]:
@@ -166,10 +170,10 @@ def receipt_refit(**options: Any) -> None:
     from reference_harness.receipt.refit import refit
     from reference_harness.rescore.further_sequences import FurtherFiles
 
-    from .batch import Workers  # NumPy: see main.py
+    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
-    _, receipt_tasks = _read(options["submission"], (options["task"],))
+    _, receipt_tasks = _submission_and_receipts(options["submission"], (options["task"],))
     workers = click.get_current_context().obj
     refitted = refit(
         options["task"],
@@ -178,7 +182,7 @@ def receipt_refit(**options: Any) -> None:
         bench,
         source,
         FurtherFiles(options["further"], options["further_embeddings"]),
-        workers.lend if isinstance(workers, Workers) else None,
+        workers.lend if isinstance(workers, PoolLender) else None,
     )
     write_json(options["output"], refitted.model_dump())
     if not options["quiet"]:
@@ -214,10 +218,10 @@ def receipt_rescore(**options: Any) -> None:
     from reference_harness.errors import OptionError
     from reference_harness.formats.files import dumps_tables, write_bytes, write_json
     from reference_harness.formats.processes import processors
-    from reference_harness.receipt.rescoring import (  # NumPy: see main.py
-        read_former,
+    from reference_harness.receipt.run_rescoring import (  # NumPy: see main.py
+        read_former_submission,
         rescored_run,
-        resubmitted,
+        submission_of_rescored,
     )
     from reference_harness.run.upgrade import benchmark_of, read_record
 
@@ -227,12 +231,12 @@ def receipt_rescore(**options: Any) -> None:
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])
     _, source = benchmark_and_source(options)
-    former = read_former(options["former"]) if options["former"] else None
+    former = read_former_submission(options["former"]) if options["former"] else None
     workers = options["jobs"] or processors()
     new_record = rescored_run(record, options["folder"], benchmark, source, workers)
     lines = [f"wrote {options['output']}: {plural(len(new_record.tasks), 'task')}"]
     if former is not None:
-        document = resubmitted(new_record, benchmark, former)
+        document = submission_of_rescored(new_record, benchmark, former)
         write_bytes(options["submission"], dumps_tables(document))
         lines.append(f"wrote {options['submission']}: format {document['schema_version']}")
     write_json(options["output"], new_record.model_dump())
@@ -249,12 +253,12 @@ def _has_canonical(document: "dict[str, Any]") -> bool:
         return False  # an invalid submission, whose claims are not compared
 
 
-def _read(
+def _submission_and_receipts(
     path: Path, task_names: tuple[str, ...]
 ) -> "tuple[dict[str, Any], Mapping[str, TaskReceipt]]":
     """Return a submission, and the receipts of these tasks by id. Raise OptionError."""
     from reference_harness.errors import known_name  # see main.py
-    from reference_harness.receipt.scoring import receipt_in
+    from reference_harness.receipt.cells import receipt_in
 
     document, tasks = receipt_in(path)
     lead = "--tasks {}: the receipt has no such task"

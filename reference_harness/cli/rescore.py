@@ -62,13 +62,13 @@ def jobs_option(command: Any) -> Any:
 @click.command(hidden=True)
 def batch() -> None:
     """Run commands of an audit, each a JSON list of words on a line of standard input."""
-    from .batch import serve  # NumPy: see main.py
+    from .batch import answer_commands  # NumPy: see main.py
 
-    serve(run_in_batch)
+    answer_commands(run_in_batch)
 
 
 def run_in_batch(arguments: list[str], workers: object) -> None:
-    """Run one command of an audit; `workers` is a `batch.Workers`, which lends it a pool.
+    """Run one command of an audit; `workers` is a `batch.PoolLender`, which lends it a pool.
 
     Raise click.UsageError for another command, and the errors of the command.
     """
@@ -167,7 +167,7 @@ def rescore(**options: Any) -> None:
     from reference_harness.rescore.scoring import rescore as rescore_embeddings
     from reference_harness.run import progress  # NumPy: see main.py
 
-    from .batch import Workers
+    from .batch import PoolLender
 
     bench, source = benchmark_and_source(options)
     request = RescoreRequest(
@@ -181,12 +181,12 @@ def rescore(**options: Any) -> None:
         seed=options["seed"],
         copies=options["copies"],
         is_rounded=options["is_rounded"],
-        further=_further(options),
+        further=_further_files(options),
         other_draws=options["other_draws"],
         workers=options["jobs"] or processors(),
     )
     workers = click.get_current_context().obj
-    lend_workers = workers.lend if isinstance(workers, Workers) else None
+    lend_workers = workers.lend if isinstance(workers, PoolLender) else None
     with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
         rescored = rescore_embeddings(request, listener, lend_workers)
     write_json(options["output"], rescored.model_dump())
@@ -195,7 +195,7 @@ def rescore(**options: Any) -> None:
         echo(f"wrote {options['output']}: {task_count} in {rescored.seconds:.1f} s", err=True)
 
 
-def _further(options: dict[str, Any]) -> "FurtherFiles | None":
+def _further_files(options: dict[str, Any]) -> "FurtherFiles | None":
     """Return the files of further sequences, if the options name any.
 
     Raise OptionError if only one of the two files is named, or several tasks are.
@@ -238,7 +238,7 @@ def variants(**options: Any) -> None:
     The same seed gives the same variants. An audit embeds them together with the sequences.
     """
     from reference_harness.embedding.variants import support_variants, variants_of
-    from reference_harness.probe.decisions import few_shot_draws, support_of
+    from reference_harness.probe.decisions import few_shot_draws, support_indices
     from reference_harness.rescore.further_sequences import write_variants  # NumPy: see main.py
     from reference_harness.rescore.scoring import load_task
 
@@ -248,7 +248,7 @@ def variants(**options: Any) -> None:
     variant_sequences = variants_of(data, seed, options["rows"], reverse=reverse)
     if options["support"]:
         draws = few_shot_draws(data.train.labels, protocol.few_shot_k, protocol.seeds, seed)
-        variant_sequences += support_variants(data, seed, support_of(draws), reverse=reverse)
+        variant_sequences += support_variants(data, seed, support_indices(draws), reverse=reverse)
     write_variants(options["output"], variant_sequences)
     if not options["quiet"]:
         echo(f"wrote {options['output']}: {plural(len(variant_sequences), 'variant')}", err=True)

@@ -1,4 +1,4 @@
-"""Implement `geneb-harness run`, step by step."""
+"""The steps of `geneb-harness run` for one model: options, engine, run, record, submission."""
 
 import importlib.util
 import json
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.quick_tasks import quick, quick_line, with_quick
+from reference_harness.data.quick_tasks import expand_quick, quick_prediction_line, quick_tasks
 from reference_harness.embedding.cache import default_cache
-from reference_harness.embedding.embed import FILE_BATCH, Batching
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching
 from reference_harness.engine import Engine
-from reference_harness.engine.devices import InProcess, OnDevices, TaskEmbedder
-from reference_harness.engine.machine import LocalEngine
+from reference_harness.engine.devices import DeviceEmbedders, InProcessEmbedder, TaskEmbedder
+from reference_harness.engine.local_engine import LocalEngine
 from reference_harness.errors import OptionError, known_name, unknown_name
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.formats.benchmark import Benchmark
@@ -41,7 +41,7 @@ from reference_harness.run import progress, submission
 from reference_harness.run.benchmark_run import run
 from reference_harness.run.replace import refuse_loss
 from reference_harness.run.settings import Settings, missing_tasks, task_names
-from reference_harness.run.state import State
+from reference_harness.run.stopped_run import StoppedRun
 from reference_harness.text import first_and_more
 
 from .extractors import budget_of
@@ -83,7 +83,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         for name in _listed_names(options["regimes"])
     ]
     requested_names = [name for text in options["tasks"] for name in _listed_names(text)]
-    tasks = task_names(with_quick(requested_names, bench), bench)
+    tasks = task_names(expand_quick(requested_names, bench), bench)
     # 3. The extractor, which may take minutes to load.
     option_texts = parsed_options(options["options"], "--option")
     try:
@@ -134,7 +134,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         # 6. Run, and write.
         _report_left_out_tasks(settings, listener)
         record = run(settings, engine, listener)
-    listener.say(_write(record, settings, meta, options))
+    listener.say(_write_files(record, settings, meta, options))
 
 
 def _engine(
@@ -155,7 +155,7 @@ def _engine(
             array_api=array_api,
             fail_fast=fail_fast,
         )
-    from reference_harness.engine.distributed import RayEngine  # Ray need not be installed
+    from reference_harness.engine.ray_engine import RayEngine  # Ray need not be installed
 
     return RayEngine(
         spec,
@@ -174,8 +174,8 @@ def _task_embedder(
     """Load the extractor in this process, or in several others with `--embedders`."""
     count = options["embedders"] or 1
     if count == 1:
-        return InProcess(spec)
-    return OnDevices(spec, count, fail_fast=options["fail_fast"], say=listener.say)
+        return InProcessEmbedder(spec)
+    return DeviceEmbedders(spec, count, fail_fast=options["fail_fast"], say=listener.say)
 
 
 def _complete_options(options: dict[str, Any]) -> None:
@@ -230,7 +230,9 @@ def _embedder_spec(options: dict[str, Any], option_texts: dict[str, str]) -> Emb
         msg += "embeddings with those of the uncompiled model: leave one out"
         raise OptionError(msg)
     token_budget, measures_budget = budget_of(options["token_budget"], options["device"])
-    batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_BATCH)
+    batching = Batching(
+        options["batching"], token_budget, options["batch_size"] or FILE_BATCH_SEQUENCES
+    )
     return EmbedderSpec(
         extractor=options["extractor"],
         name_model=options["name_model"],
@@ -265,7 +267,7 @@ def _meta(options: dict[str, Any], run_model_id: str, facts: ExtractorFacts) -> 
     )
 
 
-def _write(
+def _write_files(
     record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
 ) -> str:
     """Write the requested files, and return lines for the user that name the files."""
@@ -273,12 +275,14 @@ def _write(
     task_count = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {task_count}, model_id {record.model_id}"
     if meta is not None:
-        document = submission.build(record, settings.benchmark, meta, options["format_version"])
+        document = submission.build_submission(
+            record, settings.benchmark, meta, options["format_version"]
+        )
         write_bytes(options["submission"], dumps_tables(document))
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
         lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
-    State(settings.output).finish()
-    return lines + quick_line(record)
+    StoppedRun(settings.output).finish()
+    return lines + quick_prediction_line(record)
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:
@@ -289,7 +293,7 @@ def _benchmark(options: dict[str, Any]) -> Benchmark:
     board_benchmark, practice = benchmark.of_board(), benchmark.mini()
     if board_benchmark is not None and board_benchmark.sha256 not in {
         practice.sha256,
-        quick().benchmark,
+        quick_tasks().benchmark,
     }:
         msg = (
             f"this folder is a board of {board_benchmark.name}, but without --data the practice "

@@ -48,7 +48,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     if not isinstance(tables, list) or not tables or document.keys() != {"run"}:
         raise OptionError(f"{path}: expected tables [[run]] and nothing else: {LIST_FIX}")
     runs = [
-        common | _options(table, context, f"{path}: run {number}")
+        common | _options_of_table(table, context, f"{path}: run {number}")
         for number, table in enumerate(tables, 1)
     ]
     outputs = [run["output"] and run["output"].absolute() for run in runs]
@@ -63,7 +63,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     return runs
 
 
-def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
+def _options_of_table(table: Any, context: click.Context, label: str) -> dict[str, Any]:
     """Return a table as options, converted as click does. Raise OptionError."""
     options_by_name = {
         name.removeprefix("--"): option
@@ -103,9 +103,11 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
     with ExitStack() as stack:
         cluster = None
         if runs[0]["engine"] == "ray":
-            from reference_harness.engine.cluster import connected  # Ray need not be installed
+            from reference_harness.engine.cluster import (
+                connected_cluster,  # Ray need not be installed
+            )
 
-            cluster = stack.enter_context(connected())
+            cluster = stack.enter_context(connected_cluster())
         context = RunContext(
             cluster, stack.enter_context(progress.listeners(quiet=runs[0]["quiet"]))
         )
@@ -142,9 +144,9 @@ def _locks(runs: Sequence[dict[str, Any]]) -> list[Lock | None]:
 def _run_each(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
     """Execute each run, and return the error of each, or None."""
     if context.cluster is None:
-        return [_run_for_error(run, context) for run in runs]
+        return [_error_of_run(run, context) for run in runs]
     with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
-        futures = [pool.submit(_run_for_error, run, context) for run in runs]
+        futures = [pool.submit(_error_of_run, run, context) for run in runs]
         try:
             return [future.result() for future in futures]
         except BaseException:
@@ -153,7 +155,7 @@ def _run_each(runs: Sequence[dict[str, Any]], context: RunContext) -> list[Harne
             raise
 
 
-def _run_for_error(options: dict[str, Any], context: RunContext) -> HarnessError | None:
+def _error_of_run(options: dict[str, Any], context: RunContext) -> HarnessError | None:
     """Execute a run, and return its error; None if it succeeds."""
     label = options["model_id"] or options["output"].stem
     try:

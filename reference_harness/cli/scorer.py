@@ -14,10 +14,10 @@ def scorer() -> None:
 
     The exit code is 3 if it does not.
     """
-    from reference_harness.engine import threads
+    from reference_harness.engine import blas
     from reference_harness.probe.scorer import SCORER  # NumPy: see main.py
 
     echo(SCORER.description)
-    threads.limit_to_scorer()
+    blas.limit_to_scorer()
     SCORER.check()
     echo("this machine has the scorer of record: scores computed here can be published")

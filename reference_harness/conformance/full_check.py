@@ -14,9 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from reference_harness.embedding.batching import TOKEN_BUDGET
-from reference_harness.embedding.embed import FILE_BATCH, plan, sizes_of, with_measured_budget
-from reference_harness.embedding.exact import with_exact_limits
+from reference_harness.embedding.batching import DEFAULT_TOKEN_BUDGET
+from reference_harness.embedding.exact_batches import with_exact_limits
+from reference_harness.embedding.extractor_calls import (
+    FILE_BATCH_SEQUENCES,
+    planned_calls,
+    sequence_sizes,
+    with_measured_budget,
+)
 from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.formats.text import plural
@@ -45,7 +50,7 @@ LETTERS_PER_TOKEN = 6
 """Assumed letters per token if the extractor counts none: those of the longest common k-mers."""
 MIXED_CALLS = ((8, 8), (24, 24), (64, 64), (1000, 64))
 """Calls of mixed lengths: the number of sequences and the `batch_size`. The first is upstream's."""
-MIXED_LETTERS = 4 * TOKEN_BUDGET
+MIXED_LETTERS = 4 * DEFAULT_TOKEN_BUDGET
 """Maximum of padded letters in a mixed batch of more than eight sequences."""
 
 
@@ -71,10 +76,10 @@ class FullCheck:
         """The indices of the sequences of each call, planned as in a run."""
         subject = self.subject
         limit = MemoryLimit(memory_of(subject.device) if subject.measures_budget else None)
-        sizes = sizes_of(subject.loaded, self.sequences)
+        sizes = sequence_sizes(subject.loaded, self.sequences)
         batching = with_exact_limits(subject.loaded, subject.batching, subject.device)
         batching = with_measured_budget(subject.loaded, batching, self.sequences, sizes, limit)
-        return plan(subject.loaded, batching, self.sequences, sizes)
+        return planned_calls(subject.loaded, batching, self.sequences, sizes)
 
     @cached_property
     def position_texts(self) -> dict[int, str]:
@@ -286,7 +291,7 @@ def _mixed_calls(full_check: FullCheck) -> Iterator[tuple[list[int], int]]:
             row
             for row in full_check.position_texts
             if len(full_check.sequences[row]) * size
-            <= max(FILE_BATCH * longest_length, MIXED_LETTERS)
+            <= max(FILE_BATCH_SEQUENCES * longest_length, MIXED_LETTERS)
         ]
         random.Random(SEED + step).shuffle(fitting)  # noqa: S311 - a probe, no secret
         for start in range(0, len(fitting), rows):

@@ -54,16 +54,17 @@ def _check_limit(subject: Subject, make: SequenceMaker) -> str:
     if truncation == "none":
         return _check_refusal(subject, sequence, limit)
     reach = _letters_with_effect(subject, sequence)
-    if reach.side == "none":
+    if reach.unread_side == "none":
         msg = (
             f"the extractor declares max_length {limit}, but reads all {len(sequence)} letters of "
             "a longer sequence: pass max_length with truncation=True to the tokenizer"
         )
         raise BrokenError(msg, _example(sequence, len(sequence) - 1))
-    if truncation not in (reach.side, UNDECLARED):
+    if truncation not in (reach.unread_side, UNDECLARED):
         msg = (
-            f"the extractor declares truncation {truncation!r}, but cuts {reach.side_text} of a "
-            "longer sequence: declare what is cut, or cut what is declared"
+            f"the extractor declares truncation {truncation!r}, but cuts "
+            f"{reach.unread_side_text} of a longer sequence: declare what is cut, or cut what is "
+            "declared"
         )
         raise BrokenError(msg, _example(sequence, 0 if reach.start else -1))
     return _compare_token_counts(reach, sequence, limit, count_tokens)
@@ -82,8 +83,8 @@ def _compare_token_counts(
         read_length = f"{letters} letters"
         if limit - SPECIAL_TOKENS_MAX <= letters <= limit * TOKEN_LETTERS_MAX:
             msg = (
-                f"The extractor reads {read_length} and cuts {reach.side_text}; whether these are "
-                f"the {limit} tokens of max_length is not known: add a method "
+                f"The extractor reads {read_length} and cuts {reach.unread_side_text}; whether "
+                f"these are the {limit} tokens of max_length is not known: add a method "
                 "count_tokens(sequences) -> list[int]"
             )
             raise UnverifiedError(msg)
@@ -100,8 +101,8 @@ def _compare_token_counts(
         read_length = f"{letters} letters, {count_tokens(letters_read)} tokens"
     if is_as_declared:
         return (
-            f"The extractor reads {read_length} and cuts {reach.side_text}, as max_length {limit} "
-            "says."
+            f"The extractor reads {read_length} and cuts {reach.unread_side_text}, as "
+            f"max_length {limit} says."
         )
     msg = (
         f"the extractor declares max_length {limit}, but reads {read_length}: declare "
@@ -119,7 +120,7 @@ def _check_last_letter(
         letters = min(subject.letters, 3 * limit)
     sequence = make(letters)
     reach = _letters_with_effect(subject, sequence)
-    if reach.side == "none":
+    if reach.unread_side == "none":
         sentence = f"all {letters} letters of the longest sequence tried are read"
         if truncation == "windows" and isinstance(limit, int):
             _require_windows(subject, sequence, limit, sentence)
@@ -133,7 +134,7 @@ def _check_last_letter(
     )
     msg = (
         f"the extractor {declaration}, but reads only {reach.letters} of {letters} letters, "
-        f"cutting {reach.side_text}: declare max_length in tokens, and truncation"
+        f"cutting {reach.unread_side_text}: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 

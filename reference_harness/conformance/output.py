@@ -5,7 +5,7 @@ Each check returns a sentence about what was confirmed, and raises BrokenError o
 
 import numpy as np
 
-from reference_harness.embedding.embed import to_numpy
+from reference_harness.embedding.extractor_calls import to_numpy
 
 from .result import BrokenError
 from .sequences import SEQUENCES, many_sequences, mixed_lengths, random_letters

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_harness.embedding.embed import BATCHING, Batching
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING, Batching
 from reference_harness.errors import OptionError, known_name
 from reference_harness.run.progress import Listener, SilentListener
 
@@ -57,7 +57,7 @@ def check(
     letters: int = LETTERS,
     select: Sequence[str] = (),
     full: bool = False,
-    batching: Batching = BATCHING,
+    batching: Batching = DEFAULT_BATCHING,
     measures_budget: bool = False,
     listener: Listener = SILENT,
 ) -> list[PropertyResult]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.embedding.batching import TOKEN_BUDGET
-from reference_harness.embedding.embed import FILE_BATCH, Batching, to_numpy
+from reference_harness.embedding.batching import DEFAULT_TOKEN_BUDGET
+from reference_harness.embedding.extractor_calls import FILE_BATCH_SEQUENCES, Batching, to_numpy
 from reference_harness.embedding.letters_read import relative_distance
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.loading.loader import LoadedExtractor, load
@@ -31,7 +31,9 @@ class Subject:
     options: dict[str, Any] = field(default_factory=dict)
     letters: int = 8192
     """Length of the longest sequence to try, in letters."""
-    plan: list[Any] = field(default_factory=lambda: ["budget", TOKEN_BUDGET, FILE_BATCH])
+    plan: list[Any] = field(
+        default_factory=lambda: ["budget", DEFAULT_TOKEN_BUDGET, FILE_BATCH_SEQUENCES]
+    )
     """Mode, token budget and `batch_size` of the run's batches, which the full check repeats."""
 
     measures_budget: bool = False

@@ -1,4 +1,4 @@
-"""Load the benchmark definitions of a run, and make the content of a new one."""
+"""Load the benchmark definition of a run, or make a new definition."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -30,11 +30,11 @@ def load(path: Path) -> Benchmark:
     except NotReadable as error:
         msg = f"{path}: {error.reason}; {DEFINITION_HINT}"
         raise OptionError(msg) from error
-    return parsed(raw, str(path))
+    return parsed_definition(raw, str(path))
 
 
-def parsed(raw: bytes, file: str) -> Benchmark:
-    """Return the definition in `raw`. Raise OptionError, in which each line begins with `file`."""
+def parsed_definition(raw: bytes, file: str) -> Benchmark:
+    """Return the definition in `raw`. Raise OptionError, whose lines begin with `file`."""
     try:
         return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
@@ -64,7 +64,7 @@ def geneb() -> Benchmark:
     return load(schema("benchmark.json"))
 
 
-def document(
+def new_definition(
     *,
     name: str,
     harness_version: str,

@@ -12,15 +12,16 @@ from reference_harness.formats.benchmark import TASK_ID_PATTERN, Benchmark
 from reference_harness.formats.files import dumps, file_sha256, write_json
 
 from . import benchmark
-from .manifest import NAME as MANIFEST
+from .manifest import MANIFEST_NAME as MANIFEST
 from .manifest import FileFacts, Manifest, TaskFacts
-from .task_folder import layout, read_task
-from .tasks import REVISION, TaskData, revision, task_facts
+from .task_data import REVISION_EXPLANATION, TaskData, content_revision, task_definition
+from .task_folder import files_by_task, read_task
 
-DEFINITION = "benchmark.json"
-FIRST_VERSION = "1.0"
+DEFINITION_FILE = "benchmark.json"
+"""Name of the file of a new definition, in the folder of the task files."""
+NEW_HARNESS_VERSION = "1.0"
 """Version of the harness in a new definition; its author may edit it."""
-CATEGORY = "Own tasks"
+NEW_CATEGORY = "Own tasks"
 """Category of every task in a new definition; its author may edit it."""
 
 
@@ -33,7 +34,7 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     """
     if not folder.is_dir():
         raise DataError([f"{folder}: no such folder"])
-    definition = folder / DEFINITION
+    definition = folder / DEFINITION_FILE
     if existing := [path for path in (definition, folder / MANIFEST) if path.exists()]:
         use = f"pass --benchmark {definition} to a run, or " if definition in existing else ""
         msg = (
@@ -41,20 +42,20 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
             "again"
         )
         raise OptionError(msg)
-    task_files = _read(folder)
+    task_files = _read_tasks(folder)
     title = name or folder.resolve().name
     tasks = [data for data, _ in task_files]
-    document = benchmark.document(
+    document = benchmark.new_definition(
         name=title,
-        harness_version=FIRST_VERSION,
+        harness_version=NEW_HARNESS_VERSION,
         repo_id=f"local:{title}",
-        revision=revision(tasks),
+        revision=content_revision(tasks),
         made_by="a folder of task files",
-        category_order=[CATEGORY],
-        sources={"revision": REVISION},
-        tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
+        category_order=[NEW_CATEGORY],
+        sources={"revision": REVISION_EXPLANATION},
+        tasks=[task_definition(data, data.id, NEW_CATEGORY) for data in tasks],
     )
-    parsed_benchmark = benchmark.parsed(dumps(document), str(definition))
+    parsed_benchmark = benchmark.parsed_definition(dumps(document), str(definition))
     write_json(definition, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
@@ -74,11 +75,11 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     return definition, parsed_benchmark
 
 
-def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
+def _read_tasks(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
     """Return every task of a folder and its files. Raise DataError with all errors."""
     faults: list[str] = []
     tasks: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
-    for task_id, files in layout(folder, faults):
+    for task_id, files in files_by_task(folder, faults):
         if not re.fullmatch(TASK_ID_PATTERN, task_id):
             faults.append(
                 f"{files[0]}: the name is the task's id, but {task_id!r} has other characters than "

@@ -11,14 +11,14 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_blob_id, file_sha256
 from reference_harness.run.settings import task_names
 
-from . import storage
-from .manifest import NAME, FileFacts, Manifest, TaskFacts, repair
+from . import hub_client
+from .manifest import MANIFEST_NAME, FileFacts, Manifest, TaskFacts, repair_advice
 from .task_folder import Folder
 
 if TYPE_CHECKING:
     from huggingface_hub import RepoFile
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
 """Pattern of a revision: a commit, as branches and tags can move."""
 
 
@@ -38,7 +38,7 @@ def pull(
     benchmark's description.
     """
     commit = revision or benchmark.dataset.revision
-    if not COMMIT.fullmatch(commit):
+    if not COMMIT_PATTERN.fullmatch(commit):
         msg = f"--revision {commit!r}: expected the 40 hex digits of a commit"
         raise OptionError(msg)
     repo_id = benchmark.dataset.repo_id
@@ -57,8 +57,8 @@ def pull(
     patterns = [f"tasks/{task_id}/*" for task_id in task_names(tasks, benchmark)] or ["tasks/*"]
     _download(repo_id, commit, folder, patterns, endpoint)
     # Delete an older manifest, which does not describe the new files.
-    (folder / NAME).unlink(missing_ok=True)
-    manifest = describe(benchmark, folder, commit)
+    (folder / MANIFEST_NAME).unlink(missing_ok=True)
+    manifest = manifest_of(benchmark, folder, commit)
     manifest.write(folder)
     return manifest
 
@@ -74,7 +74,7 @@ def _download(
     from huggingface_hub import HfApi, RepoFile, constants
     from huggingface_hub.utils import httpx
 
-    storage.limit_downloads()
+    hub_client.limit_downloads()
     origin = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
     files: list[RepoFile] = []
@@ -106,8 +106,8 @@ def _download(
         missing_text = (
             f" ({len(missing_files)} of {len(files)} files are missing)" if missing_files else ""
         )
-        raise DataError([f"{origin}: {storage.reason(error)}{missing_text}"]) from error
-    altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
+        raise DataError([f"{origin}: {hub_client.failure_reason(error)}{missing_text}"]) from error
+    altered = [file.path for file in files if not _has_listed_digest(folder / file.path, file)]
     for path in altered:
         (folder / path).unlink()  # else the client takes it for complete the next time
     if altered:
@@ -120,14 +120,14 @@ def _download(
         )
 
 
-def _is_as_listed(path: Path, listed: "RepoFile") -> bool:
+def _has_listed_digest(path: Path, listed: "RepoFile") -> bool:
     """Whether a file has the digest that the Hub lists; the client checks only its size."""
     if listed.lfs is not None:
         return file_sha256(path) == listed.lfs.sha256
     return file_blob_id(path) == listed.blob_id
 
 
-def describe(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
+def manifest_of(benchmark: Benchmark, folder: Path, commit: str) -> Manifest:
     """Return the manifest of a folder: the digest of each file and the classes of each task.
 
     Raise DataError if a task is unreadable or differs from the benchmark's.
@@ -161,15 +161,17 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
     Raise DataError with everything that differs or is missing, or if there is no manifest.
     """
     if not folder.is_dir():
-        raise DataError([f"{folder}: no such folder: {repair(benchmark.dataset.repo_id, folder)}"])
+        raise DataError(
+            [f"{folder}: no such folder: {repair_advice(benchmark.dataset.repo_id, folder)}"]
+        )
     manifest = Manifest.of_folder(folder)
     if manifest is None:
-        fix = repair(benchmark.dataset.repo_id, folder)
-        raise DataError([f"{folder}: the folder has no {NAME}: {fix}"])
+        fix = repair_advice(benchmark.dataset.repo_id, folder)
+        raise DataError([f"{folder}: the folder has no {MANIFEST_NAME}: {fix}"])
     source = Folder(folder, benchmark)
     faults = [
-        f"{folder / name}: the file is missing, but {NAME} lists it: "
-        f"{repair(manifest.repo_id, folder)}"
+        f"{folder / name}: the file is missing, but {MANIFEST_NAME} lists it: "
+        f"{repair_advice(manifest.repo_id, folder)}"
         for name in manifest.files
         if not (folder / name).is_file()
     ]
@@ -184,8 +186,8 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
         facts = manifest.tasks.get(task.id)
         if facts is None or facts.sha256 != task_data.sha256:
             faults.append(
-                f"{folder}: task {task.id}: its content does not have the digest in {NAME}: "
-                f"{repair(manifest.repo_id, folder)}"
+                f"{folder}: task {task.id}: its content does not have the digest in "
+                f"{MANIFEST_NAME}: {repair_advice(manifest.repo_id, folder)}"
             )
     if faults:
         raise DataError(faults)

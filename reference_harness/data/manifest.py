@@ -9,15 +9,15 @@ from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, fir
 from reference_harness.formats.benchmark import Dataset
 from reference_harness.formats.files import NotReadable, file_sha256, read_text, write_json
 
-NAME = "manifest.json"
-BYTES_MAX = 10_000_000  # 100 tasks have 40 kB
+MANIFEST_NAME = "manifest.json"
+MANIFEST_BYTES_MAX = 10_000_000  # 100 tasks have 40 kB
 
 
-def repair(repo_id: str, folder: Path) -> str:
+def repair_advice(repo_id: str, folder: Path) -> str:
     """Return how a user makes a folder's files and manifest agree, as a clause for a message."""
     if repo_id.startswith("local:"):  # as `data define` writes
         return (
-            f"restore the files, or delete benchmark.json and {NAME} and run "
+            f"restore the files, or delete benchmark.json and {MANIFEST_NAME} and run "
             f"geneb-harness data define {folder}"
         )
     return f"run geneb-harness data pull {folder}"
@@ -53,7 +53,7 @@ class Manifest(StrictModel):
 
         Raise DataError if there is an invalid one.
         """
-        path = folder / NAME
+        path = folder / MANIFEST_NAME
         if not path.exists():
             return None
         fix = (
@@ -61,7 +61,7 @@ class Manifest(StrictModel):
             "tasks of your own"
         )
         try:
-            return cls.model_validate_json(read_text(path, BYTES_MAX))
+            return cls.model_validate_json(read_text(path, MANIFEST_BYTES_MAX))
         except ValidationError as error:
             fault = first_error(error, with_input=True)
             raise DataError([f"{path}: not a manifest: {fault}: {fix}"]) from error
@@ -69,7 +69,7 @@ class Manifest(StrictModel):
             msg = f"{path}: not a manifest: it {error.reason}: {fix}"
             raise DataError([msg]) from error
 
-    def is_of(self, dataset: Dataset) -> bool:
+    def is_of_dataset(self, dataset: Dataset) -> bool:
         """Whether the data are those of the dataset and revision that the benchmark pins."""
         return (self.repo_id, self.revision) == (dataset.repo_id, dataset.revision)
 
@@ -79,23 +79,27 @@ class Manifest(StrictModel):
         Raise DataError with every file that differs or is not listed.
         """
         faults = []
-        fix = repair(self.repo_id, folder)
+        fix = repair_advice(self.repo_id, folder)
         for file in files:
             listed_file = self.files.get(file.relative_to(folder).as_posix())
             if listed_file is None:
-                faults.append(f"{file}: {NAME} does not list this file: delete the file, or {fix}")
+                faults.append(
+                    f"{file}: {MANIFEST_NAME} does not list this file: delete the file, or {fix}"
+                )
             elif (size := file.stat().st_size) != listed_file.bytes:
                 faults.append(
-                    f"{file}: {size} bytes, expected {listed_file.bytes} as in {NAME}: {fix}"
+                    f"{file}: {size} bytes, expected {listed_file.bytes} as in "
+                    f"{MANIFEST_NAME}: {fix}"
                 )
             elif (digest := file_sha256(file)) != listed_file.sha256:
                 faults.append(
-                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in {NAME}: {fix}"
+                    f"{file}: sha256 {digest}, expected {listed_file.sha256} as in "
+                    f"{MANIFEST_NAME}: {fix}"
                 )
         if faults:
             raise DataError(faults)
 
     def write(self, folder: Path) -> Path:
         """Write the manifest into the folder and return its path."""
-        write_json(folder / NAME, self.model_dump())
-        return folder / NAME
+        write_json(folder / MANIFEST_NAME, self.model_dump())
+        return folder / MANIFEST_NAME

@@ -13,7 +13,8 @@ from reference_harness.formats.benchmark import FULL, Benchmark
 from reference_harness.formats.run_record import RunRecord
 from reference_harness.schema_files import schema
 
-QUICK = "quick"
+QUICK_NAME = "quick"
+"""Value of --tasks that means these tasks."""
 QUICK_FILE = "quick.json"
 
 
@@ -32,40 +33,43 @@ class QuickTasks(NamedTuple):
 
 
 @functools.cache
-def quick() -> QuickTasks:
+def quick_tasks() -> QuickTasks:
     """Return the quick tasks of GENEB."""
     return QuickTasks(**json.loads(schema(QUICK_FILE).read_bytes()))
 
 
-def with_quick(names: list[str], bench: Benchmark) -> list[str]:
+def expand_quick(names: list[str], bench: Benchmark) -> list[str]:
     """Return names of tasks, with "quick" replaced by the quick tasks.
 
     Raise OptionError for a benchmark that has none.
     """
-    if any(name.casefold() == QUICK for name in names) and bench.sha256 != quick().benchmark:
+    if (
+        any(name.casefold() == QUICK_NAME for name in names)
+        and bench.sha256 != quick_tasks().benchmark
+    ):
         msg = (
-            f"--tasks {QUICK} means ten tasks of GENEB, but the benchmark is {bench.name}: pass "
-            "ids of its tasks, which `geneb-harness tasks` lists"
+            f"--tasks {QUICK_NAME} means ten tasks of GENEB, but the benchmark is {bench.name}: "
+            "pass ids of its tasks, which `geneb-harness tasks` lists"
         )
         raise OptionError(msg)
     return [
-        task for name in names for task in (quick().tasks if name.casefold() == QUICK else [name])
+        task
+        for name in names
+        for task in (quick_tasks().tasks if name.casefold() == QUICK_NAME else [name])
     ]
 
 
-def quick_line(record: RunRecord) -> str:
+def quick_prediction_line(record: RunRecord) -> str:
     """Return a line with the prediction from a run of exactly the quick tasks; "" for any other."""
-    quick_tasks = quick()
+    chosen = quick_tasks()
     cells = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
-    is_quick = record.benchmark.sha256 == quick_tasks.benchmark and cells.keys() == {
-        *quick_tasks.tasks
-    }
+    is_quick = record.benchmark.sha256 == chosen.benchmark and cells.keys() == {*chosen.tasks}
     if not is_quick or record.limit is not None:
         return ""
     mean = math.fsum(cell.scores.MCC for cell in cells.values()) / len(cells)
-    prediction = quick_tasks.slope * mean + quick_tasks.intercept
+    prediction = chosen.slope * mean + chosen.intercept
     return (
         f"\nquick: mean MCC {mean:.3f} of {len(cells)} tasks; predicted mean over all "
-        f"categories, from {quick_tasks.rows} rows: {prediction:.3f}, "
-        f"leave-one-out error {quick_tasks.error:.3f}"
+        f"categories, from {chosen.rows} rows: {prediction:.3f}, "
+        f"leave-one-out error {chosen.error:.3f}"
     )

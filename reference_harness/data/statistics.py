@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .tasks import Split, TaskData
+from .task_data import Split, TaskData
 
 _COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 
 
 @dataclass(frozen=True)
-class SplitAudit:
+class SplitStatistics:
     """Statistics of one split."""
 
     rows: int
@@ -31,12 +31,12 @@ class SplitAudit:
 
 
 @dataclass(frozen=True)
-class TaskAudit:
+class TaskStatistics:
     """Statistics of one task."""
 
     task: str
-    train: SplitAudit
-    test: SplitAudit
+    train: SplitStatistics
+    test: SplitStatistics
     overlap: int
     """Number of test sequences that are also training sequences (leakage)."""
     overlap_other_label: int
@@ -63,7 +63,7 @@ def reverse_complement(sequence: str) -> str:
     return sequence.translate(_COMPLEMENT)[::-1]
 
 
-def audit(data: TaskData) -> TaskAudit:
+def task_statistics(data: TaskData) -> TaskStatistics:
     """Return sizes, lengths, overlaps and other statistics of one task's data."""
     train = [s.upper() for s in data.train.sequences]
     test = [s.upper() for s in data.test.sequences]
@@ -78,10 +78,10 @@ def audit(data: TaskData) -> TaskAudit:
         not is_shared and reverse_complement(s) in train_labels
         for s, is_shared in zip(test, is_in_training, strict=True)
     )
-    return TaskAudit(
+    return TaskStatistics(
         task=data.id,
-        train=_split_audit(train, data.train),
-        test=_split_audit(test, data.test),
+        train=_split_statistics(train, data.train),
+        test=_split_statistics(test, data.test),
         overlap=sum(is_in_training),
         overlap_other_label=sum(is_relabelled),
         overlap_reverse=reverse_count,
@@ -95,12 +95,12 @@ def _labels_by_sequence(sequences: Iterable[str], split: Split) -> dict[str, set
     return labels_by_sequence
 
 
-def _split_audit(sequences: Sequence[str], split: Split) -> SplitAudit:
+def _split_statistics(sequences: Sequence[str], split: Split) -> SplitStatistics:
     """Return the statistics of a split, whose sequences are given in upper case."""
     labels = _labels_by_sequence(sequences, split)
     lengths = [len(s) for s in sequences]
     counts = split.class_counts
-    return SplitAudit(
+    return SplitStatistics(
         rows=len(sequences),
         classes=counts,
         majority=max(counts.values()) / len(sequences),

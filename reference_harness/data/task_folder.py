@@ -20,20 +20,20 @@ from reference_harness.errors import DataError
 from reference_harness.formats.benchmark import Benchmark, Task
 
 from .manifest import Manifest
-from .tasks import SPLITS, Split, TaskData
+from .task_data import SPLITS, Split, TaskData
 
-IUPAC = "ACGTURYSWKMBDHVN"
-"""Letters allowed in a nucleotide sequence, in upper or lower case: no gaps."""
-VALUE_CHARACTERS = 40
+IUPAC_LETTERS = "ACGTURYSWKMBDHVN"
+"""Letters allowed in a nucleotide sequence, in upper or lower case; "-" is not."""
+VALUE_CHARACTERS_SHOWN = 40
 """Number of characters of an invalid value that a message quotes."""
 # Characters of a field; the default of the csv module is 131,072.
 FIELD_CHARACTERS_MAX = 10_000_000
 # Most digits of a label, which is a class number kept as a signed 64-bit integer.
-LABEL_DIGITS = 9
+LABEL_DIGITS_MAX = 9
 
-_SEQUENCE = re.compile(f"[{IUPAC}{IUPAC.lower()}]+")
-_OTHER_LETTERS = re.compile(f"[^{IUPAC}{IUPAC.lower()}]")
-_LABEL = re.compile(rf"-?[0-9]{{1,{LABEL_DIGITS}}}")
+_SEQUENCE = re.compile(f"[{IUPAC_LETTERS}{IUPAC_LETTERS.lower()}]+")
+_OTHER_LETTERS = re.compile(f"[^{IUPAC_LETTERS}{IUPAC_LETTERS.lower()}]")
+_LABEL = re.compile(rf"-?[0-9]{{1,{LABEL_DIGITS_MAX}}}")
 _ENDINGS = (".csv", ".csv.gz")
 
 
@@ -83,7 +83,7 @@ class Folder:
         self.ignored: list[str] = []
         """Files and folders of tasks that the benchmark does not have."""
         faults: list[str] = []
-        for task_id, files in layout(path, faults):
+        for task_id, files in files_by_task(path, faults):
             if task_id not in ids:
                 self.ignored.append(files[0].name if len(files) == 1 else task_id)
             elif task_id in self._files:
@@ -103,7 +103,7 @@ class Folder:
             )
             raise DataError([msg])
         self.manifest = Manifest.of_folder(path)
-        self.verified = self.manifest is not None and self.manifest.is_of(benchmark.dataset)
+        self.verified = self.manifest is not None and self.manifest.is_of_dataset(benchmark.dataset)
 
     def available(self) -> set[str]:
         """Return the ids of the tasks that have files in the folder."""
@@ -123,7 +123,7 @@ class Folder:
         return data
 
 
-def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...]]]:
+def files_by_task(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...]]]:
     """Yield (task id, files) in order of name: one file, or train and test.
 
     Errors in a task's folder are appended to `faults`.
@@ -191,7 +191,7 @@ def _sequences_in(
             reader = csv.reader(stream, strict=True)
             columns = next(reader, [])
             if columns != header:
-                columns_text = ",".join(columns)[:VALUE_CHARACTERS]
+                columns_text = ",".join(columns)[:VALUE_CHARACTERS_SHOWN]
                 has_byte_order_mark = columns_text.startswith("\ufeff")
                 advice = (
                     ": save it without a byte order mark, as plain UTF-8"
@@ -203,7 +203,7 @@ def _sequences_in(
                 )
                 return
             for row in reader:
-                fault = _fault(row, header)
+                fault = _row_error(row, header)
                 if fault:
                     faults.append(f"{file}:{reader.line_num}: {fault}")
                 else:
@@ -212,16 +212,15 @@ def _sequences_in(
         faults.append(f"{file}: cannot be read: {error}")
 
 
-def _fault(row: list[str], header: list[str]) -> str | None:
+def _row_error(row: list[str], header: list[str]) -> str | None:
     if len(row) != len(header):
         return f"{len(row)} values, expected {len(header)}: {','.join(header)}"
     sequence, label = row[:2]
     if not _LABEL.fullmatch(label):
-        return (
-            f"label {label[:VALUE_CHARACTERS]!r} is not an integer of at most {LABEL_DIGITS} digits"
-        )
+        quoted_label = repr(label[:VALUE_CHARACTERS_SHOWN])
+        return f"label {quoted_label} is not an integer of at most {LABEL_DIGITS_MAX} digits"
     if len(row) > len(SPLITS) and row[2] not in SPLITS:
-        return f"split {row[2][:VALUE_CHARACTERS]!r} is neither train nor test"
+        return f"split {row[2][:VALUE_CHARACTERS_SHOWN]!r} is neither train nor test"
     if not sequence:
         return "the sequence is empty"
     if not _SEQUENCE.fullmatch(sequence):

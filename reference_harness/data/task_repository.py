@@ -8,10 +8,10 @@ from reference_harness.errors import DataError
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import write_bytes
 
+from .task_data import SPLITS, Split, TaskData
 from .task_folder import Folder
-from .tasks import SPLITS, Split, TaskData
 
-CARD = "README.md"
+CARD_FILE = "README.md"
 REMOTE, FLAT = "tasks", "flat"
 """Folders of `tasks/<task_id>/{train,test}.csv`, which a run reads, and `flat/<task_id>.csv`."""
 
@@ -37,7 +37,7 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
             write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, is_flat=False))
         write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, is_flat=True))
         table_rows.append(_table_row(task, data))
-    write_bytes(out / CARD, _card(benchmark, table_rows).encode())
+    write_bytes(out / CARD_FILE, _card(benchmark, table_rows).encode())
     return [task.id for task in benchmark.tasks]
 
 

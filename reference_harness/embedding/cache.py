@@ -22,15 +22,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
+from reference_harness.data.task_data import DIGEST_BYTES
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
 from reference_harness.formats.files import write_bytes, write_json
 
 from .mirror import SCHEME, Mirror
 from .shard import (
     DAMAGED_SUFFIX,
-    FORMAT,
-    SUFFIX,
+    SHARD_FORMAT,
+    SHARD_SUFFIX,
     DamagedShardError,
     Embeddings,
     ForeignShardError,
@@ -80,7 +80,7 @@ class EmbeddingPositions(NamedTuple):
     """(n,) index of each embedding in its shard; 0 if no shard has it."""
 
 
-def key(key_parts: Mapping[str, Any]) -> str:
+def cache_key(key_parts: Mapping[str, Any]) -> str:
     """Return the digest, 64 hex digits, of all that an embedding depends on except its sequence."""
     parts_json = json.dumps(key_parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(parts_json.encode()).hexdigest()
@@ -95,10 +95,10 @@ class Cache:
         Raise OptionError for an unusable address.
         """
         is_shared = SCHEME in str(root)
-        self.folder = (default_cache() if is_shared else Path(root)) / key(key_parts)
+        self.folder = (default_cache() if is_shared else Path(root)) / cache_key(key_parts)
         if not (self.folder / "key.json").exists():
             write_json(self.folder / "key.json", dict(key_parts))
-        self._mirror = Mirror(f"{root}/{key(key_parts)}", self.folder) if is_shared else None
+        self._mirror = Mirror(f"{root}/{cache_key(key_parts)}", self.folder) if is_shared else None
         self.damage_notes: list[str] = []
         """One sentence per damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
@@ -139,7 +139,7 @@ class Cache:
         distinct_digests, inverse = np.unique(all_digests, return_inverse=True)
         heads = _digest_heads(distinct_digests)  # sorted like the digests
         positions = EmbeddingPositions(
-            sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
+            sorted(self.folder.glob(f"*{SHARD_SUFFIX}"), reverse=True),
             np.full(len(distinct_digests), -1, dtype=np.int64),
             np.zeros(len(distinct_digests), dtype=np.int64),
         )
@@ -206,7 +206,7 @@ class Cache:
         embedding_bytes = np.ascontiguousarray(embeddings).data
         joined_digests = b"".join(digests)
         header = json.dumps({
-            "format": FORMAT,
+            "format": SHARD_FORMAT,
             "count": len(digests),
             "dim": embeddings.shape[1],
             "dtype": embeddings.dtype.str,
@@ -216,7 +216,7 @@ class Cache:
         }).encode()  # fmt: skip
         # Machines that share the folder may have equal times and process ids.
         machine = zlib.crc32(socket.gethostname().encode())
-        shard_name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SUFFIX}"
+        shard_name = f"{time.time_ns():020d}-{machine:08x}-{os.getpid()}{SHARD_SUFFIX}"
         write_bytes(
             self.folder / shard_name,
             checksum(header),
@@ -241,7 +241,7 @@ class Cache:
         embeddings: Embeddings | int = len(digests)
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
             positions = np.flatnonzero(shard_of == number)
-            updated = self._copied(shards[number], row_of[positions], embeddings, positions)
+            updated = self._copy_rows(shards[number], row_of[positions], embeddings, positions)
             if updated is None:
                 missing_count += len(positions)
             else:
@@ -257,7 +257,7 @@ class Cache:
             raise StateError(msg)
         return embeddings
 
-    def _copied(
+    def _copy_rows(
         self,
         shard: Path,
         shard_rows: npt.NDArray[np.int64],

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness import environment
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.errors import EmbeddingError, HarnessError, OptionError
 from reference_harness.extractors.base import ExtractorError, UnknownOptionError
 from reference_harness.formats.measurements import Drift
@@ -27,17 +27,23 @@ from reference_harness.run.measure import (
 )
 
 from .cache import Cache, ShardWriter
-from .embed import CALL_SEQUENCES, Batching, calls, current_budget, reduced_budget
-from .exact import with_exact_limits
+from .exact_batches import with_exact_limits
+from .extractor_calls import (
+    CALL_SEQUENCES_MIN,
+    Batching,
+    current_budget,
+    embeddings_by_call,
+    reduced_budget,
+)
 from .memory import MemoryLimit, memory_of, peak_memory
 
 DRIFT_SEQUENCES = 4
 """Number of a job's first sequences that are embedded again at its end, to measure the drift."""
 
 
-PART_SEQUENCES = 2 * CALL_SEQUENCES
-"""Minimum number of sequences of a part of a job: two calls of an extractor that plans its own
-batches."""
+PART_SEQUENCES_MIN = 2 * CALL_SEQUENCES_MIN
+"""Minimum number of sequences of a part of a job, which is divided among processes: two calls of
+an extractor that plans its own batches."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class EmbedJob:
         embedding has the same bits as without parts, if all processes make the same plan. Otherwise
         each part has some of the sequences, whose batches it plans alone.
         """
-        count = max(1, min(count, len(self.sequences) // PART_SEQUENCES))
+        count = max(1, min(count, len(self.sequences) // PART_SEQUENCES_MIN))
         if count == 1:
             return [self]
         part_job = replace(self, measured_sequences=[])
@@ -74,7 +80,7 @@ class EmbedJob:
         ]
 
 
-class Step(NamedTuple):
+class EmbedStep(NamedTuple):
     """Number of sequences and letters embedded since the last step."""
 
     sequences: int
@@ -159,7 +165,7 @@ class Embedder:
     """The limit set by memory, shared by all tasks of the run."""
     device: str = "cpu"
 
-    def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:
+    def embed(self, job: EmbedJob) -> Generator[EmbedStep | EmbedResult]:
         """Embed the sequences of a job that the cache lacks; yield steps, then an EmbedResult.
 
         Embeddings already computed are saved if an error or Ctrl-C ends this. Calls are planned for
@@ -234,7 +240,7 @@ class Embedder:
         )
         return drift, [note]
 
-    def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
+    def _fill_cache(self, cache: Cache, job: EmbedJob) -> Iterator[EmbedStep]:
         """Embed and store the sequences of a job that the cache lacks; yield a step per call."""
         digests, sequences = sequence_digests(job.sequences), job.sequences
         cached = cache.find(digests)
@@ -242,7 +248,7 @@ class Embedder:
         if not lacking.any():
             return
         with ShardWriter(cache) as writer:
-            computed = calls(
+            computed = embeddings_by_call(
                 self.extractor,
                 self.batching,
                 job.task_id,
@@ -254,4 +260,4 @@ class Embedder:
             for rows, embeddings in computed:
                 budget = current_budget(self.extractor, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], embeddings, budget)
-                yield Step(len(rows), sum(len(sequences[i]) for i in rows))
+                yield EmbedStep(len(rows), sum(len(sequences[i]) for i in rows))

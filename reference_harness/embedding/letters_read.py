@@ -15,7 +15,7 @@ Embed = Callable[[list[str]], Embeddings]
 """Function that returns the (n, d) embeddings of n sequences."""
 
 _NEXT_LETTER = str.maketrans("ACGTacgt", "CGTAcgta")
-_OTHER_LETTERS = 3
+_CHANGES_PER_LETTER = 3
 """Number of letters to which each of A, C, G, T can be changed."""
 SAMPLED_SEQUENCES = 8
 """Number of a task's sequences that are examined: each takes a few calls, a truncated one about
@@ -27,7 +27,7 @@ class ReadSpan(NamedTuple):
 
     start: int
     stop: int
-    given: int
+    letters_given: int
     """Number of letters of the sequence."""
 
     @property
@@ -36,18 +36,18 @@ class ReadSpan(NamedTuple):
         return self.stop - self.start
 
     @property
-    def side(self) -> str:
+    def unread_side(self) -> str:
         """The end that is not read: "right", "left", "both" or "none"."""
-        if self.letters == self.given:
+        if self.letters == self.letters_given:
             return "none"
         if self.start == 0:
             return "right"
-        return "left" if self.stop == self.given else "both"
+        return "left" if self.stop == self.letters_given else "both"
 
     @property
-    def side_text(self) -> str:
+    def unread_side_text(self) -> str:
         """The end that is not read, in words."""
-        return "both ends" if self.side == "both" else f"the {self.side} end"
+        return "both ends" if self.unread_side == "both" else f"the {self.unread_side} end"
 
 
 def changed_letters(sequence: str, start: int, stop: int | None = None, shift: int = 1) -> str:
@@ -75,7 +75,7 @@ class LetterChanger:
         """
         variants = [
             changed_letters(self._sequence, start, stop, shift)
-            for shift in range(1, _OTHER_LETTERS + 1)
+            for shift in range(1, _CHANGES_PER_LETTER + 1)
         ]
         original, *changed, repeated = self._embed([self._sequence, *variants, self._sequence])
         largest_distance = max(relative_distance(row, original) for row in changed)
@@ -128,7 +128,7 @@ def _bisect(end: int, has_effect_beyond: Callable[[int], bool]) -> int:
     return high
 
 
-def sampled(sequences: Sequence[str]) -> Iterator[str]:
+def sampled_sequences(sequences: Sequence[str]) -> Iterator[str]:
     """Yield a few sequences, from the longest to the shortest, in equal steps."""
     ordered = sorted(sequences, key=lambda sequence: (-len(sequence), sequence))
     count = min(SAMPLED_SEQUENCES, len(ordered))
@@ -144,14 +144,14 @@ def relative_distance(
     Both are (n, d) or (d,). The result is infinite if a value is NaN or infinite, or if an
     embedding that is expected to be zero is not.
     """
-    distance = _norms(actual.astype(np.float64) - expected)
-    length = _norms(expected.astype(np.float64))
+    distance = _row_lengths(actual.astype(np.float64) - expected)
+    length = _row_lengths(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance == 0, 0.0, distance / length)
     ratio_max = float(ratio.max(initial=0.0))
     return ratio_max if np.isfinite(ratio_max) else float("inf")
 
 
-def _norms(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+def _row_lengths(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     lengths: npt.NDArray[np.float64] = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
     return lengths

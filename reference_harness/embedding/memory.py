@@ -38,19 +38,19 @@ ACCELERATORS = ("cuda", "mps", "xpu")
 MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
-FREE_SHARE = 0.8
+FREE_MEMORY_SHARE = 0.8
 """Share of the free memory that a batch may use: allocators round up and leave gaps, and the
 batches of a run differ."""
 BATCH_SECONDS_MAX = 1.0
 """Time of a batch after which no larger one is tried: the device is busy enough, and all trials
 together take twice as long as the last."""
-HOST_TOKENS, DEVICE_TOKENS = 2048, 1 << 18
+HOST_TOKENS_MAX, DEVICE_TOKENS_MAX = 2048, 1 << 18
 """Largest batch that is tried, in padded tokens. On a CPU, larger ones were slower; on an
 accelerator it is 2,048 sequences of 128 tokens, and larger ones were not measured."""
 
 
 class DoesNotFitError(Exception):
-    """A single row needs more memory than there is."""
+    """A single sequence needs more memory than there is."""
 
     def __init__(self, row: int, cause: str) -> None:
         super().__init__(f"one sequence alone does not fit into memory: {cause}")
@@ -128,10 +128,10 @@ class MemoryLimit:
         batches = deque(plan)
         while batches:
             planned = batches.popleft()
-            rows = self._allowed(planned, sizes)
+            rows = self._rows_within_limit(planned, sizes)
             if len(rows) < len(planned):
                 batches.appendleft(planned[len(rows) :])
-            computed, cause = attempt(compute, rows)
+            computed, cause = try_to_compute(compute, rows)
             if cause is None:
                 # `computed` is a list, as None may be a result.
                 yield rows, computed[0]
@@ -144,7 +144,7 @@ class MemoryLimit:
             self.tokens = max(1, int(sizes[rows].max()) * len(rows) // 2)
             batches.appendleft(rows)
 
-    def _allowed(self, rows: Batch, sizes: Batch) -> Batch:
+    def _rows_within_limit(self, rows: Batch, sizes: Batch) -> Batch:
         """Return the first rows of a batch within the limit, at least one."""
         if self.tokens is None:
             return rows
@@ -152,8 +152,10 @@ class MemoryLimit:
         return rows[: max(1, int(np.searchsorted(padded, self.tokens, side="right")))]
 
 
-def attempt(compute: Callable[[Argument], Value], rows: Argument) -> tuple[list[Value], str | None]:
-    """Return [result] and None, or [] and the message if memory ran out.
+def try_to_compute(
+    compute: Callable[[Argument], Value], rows: Argument
+) -> tuple[list[Value], str | None]:
+    """Call `compute`; return [result] and None, or [] and the message if memory ran out.
 
     No traceback keeps the objects of the failed batch alive afterwards. Raise other errors.
     """
@@ -225,13 +227,13 @@ def fitting_budget(
         rows = budget // row_tokens
         has_fitted = fits(rows)
         seconds, used_bytes = time.perf_counter() - started, memory.used()
-        if not has_fitted or used_bytes > FREE_SHARE * free_bytes:
+        if not has_fitted or used_bytes > FREE_MEMORY_SHARE * free_bytes:
             break
-        is_large_enough = budget >= HOST_TOKENS and seconds > BATCH_SECONDS_MAX
+        is_large_enough = budget >= HOST_TOKENS_MAX and seconds > BATCH_SECONDS_MAX
         if (
             is_large_enough
             or 2 * budget > memory.tokens_max
-            or used_bytes * (2 * budget // row_tokens) > FREE_SHARE * free_bytes * rows
+            or used_bytes * (2 * budget // row_tokens) > FREE_MEMORY_SHARE * free_bytes * rows
         ):
             return budget
         budget *= 2
@@ -241,7 +243,7 @@ def fitting_budget(
 class HostMemory:
     """Memory of this process on the host, within all its limits."""
 
-    tokens_max = HOST_TOKENS
+    tokens_max = HOST_TOKENS_MAX
 
     def __init__(self, allowed: int | None = None) -> None:
         self._allowed = allowed
@@ -255,7 +257,9 @@ class HostMemory:
         try:
             status = self._status()
             free_bytes = [
-                limit - status[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
+                limit - status[name]
+                for name, limit in _memory_limits()
+                if limit != resource.RLIM_INFINITY
             ]
             free_bytes += [
                 _bytes_by_name("/proc/meminfo")["MemAvailable"],
@@ -283,7 +287,7 @@ class HostMemory:
 class _Cuda:
     """Memory of one GPU, according to torch's allocator."""
 
-    tokens_max = DEVICE_TOKENS
+    tokens_max = DEVICE_TOKENS_MAX
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -309,7 +313,7 @@ class _Cuda:
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 
-def _limits() -> Iterator[tuple[str, int]]:
+def _memory_limits() -> Iterator[tuple[str, int]]:
     """Yield each soft limit: the name of the line in /proc/self/status it bounds, and its bytes."""
     yield "VmSize", resource.getrlimit(resource.RLIMIT_AS)[0]
     yield "VmData", resource.getrlimit(resource.RLIMIT_DATA)[0]

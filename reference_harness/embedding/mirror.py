@@ -13,7 +13,7 @@ from typing import Any
 
 from reference_harness.errors import OptionError, StateError
 
-from .shard import DAMAGED_SUFFIX, SUFFIX
+from .shard import DAMAGED_SUFFIX, SHARD_SUFFIX
 
 SCHEME = "://"
 """The part of an address of fsspec that a path does not have."""
@@ -67,7 +67,7 @@ class Mirror:
         except FileNotFoundError:
             return set()
         stored = {str(path).rstrip("/").rpartition("/")[2] for path in paths}
-        return {name for name in stored if name.endswith(SUFFIX) and not name.startswith(".")}
+        return {name for name in stored if name.endswith(SHARD_SUFFIX) and not name.startswith(".")}
 
     def _fetch(self, shard: str) -> None:
         handle, temporary_path = tempfile.mkstemp(prefix=f".{shard}.", dir=self._folder)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
+from reference_harness.data.task_data import DIGEST_BYTES
 
-FORMAT = 2
+SHARD_FORMAT = 2
 """Version of the format of shards."""
-SUFFIX = ".shard"
+SHARD_SUFFIX = ".shard"
+"""Ending of the name of a shard."""
 DAMAGED_SUFFIX = ".damaged"
 """Appended to the name of a damaged shard, which is kept to help find the cause."""
 READ_BYTES = 1 << 18
@@ -27,7 +28,7 @@ Embeddings = npt.NDArray[np.floating[Any]]
 
 
 class ShardHeader(NamedTuple):
-    """The header of a shard."""
+    """The header of a shard, one line of JSON."""
 
     rows: int
     """Number of embeddings."""
@@ -67,7 +68,7 @@ def header_of(shard: Path) -> ShardHeader:
         raise DamagedShardError("the header is damaged")
     try:
         members = json.loads(header_json)
-        if members["format"] != FORMAT:
+        if members["format"] != SHARD_FORMAT:
             raise ForeignShardError
         header = ShardHeader(
             rows=members["count"],

@@ -1,4 +1,4 @@
-"""Variants of sequences that keep the label, and that an honest extractor treats alike.
+"""Variants of sequences: changed so little that the label, and an honest decision, stay the same.
 
 An extractor that looks up published sequences finds no variant. The choice of sequences and
 variants follows from a seed; only `RandomState.random_sample` is used, whose stream is fixed by
@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from reference_harness.data.statistics import reverse_complement
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 
 SUBSTITUTIONS_MAX = 3
 """Maximum number of letters that a substituted variant changes. Measured: one change rarely affects
@@ -26,13 +26,14 @@ CROP_SHARE = 0.02
 """Share of the letters that a crop removes, at least one letter, at random ends."""
 SHIFTED_LETTERS = 3
 """Letters that a shift removes at one end; it adds as many random ones at the other."""
-REVERSED = "reversed"
-KINDS = ("substituted", "cropped", "shifted")
-"""Kinds of variants; `REVERSED` is added if both strands have the same meaning."""
-SUPPORT: Final = "support"
-"""Split of variants of the training sequences on which few-shot probes are fitted."""
-ATTEMPTS = 20
-"""Attempts to make a variant that is no published sequence, before the variant is omitted."""
+REVERSED_KIND = "reversed"
+VARIANT_KINDS = ("substituted", "cropped", "shifted")
+"""Kinds of variants; `REVERSED_KIND` is added if both strands have the same meaning."""
+SUPPORT_SPLIT: Final = "support"
+"""Name of the split of variants of the training sequences on which few-shot probes are fitted."""
+ATTEMPTS_MAX = 20
+"""Maximum number of attempts to make a variant that is no published sequence; else it is
+omitted."""
 
 _LETTERS = "ACGT"
 Uniform = Callable[[], float]
@@ -60,7 +61,7 @@ def variants_of(
     complement.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED) if reverse else KINDS
+    kinds = (*VARIANT_KINDS, REVERSED_KIND) if reverse else VARIANT_KINDS
     random_number = _random_numbers(f"{seed}\n{task_data.id}")
     variants = []
     for row in _sample(len(task_data.test.sequences), count, random_number):
@@ -84,14 +85,14 @@ def support_variants(
     A sequence for which no variant is found is omitted.
     """
     real_sequences = {*task_data.train.sequences, *task_data.test.sequences}
-    kinds = (*KINDS, REVERSED) if reverse else KINDS
-    random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT}")
+    kinds = (*VARIANT_KINDS, REVERSED_KIND) if reverse else VARIANT_KINDS
+    random_number = _random_numbers(f"{seed}\n{task_data.id}\n{SUPPORT_SPLIT}")
     variants = []
     for row in rows:
         kind = kinds[int(random_number() * len(kinds))]
         sequence = _variant(task_data.train.sequences[row], kind, real_sequences, random_number)
         if sequence is not None:
-            variants.append(VariantSequence(SUPPORT, row, kind, sequence))
+            variants.append(VariantSequence(SUPPORT_SPLIT, row, kind, sequence))
     return variants
 
 
@@ -113,7 +114,7 @@ def _sample(count: int, maximum: int, uniform: Uniform) -> list[int]:
 
 def _variant(sequence: str, kind: str, published: set[str], uniform: Uniform) -> str | None:
     """Return a variant that is no published sequence; None if no attempt gives one."""
-    for _ in range(ATTEMPTS):
+    for _ in range(ATTEMPTS_MAX):
         variant = MAKER_OF_KIND[kind](sequence, uniform)
         if variant and variant not in published:
             return variant
@@ -160,5 +161,5 @@ MAKER_OF_KIND: Mapping[str, Callable[[str, Uniform], str]] = {
     "substituted": substituted,
     "cropped": cropped,
     "shifted": shifted,
-    REVERSED: reversed_strand,
+    REVERSED_KIND: reversed_strand,
 }

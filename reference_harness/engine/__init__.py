@@ -14,13 +14,13 @@ if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is 
 
     from reference_harness.embedding.embedder import EmbedJob, EmbedResult
     from reference_harness.loading.extractor_facts import ExtractorFacts
-    from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
+    from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
-__all__ = ["ATTEMPTS", "Engine", "Notice"]
+__all__ = ["ATTEMPTS_MAX", "Engine", "Notice"]
 
-ATTEMPTS = 3
-"""Attempts at a task whose embeddings are lost before they are read, or whose worker is killed:
-enough to survive an accident, and to notice a damaged disk or a lack of memory."""
+ATTEMPTS_MAX = 3
+"""Maximum number of attempts at a task whose embeddings are lost or whose worker is killed: enough
+to survive an accident, and to notice a damaged disk or a lack of memory."""
 
 
 class Notice(NamedTuple):
@@ -61,7 +61,7 @@ class Engine(Protocol):
     def embed(self, job: EmbedJob, progress: Callable[[int, int], None]) -> None:
         """Start to embed a task; `progress(sequences, letters)` reports newly embedded ones."""
 
-    def probe(self, job: Job) -> None:
+    def probe(self, job: ProbeTaskJob) -> None:
         """Start to probe a task whose embeddings are all in the cache."""
 
     def results(
@@ -69,6 +69,6 @@ class Engine(Protocol):
     ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
         """Yield the available results; with `block`, wait for the first one.
 
-        A worker that dies is replaced and its task repeated, at most `ATTEMPTS` times. Raise
+        A worker that dies is replaced and its task repeated, at most `ATTEMPTS_MAX` times. Raise
         WorkerDiedError if the run is to end at the first failure.
         """

@@ -12,18 +12,18 @@ from reference_harness.errors import OptionError
 from reference_harness.formats.processes import processors
 from reference_harness.formats.text import plural
 
-MISSING_MESSAGE = "the package ray is missing: pip install 'geneb-ci[ray]'"
+RAY_MISSING_MESSAGE = "the package ray is missing: pip install 'geneb-ci[ray]'"
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 """Environment variable with the address of a cluster; without it, one of this machine is used."""
 
 
 class ClusterSize(NamedTuple):
-    """The current resources of a cluster."""
+    """The current numbers of machines, CPUs and GPUs of a cluster."""
 
     machines: int
     cpus: int
     gpus: int
-    least_cpus: int
+    cpus_of_smallest: int
     """CPUs of the smallest machine."""
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class ClusterSize(NamedTuple):
 
 
 class Cluster:
-    """A connection to Ray; see `connected`."""
+    """A connection to Ray; see `connected_cluster`."""
 
     def __init__(self, ray: Any, *, is_own: bool) -> None:  # a module, imported late
         self.ray = ray
@@ -52,7 +52,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(*, start: bool = True) -> Iterator[Cluster]:
+def connected_cluster(*, start: bool = True) -> Iterator[Cluster]:
     """Yield a connection to the cluster at `RAY_ADDRESS`, else to a cluster of this machine.
 
     If there is none, one is started here. Ray sends no usage statistics and opens no dashboard.
@@ -65,7 +65,7 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
     try:
         ray: Any = importlib.import_module("ray")
     except ModuleNotFoundError as error:
-        raise OptionError(MISSING_MESSAGE) from error
+        raise OptionError(RAY_MISSING_MESSAGE) from error
     # Even without `log_to_driver`, Ray prints dead machines and the state of its processes to
     # standard output; the run itself reports what matters.
     vars(importlib.import_module("ray._private.worker"))["_worker_logs_enabled"] = False

@@ -1,7 +1,7 @@
 """The process of one device: it loads an extractor and embeds task after task.
 
-Nothing here imports NumPy or torch before `begin` has set the variables that they read when they
-are imported: the visible GPU and the number of threads.
+Nothing here imports NumPy or torch before `prepare_process` has set the variables that these read
+when they are imported: the visible GPU and the number of threads.
 """
 
 import os
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from .remote import RemoteEmbedder, StartedEmbedder
 
 
-class Embedded(NamedTuple):
-    """The result of embedding a task."""
+class EmbeddedTask(NamedTuple):
+    """The result of embedding a task in the process of a device."""
 
     result: "EmbedResult"
     works: bool
     """Whether the extractor still embeds a short sequence; after some errors a GPU cannot."""
 
 
-class _Process:
+class _ProcessState:
     """The state of this process between calls."""
 
     embedder: "RemoteEmbedder"
@@ -30,28 +30,28 @@ class _Process:
     """Numbers of embedded sequences and letters, in memory shared with the parent process."""
 
 
-def begin(variables: Mapping[str, str], counts: Any) -> None:
-    """Set the environment variables of this process, and the counters that `embed` adds to."""
+def prepare_process(variables: Mapping[str, str], counts: Any) -> None:
+    """Set the environment variables of this process, and the counters that `embed_task` adds to."""
     os.environ.update(variables)
-    _Process.counts = counts
+    _ProcessState.counts = counts
 
 
-def load(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
+def load_extractor(spec: "EmbedderSpec", folder: str, threads: int) -> "StartedEmbedder":
     """Load the extractor in this process, and return its facts or why that failed."""
     from .remote import RemoteEmbedder
 
-    _Process.embedder = RemoteEmbedder(spec, folder, threads)
-    return _Process.embedder.load()
+    _ProcessState.embedder = RemoteEmbedder(spec, folder, threads)
+    return _ProcessState.embedder.load()
 
 
-def embed(job: "EmbedJob") -> Embedded:
+def embed_task(job: "EmbedJob") -> EmbeddedTask:
     """Embed a task and return the result; progress is added to the shared counters."""
     from reference_harness.embedding.embedder import EmbedResult
 
-    for step in _Process.embedder.embed(job):
+    for step in _ProcessState.embedder.embed(job):
         if isinstance(step, EmbedResult):
-            return Embedded(step, not step.failure or _Process.embedder.works())
-        _Process.counts[0] += step.sequences
-        _Process.counts[1] += step.letters
+            return EmbeddedTask(step, not step.failure or _ProcessState.embedder.works())
+        _ProcessState.counts[0] += step.sequences
+        _ProcessState.counts[1] += step.letters
     msg = f"{job.task_id}: an embedder ended without a result"
     raise RuntimeError(msg)

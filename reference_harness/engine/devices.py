@@ -21,15 +21,15 @@ from reference_harness.formats.processes import WorkerProcesses, processors
 from reference_harness.formats.text import Say, plural, silent
 from reference_harness.loading.extractor_facts import ExtractorFacts
 
-from . import ATTEMPTS, Notice
-from .device_process import Embedded, begin, embed, load
+from . import ATTEMPTS_MAX, Notice
+from .device_process import EmbeddedTask, embed_task, load_extractor, prepare_process
 from .remote import StartedEmbedder, facts_difference, thread_variables
 
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """Environment variable that lists the GPUs that CUDA, or torch for ROCm, may see."""
 
 TASKS_AHEAD = 1
-"""Tasks that are read in advance, so that no device waits for a file."""
+"""Number of tasks that are read in advance, so that no device waits for a file."""
 
 Progress = Callable[[int, int], None]
 
@@ -63,8 +63,8 @@ class TaskEmbedder(Protocol):
         """End every process; at once if `error` is an exception or a class of them."""
 
 
-class InProcess:
-    """Embeds in this process, one task at a time."""
+class InProcessEmbedder:
+    """Embeds tasks in this process, one at a time."""
 
     longest_first = False
     futures: list[Future[Any]] = []  # noqa: RUF012 - there is nothing to wait for
@@ -136,7 +136,7 @@ class _Device:
     reported: list[int] = field(default_factory=lambda: [0, 0])
     """The counts that were last passed to the progress of a task."""
     loading: Future[StartedEmbedder] | None = None
-    embedding: Future[Embedded] | None = None
+    embedding: Future[EmbeddedTask] | None = None
     task: _Task | None = None
     faults: int = 0
     """Number of processes of the device that died since it last finished a task."""
@@ -152,8 +152,8 @@ class _Device:
             self.processes.__exit__(error)
 
 
-class OnDevices:
-    """Embeds in one process per device, the longest tasks first, each large one on all devices.
+class DeviceEmbedders:
+    """Embeds tasks in one process per device, the longest first, each large one on all devices.
 
     When all parts of a task are in the cache, one device gets the whole task: it embeds sequences
     that are missing there, usually none, and measures the letters that the model reads and the
@@ -198,9 +198,13 @@ class OnDevices:
 
         device.counts = multiprocessing.get_context("spawn").RawArray("q", 2)
         device.reported = [0, 0]
-        device.processes = WorkerProcesses(1, "spawn", begin, device.variables, device.counts)
+        device.processes = WorkerProcesses(
+            1, "spawn", prepare_process, device.variables, device.counts
+        )
         device.executor = device.processes.__enter__()
-        device.loading = device.executor.submit(load, self._spec, str(Path.cwd()), self._threads)
+        device.loading = device.executor.submit(
+            load_extractor, self._spec, str(Path.cwd()), self._threads
+        )
 
     def _loaded(self, device: _Device) -> ExtractorFacts:
         """Wait until a device has loaded the extractor, and return its facts.
@@ -253,7 +257,7 @@ class OnDevices:
             if self._queue and device.is_idle:
                 device.task = self._queue.popleft()
                 try:
-                    device.embedding = device.executor.submit(embed, device.task.job)
+                    device.embedding = device.executor.submit(embed_task, device.task.job)
                 except BrokenProcessPool as error:
                     device.embedding = Future()
                     device.embedding.set_exception(error)
@@ -303,7 +307,7 @@ class OnDevices:
             yield from self._completed(task, result)
             return
         self._faults[task_id] += 1
-        if self._fail_fast or self._faults[task_id] == ATTEMPTS:
+        if self._fail_fast or self._faults[task_id] == ATTEMPTS_MAX:
             yield from self._completed(task, result)
         else:
             yield Notice(f"{task_id}: {failure}; the task continues in another process")
@@ -323,7 +327,7 @@ class OnDevices:
         divided_job.results.append(result)
         if len(divided_job.results) < divided_job.parts:
             return
-        joined = joined_result(divided_job.results)
+        joined = result_of_parts(divided_job.results)
         if task.job is divided_job.job or joined.failure:
             yield joined
         else:
@@ -331,9 +335,9 @@ class OnDevices:
             self._queue.appendleft(replace(task, job=divided_job.job))
 
     def _replace(self, device: _Device, failure: str) -> Iterator[Notice]:
-        """Start another process for a device; drop a device that has lost `ATTEMPTS` processes."""
+        """Start another process for a device; drop a device that lost `ATTEMPTS_MAX` processes."""
         device.faults += 1
-        if device.faults == ATTEMPTS:
+        if device.faults == ATTEMPTS_MAX:
             yield self._stop_using(device, failure)
             return
         device.end(WorkerDiedError)
@@ -356,7 +360,7 @@ class OnDevices:
             device.end(error)
 
 
-def joined_result(results: Sequence[EmbedResult]) -> EmbedResult:
+def result_of_parts(results: Sequence[EmbedResult]) -> EmbedResult:
     """Return the result of a job from the results of its parts.
 
     Times, letters, memory, budgets, notes and failures are combined; the rest is of the last part.

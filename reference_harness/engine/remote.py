@@ -1,4 +1,4 @@
-"""The parts of an engine that run in other processes, here or on a cluster."""
+"""The parts of an engine that run in other processes, on this machine or on a cluster."""
 
 import os
 import socket
@@ -8,16 +8,22 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from reference_harness.embedding.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
+from reference_harness.embedding.embedder import (
+    Embedder,
+    EmbedderSpec,
+    EmbedJob,
+    EmbedResult,
+    EmbedStep,
+)
 from reference_harness.environment import SHORT_SEQUENCE
 from reference_harness.errors import HarnessError
 from reference_harness.loading.extractor_facts import ExtractorFacts
 from reference_harness.probe.scorer import THREAD_VARIABLES, scoring_environment
-from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
+from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
-from . import threads
+from . import blas
 
-STEP_SECONDS = 0.5
+PROGRESS_SECONDS = 0.5
 """Seconds between two reports of progress, each of which costs the cluster a millisecond."""
 
 
@@ -57,7 +63,7 @@ class RemoteEmbedder:
         limit_threads(self._threads)
         return StartedEmbedder(machine, self._embedder.facts)
 
-    def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
+    def embed(self, job: EmbedJob) -> Iterator[EmbedStep | EmbedResult]:
         """Yield the progress about twice a second, and finally the result."""
         if self._embedder is None:
             msg = "embed was called before load"
@@ -65,12 +71,12 @@ class RemoteEmbedder:
         sequences, letters, last_step_time = 0, 0, time.monotonic()
         for step in self._embedder.embed(job):
             if isinstance(step, EmbedResult):
-                yield Step(sequences, letters)
+                yield EmbedStep(sequences, letters)
                 yield step
                 return
             sequences, letters = sequences + step.sequences, letters + step.letters
-            if time.monotonic() - last_step_time >= STEP_SECONDS:
-                yield Step(sequences, letters)
+            if time.monotonic() - last_step_time >= PROGRESS_SECONDS:
+                yield EmbedStep(sequences, letters)
                 sequences, letters, last_step_time = 0, 0, time.monotonic()
 
     def works(self) -> bool:
@@ -85,7 +91,7 @@ class RemoteEmbedder:
 
 
 def facts_difference(first: ExtractorFacts, other: ExtractorFacts) -> str:
-    """Return the first facts_difference between the facts of two devices or machines, as a text.
+    """Return the first difference between the facts of two devices or machines, as a text.
 
     The text is "its FACT is X, elsewhere Y", where X is the value of `other` and Y that of `first`.
     """
@@ -125,9 +131,9 @@ def probe_variables(*, array_api: bool) -> dict[str, str]:
     )
 
 
-def probe(job: Job) -> ProbeResult | ProbeFailure:
+def probe_task(job: ProbeTaskJob) -> ProbeResult | ProbeFailure:
     """Probe a task with one BLAS thread, like a worker of one machine."""
-    threads.limit_to_scorer(array_api=job.device.torch)
+    blas.limit_to_scorer(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 
     return job.execute()

@@ -74,7 +74,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self.memory = MemoryLimit()
         self.token_budget = parsed.token_budget
         """Maximum number of padded tokens in a batch; a run may set it before a call."""
-        self.exact_limits: Sequence[batches.RowLimit] = batches.EXACT_LIMITS
+        self.exact_limits: Sequence[batches.RowLimit] = batches.DEFAULT_EXACT_LIMITS
         """Maximum number of rows in a batch of equal lengths, by length; a run may set others."""
         self._load()
         self._prepare = preparation_of(parsed)
@@ -173,10 +173,10 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
-            return batches.file_order(len(lengths), batch_size)
+            return batches.batches_in_file_order(len(lengths), batch_size)
         if self.batching == "exact":
-            return batches.exact_length(lengths, self.token_budget, self.exact_limits)
-        return batches.token_budget(lengths, self.token_budget)
+            return batches.batches_of_equal_length(lengths, self.token_budget, self.exact_limits)
+        return batches.batches_within_budget(lengths, self.token_budget)
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 embeddings of b pieces, run as one batch."""

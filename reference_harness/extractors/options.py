@@ -203,7 +203,7 @@ class Options:
     If it is None, a checkpoint whose own code would be ignored is refused.
     """
     batching: str = "budget"
-    token_budget: int = batches.TOKEN_BUDGET
+    token_budget: int = batches.DEFAULT_TOKEN_BUDGET
     compile: bool = False
     """Whether torch.compile compiles the model; an audit runs it uncompiled."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reference_harness.embedding.embed import Batching
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.errors import OptionError
 from reference_harness.extractors import BUILTINS
 

@@ -7,13 +7,13 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.text import plural
 
-from .kinds import HIDDEN_UNITS, epochs, is_seeded
+from .kinds import HIDDEN_UNITS, is_seeded, mlp_epochs
 
-PICOSECONDS = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
+PICOSECONDS_PER_MULTIPLICATION = {"logistic": 170, "ridge": 40, "knn": 60, "mlp": 150}
 """Time on one core per multiplication that `_multiplications` counts, by kind of probe. Measured on
 3,000 to 8,000 embeddings of 256 to 768 columns; it may differ by a factor of three with the
 processor and the features."""
-FEATURE_BYTES = 4 * 2
+BYTES_PER_FEATURE = 4 * 2
 """Bytes of memory per number of a task: the embeddings as float32, and one copy."""
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
     """Bytes that a worker needs for the largest task, besides Python and its libraries."""
 
 
-def cost(
+def estimated_cost(
     tasks_of_receipts: Iterable[TaskOfReceipt],
     benchmark: Benchmark,
     kinds: tuple[str, ...],
@@ -47,7 +47,7 @@ def cost(
     """Return the estimated cost; only fits in the full regime count."""
     all_tasks = list(tasks_of_receipts)
     picoseconds = sum(
-        PICOSECONDS[kind]
+        PICOSECONDS_PER_MULTIPLICATION[kind]
         * _multiplications(kind, task, benchmark)
         * (seeds if is_seeded(kind) else 1)
         for task in all_tasks
@@ -57,7 +57,7 @@ def cost(
     return Cost(
         sum(task.receipt.bytes for task in all_tasks),
         picoseconds / 1e12,
-        max(FEATURE_BYTES * task.receipt.bytes // 2 for task in all_tasks),
+        max(BYTES_PER_FEATURE * task.receipt.bytes // 2 for task in all_tasks),
     )
 
 
@@ -67,13 +67,13 @@ def _multiplications(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> in
     if kind == "knn":
         return rows * task.receipt.test * dim
     if kind == "mlp":
-        return epochs(rows) * rows * dim * HIDDEN_UNITS
+        return mlp_epochs(rows) * rows * dim * HIDDEN_UNITS
     counts = benchmark.by_id[task.task_id].test_class_counts or []
     column_count = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
     return rows * dim * min(rows, dim) * (column_count if kind == "logistic" else 1)
 
 
-def sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
+def cost_sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers: int) -> str:
     """Return a sentence about an estimated cost."""
     return (
         f"{plural(receipts, 'receipt')}, {plural(tasks, 'task')}, "

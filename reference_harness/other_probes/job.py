@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from reference_harness.data.task_data import Labels, TaskData
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import Labels, TaskData
 from reference_harness.embedding.memory import is_out_of_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
 from reference_harness.errors import DataError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.probe import logistic, metrics
+from reference_harness.receipt.cells import file_values
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
-from reference_harness.receipt.scoring import file_values
 from reference_harness.rescore.scoring import load_task
 from reference_harness.run.task_job import metric_columns as per_seed
 
@@ -33,7 +33,7 @@ class ProbedTask(NamedTuple):
     model_id: str
     task_id: str
     scores: dict[str, dict[str, ProbeScores]]
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ProbeJob:
             fix = "; use fewer --jobs" if is_out_of_memory(error) else ""
             msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
             raise ProbeError(msg) from error
-        return ProbedTask(self.model_id, self.task_id, scores, libraries())
+        return ProbedTask(self.model_id, self.task_id, scores, loaded_libraries())
 
     def _check_embeddings(self, embeddings: npt.NDArray[np.float16]) -> None:
         """Raise DataError if the file is not the receipt's, or has NaN or infinity."""
@@ -117,11 +117,11 @@ class ProbeJob:
             predictions *= len(self.seeds)
         classes = np.unique(np.concatenate([labels, data.test.labels]))
         scores_by_seed = [
-            metrics.scores(metrics.confusion_matrix(data.test.labels, labels_of_fit, classes))
+            metrics.scores_of(metrics.confusion_matrix(data.test.labels, labels_of_fit, classes))
             for labels_of_fit in predictions
         ]
         return ProbeScores(
-            scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+            scores=Scores(**metrics.mean_scores(scores_by_seed)._asdict()),
             per_seed=per_seed(scores_by_seed),
             seconds=round(time.perf_counter() - started, 6),
         )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.errors import ProbeError
 from reference_harness.probe import optimum
 from reference_harness.receipt.rounding import BLOCK_EMBEDDINGS, WidenedEmbeddings
@@ -22,9 +22,9 @@ RIDGE_ALPHA = 1.0
 """Penalty of the ridge classifier, scikit-learn's default."""
 HIDDEN_UNITS = 64
 """Units of the hidden layer: few enough to take minutes on a CPU."""
-BATCH = 200
+MLP_BATCH_SEQUENCES = 200
 """Sequences per batch of the MLP, scikit-learn's default."""
-CONSTANT_MAX = 1e-6
+CONSTANT_DEVIATION_MAX = 1e-6
 """Relative standard deviation up to which a column counts as constant, apart from rounding."""
 EPOCHS_MIN, STEPS_MIN = 30, 300
 """Minimum numbers of passes of the MLP over the training sequences, and of its gradient steps."""
@@ -67,7 +67,9 @@ def column_statistics(train: WidenedEmbeddings) -> ColumnStatistics:
     for start in range(0, len(train), BLOCK_EMBEDDINGS):
         squares += ((train[start : start + BLOCK_EMBEDDINGS] - mean) ** 2).sum(axis=0)
     deviation = np.sqrt(squares / len(train))
-    return ColumnStatistics(mean, np.where(deviation > CONSTANT_MAX * np.abs(mean), deviation, 1.0))
+    return ColumnStatistics(
+        mean, np.where(deviation > CONSTANT_DEVIATION_MAX * np.abs(mean), deviation, 1.0)
+    )
 
 
 def fit_and_predict(
@@ -105,13 +107,13 @@ def is_seeded(kind: str) -> bool:
     return kind == "mlp"
 
 
-def epochs(rows: int) -> int:
+def mlp_epochs(rows: int) -> int:
     """Return the number of passes of an MLP over `rows` training sequences."""
-    return max(EPOCHS_MIN, math.ceil(STEPS_MIN / math.ceil(rows / BATCH)))
+    return max(EPOCHS_MIN, math.ceil(STEPS_MIN / math.ceil(rows / MLP_BATCH_SEQUENCES)))
 
 
 def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Labels:
-    from sklearn.linear_model import RidgeClassifier  # see `probe`
+    from sklearn.linear_model import RidgeClassifier  # see `logistic`
 
     return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
 
@@ -119,7 +121,7 @@ def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Lab
 def _knn(
     train: EmbeddingMatrix, labels: Labels, test: EmbeddingMatrix, shots: int | None
 ) -> Labels:
-    from sklearn.neighbors import KNeighborsClassifier  # see `probe`
+    from sklearn.neighbors import KNeighborsClassifier  # see `logistic`
     from sklearn.preprocessing import normalize
 
     neighbours = min(NEIGHBOURS, shots or NEIGHBOURS, len(train))
@@ -130,12 +132,12 @@ def _knn(
 
 
 def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: int) -> Labels:
-    from sklearn.neural_network import MLPClassifier  # see `probe`
+    from sklearn.neural_network import MLPClassifier  # see `logistic`
 
     classifier = MLPClassifier(
         (HIDDEN_UNITS,),
-        batch_size=min(BATCH, len(train)),
-        max_iter=epochs(len(train)),
+        batch_size=min(MLP_BATCH_SEQUENCES, len(train)),
+        max_iter=mlp_epochs(len(train)),
         random_state=seed,
     )
     return _labels(classifier.fit(train, labels).predict(test))

@@ -14,7 +14,7 @@ ScoresByTask = Mapping[str, ProbeScores]
 """Scores of one receipt under one kind of probe in one regime, by task id."""
 
 
-def macro(scores: ScoresByTask, benchmark: Benchmark) -> float:
+def macro_mcc(scores: ScoresByTask, benchmark: Benchmark) -> float:
     """Return the mean over the categories of the mean MCC of their scored tasks."""
     by_category: dict[str, list[float]] = {}
     for task in benchmark.tasks:
@@ -28,14 +28,14 @@ def standings(
     scores_by_receipt: Mapping[str, ScoresByTask], benchmark: Benchmark
 ) -> dict[str, Standing]:
     """Return the mean MCC and rank of each receipt under one kind of probe in one regime."""
-    values = {name: macro(scores, benchmark) for name, scores in scores_by_receipt.items()}
+    values = {name: macro_mcc(scores, benchmark) for name, scores in scores_by_receipt.items()}
     return {
         name: Standing(macro=value, rank=1 + sum(other > value for other in values.values()))
         for name, value in values.items()
     }
 
 
-def agreement(standings_by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
+def rank_agreements(standings_by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
     """Return Kendall's tau-b between the macro MCC of the receipts for each pair of kinds."""
     agreements = []
     for first, second in itertools.combinations(standings_by_kind, 2):

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from reference_harness import environment
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import DatasetRef, LibraryRef, TaskReceipt
 from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.receipt.scoring import receipt_in
+from reference_harness.receipt.cells import receipt_in
 from reference_harness.run.progress import Listener
 from reference_harness.text import first_and_more
 
-from .cost import TaskOfReceipt, cost, sentence
+from .cost import TaskOfReceipt, cost_sentence, estimated_cost
 from .job import ProbedTask, ProbeJob
-from .ranks import agreement, standings
+from .ranks import rank_agreements, standings
 from .report import ProbedReceipt, Probes, ProbeScores
 
 PAIR_SEPARATOR = "="
@@ -124,8 +124,8 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     """
     started = time.perf_counter()
     jobs = list(_jobs(request))
-    _refuse_missing(jobs)
-    estimate = cost(
+    _refuse_missing_files(jobs)
+    estimate = estimated_cost(
         (TaskOfReceipt(job.task_id, job.receipt) for job in jobs),
         request.benchmark,
         request.kinds,
@@ -136,7 +136,9 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     )
     workers = min(request.workers, len(jobs))
     listener.say(
-        sentence(estimate, len(request.receipts), len(request.tasks), len(request.kinds), workers)
+        cost_sentence(
+            estimate, len(request.receipts), len(request.tasks), len(request.kinds), workers
+        )
     )
     probed: dict[tuple[str, str], ProbedTask] = {}
     library_by_key: dict[tuple[str, str, str, int], LibraryRef] = {}
@@ -150,7 +152,7 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
                     ref = LibraryRef(**library)
                     library_by_key[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
                 listener.finish(f"{task.model_id}: {task.task_id}", _summary(task))
-    return _result(
+    return _probes_document(
         request, probed, [library_by_key[key] for key in sorted(library_by_key)], started
     )
 
@@ -172,7 +174,7 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
         )
 
 
-def _refuse_missing(jobs: list[ProbeJob]) -> None:
+def _refuse_missing_files(jobs: list[ProbeJob]) -> None:
     missing_files = [str(job.file) for job in jobs if not job.file.is_file()]
     if missing_files:
         msg = (
@@ -191,7 +193,7 @@ def _summary(task: ProbedTask) -> str:
     )
 
 
-def _result(
+def _probes_document(
     request: ProbeRequest,
     probed: Mapping[tuple[str, str], ProbedTask],
     library_refs: list[LibraryRef],
@@ -234,6 +236,8 @@ def _result(
             for receipt in request.receipts
         },
         standings=standings_by_regime,
-        agreement={regime: agreement(by_kind) for regime, by_kind in standings_by_regime.items()},
+        agreement={
+            regime: rank_agreements(by_kind) for regime, by_kind in standings_by_regime.items()
+        },
         seconds=round(time.perf_counter() - started, 6),
     )

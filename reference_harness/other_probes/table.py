@@ -13,8 +13,8 @@ from reference_harness.formats.text import plural
 
 from .report import Agreement, Probes
 
-WIDTH = 80
-NAME_MIN = 12  # columns; the name of a model is folded rather than cut
+TERMINAL_COLUMNS = 80
+NAME_COLUMNS_MIN = 12  # columns; the name of a model is folded rather than cut
 
 
 class RankTable(NamedTuple):
@@ -61,10 +61,10 @@ def _tau(pair: Agreement) -> str:
     return "undefined" if pair.tau is None else f"{pair.tau:.2f}"
 
 
-def text(probes: Probes) -> str:
+def as_text(probes: Probes) -> str:
     """Return the tables for a terminal."""
     stream = io.StringIO()
-    console = Console(file=stream, width=WIDTH, color_system=None)
+    console = Console(file=stream, width=TERMINAL_COLUMNS, color_system=None)
     for rank_table in rank_tables(probes):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for index, column in enumerate(rank_table.columns):
@@ -74,7 +74,7 @@ def text(probes: Probes) -> str:
                 justify="right" if is_number else "left",
                 overflow="fold",
                 no_wrap=is_number,
-                min_width=None if index else min(NAME_MIN, WIDTH),
+                min_width=None if index else min(NAME_COLUMNS_MIN, TERMINAL_COLUMNS),
             )
         for row in rank_table.rows:
             table.add_row(*map(Text, row))  # names of models are not markup
@@ -85,7 +85,7 @@ def text(probes: Probes) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip() + "\n"
 
 
-def markdown(probes: Probes) -> str:
+def as_markdown(probes: Probes) -> str:
     """Return the tables as Markdown."""
     lines: list[str] = []
     for rank_table in rank_tables(probes):
@@ -109,4 +109,8 @@ def as_json(probes: Probes) -> str:
     return dumps(probes.model_dump()).decode()
 
 
-WRITERS: dict[str, Callable[[Probes], str]] = {"text": text, "markdown": markdown, "json": as_json}
+WRITERS: dict[str, Callable[[Probes], str]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "json": as_json,
+}

@@ -1,4 +1,4 @@
-"""Decisions of the probe on further sequences: variants of the task's sequences, and new ones.
+"""Decisions (predicted labels) for further sequences: variants of a task's sequences, and new ones.
 
 For test variants, the probe is fitted on the published training sequences; the numbers of right
 decisions on originals and on variants are compared, per kind of variant. For training variants, two
@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
-from reference_harness.embedding.variants import SUPPORT
+from reference_harness.data.task_data import Labels
+from reference_harness.embedding.variants import SUPPORT_SPLIT
 from reference_harness.formats.rescored import (
     OTHER_DRAWS,
     TEST_TIMES,
@@ -33,12 +33,12 @@ from reference_harness.formats.rescored import (
 )
 
 from . import logistic
-from .metrics import confusion_matrix, scores
+from .metrics import confusion_matrix, scores_of
 
-RECORD = "record"
-"""Name of the probe of record, which follows the regime in the keys of `Decisions.others`."""
-FRESH = "fresh"
-"""Split of new sequences, whose labels follow from the sequences."""
+RECORD_PROBE = "record"
+"""Name of the probe of record; the keys of `Decisions.others` are "<regime>, record"."""
+FRESH_SPLIT = "fresh"
+"""Name of the split of fresh sequences, which are generated with their labels."""
 
 Features = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
@@ -46,10 +46,10 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class FurtherEmbeddings:
-    """(n,) further sequences with their (n, d) embeddings."""
+    """(n,) further sequences, variants or new ones, with their (n, d) embeddings."""
 
     splits: Sequence[str]
-    """Split of each sequence, such as "test"; `FRESH` for new sequences."""
+    """Split of each sequence, such as "test"; `FRESH_SPLIT` for new sequences."""
     kinds: Sequence[str]
     rows: npt.NDArray[np.int64]
     """Index, in its split, of each variant's original sequence; a running number of a fresh one."""
@@ -70,7 +70,7 @@ class FurtherEmbeddings:
         )
 
 
-def predictions(train: Features, labels: Labels, test: Features) -> Labels:
+def predicted_labels(train: Features, labels: Labels, test: Features) -> Labels:
     """Return the (m,) labels of (m, d) features by the probe of record, fitted on (n, d) features.
 
     Raise ProbeError if it cannot be fitted.
@@ -90,7 +90,7 @@ def count_changes(was_right: Flags, is_right: Flags) -> ChangedDecisions:
 def score_predictions(truth: Labels, predicted: Labels) -> LabelledDecisions:
     """Score (n,) predicted labels, n at least 1."""
     classes = np.unique(np.concatenate([truth, predicted]))
-    mcc = scores(confusion_matrix(truth, predicted, classes)).MCC
+    mcc = scores_of(confusion_matrix(truth, predicted, classes)).MCC
     return LabelledDecisions(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
 
 
@@ -98,19 +98,19 @@ FitRows = npt.NDArray[np.int64] | None
 """Indices of the training sequences of a fit; None for all."""
 
 
-def decide(
+def further_decisions(
     problem: logistic.Problem,
     further_embeddings: FurtherEmbeddings,
     fit_rows: Mapping[str, Sequence[FitRows]] | None = None,
     few_shot: "Mapping[str, FewShotDraws] | None" = None,
 ) -> Decisions:
-    """Return the decisions on the further sequences of a task. Raise ProbeError.
+    """Return how often the probes are right on the further sequences of a task. Raise ProbeError.
 
     `fit_rows` has the indices of the training sequences of each fit, by scored regime; `few_shot`
     has them for the few-shot regimes, whose probes are also fitted on other sequences.
     """
     embeddings = np.concatenate([problem.test, further_embeddings.embeddings])
-    labels = predictions(problem.train, problem.train_labels, embeddings)
+    labels = predicted_labels(problem.train, problem.train_labels, embeddings)
     record_counts = _decision_counts(problem, further_embeddings, [labels])
     return Decisions(
         public=record_counts.public,
@@ -118,7 +118,7 @@ def decide(
         training=training_changes(problem, further_embeddings),
         fresh=record_counts.fresh,
         others={
-            f"{regime}, {RECORD}": _decision_counts(
+            f"{regime}, {RECORD_PROBE}": _decision_counts(
                 problem,
                 further_embeddings,
                 [_predicted_labels(problem, rows, embeddings) for rows in rows_by_fit],
@@ -127,7 +127,7 @@ def decide(
             if rows_by_fit[0] is not None
         },
         few_shot=few_shot_scores(problem, few_shot or {}),
-        varied=varied_scores(problem, further_embeddings, few_shot or {}),
+        varied=scores_fitted_on_variants(problem, further_embeddings, few_shot or {}),
     )
 
 
@@ -136,7 +136,7 @@ def _predicted_labels(problem: logistic.Problem, rows: FitRows, all_features: Fe
 
     `rows` are the indices of these sequences, or None for all.
     """
-    return predictions(*problem.training(rows), all_features)
+    return predicted_labels(*problem.training(rows), all_features)
 
 
 def _decision_counts(
@@ -167,7 +167,7 @@ def _decision_counts(
             worse=sum(changes.worse for changes in changes_by_fit),
             better=sum(changes.better for changes in changes_by_fit),
         )
-    fresh = further_embeddings.indices_of(FRESH)
+    fresh = further_embeddings.indices_of(FRESH_SPLIT)
     labels = further_embeddings.labels[fresh]
     return ProbeDecisions(
         fits=len(labels_by_fit),
@@ -212,8 +212,10 @@ def training_changes(
     if set(labels.tolist()) != set(problem.train_labels.tolist()):
         return None  # a class without a sequence: the probe could never predict it
     truth = problem.test_labels
-    was_right = predictions(problem.train[rows], labels, problem.test) == truth
-    is_right = predictions(further_embeddings.embeddings[indices], labels, problem.test) == truth
+    was_right = predicted_labels(problem.train[rows], labels, problem.test) == truth
+    is_right = (
+        predicted_labels(further_embeddings.embeddings[indices], labels, problem.test) == truth
+    )
     return count_changes(was_right, is_right)
 
 
@@ -249,7 +251,7 @@ def few_shot_draws(
     }
 
 
-def support_of(draws: Mapping[str, FewShotDraws]) -> list[int]:
+def support_indices(draws: Mapping[str, FewShotDraws]) -> list[int]:
     """Return the indices of all training sequences of published few-shot probes, ascending."""
     return sorted(
         {
@@ -267,19 +269,21 @@ def few_shot_scores(
     """Return the scores of the few-shot probes of each regime. Raise ProbeError."""
 
     def scores_of(rows_by_fit: Sequence[npt.NDArray[np.int64]]) -> list[float]:
-        return [_correlation(problem, *problem.training(rows)) for rows in rows_by_fit]
+        return [_test_mcc(problem, *problem.training(rows)) for rows in rows_by_fit]
 
     return {
         regime: FewShotScores(
             published=scores_of(draws_of_regime.published),
             others=scores_of(draws_of_regime.others),
-            tests=list(_scores_by_tests(problem, draws_of_regime)),
+            tests=list(_scores_fitted_on_test_sequences(problem, draws_of_regime)),
         )
         for regime, draws_of_regime in draws.items()
     }
 
 
-def _scores_by_tests(problem: logistic.Problem, draws: FewShotDraws) -> Iterator[float]:
+def _scores_fitted_on_test_sequences(
+    problem: logistic.Problem, draws: FewShotDraws
+) -> Iterator[float]:
     """Yield, for each seed, the MCC of a probe that is fitted on drawn test sequences.
 
     It is scored on the other test sequences. Nothing is yielded if a class is too small for that.
@@ -288,11 +292,11 @@ def _scores_by_tests(problem: logistic.Problem, draws: FewShotDraws) -> Iterator
     if np.unique(labels, return_counts=True)[1].min() < TEST_TIMES * draws.shots:
         return
     for rows in logistic.few_shot_indices_by_seed(labels, draws.shots, draws.seeds):
-        predicted = predictions(features[rows], labels[rows], features)
+        predicted = predicted_labels(features[rows], labels[rows], features)
         yield score_predictions(np.delete(labels, rows), np.delete(predicted, rows)).MCC
 
 
-def varied_scores(
+def scores_fitted_on_variants(
     problem: logistic.Problem,
     further_embeddings: FurtherEmbeddings,
     draws: Mapping[str, FewShotDraws],
@@ -301,7 +305,7 @@ def varied_scores(
 
     A sequence without a variant is used unchanged. Raise ProbeError.
     """
-    indices = further_embeddings.indices_of(SUPPORT)
+    indices = further_embeddings.indices_of(SUPPORT_SPLIT)
     index_of = dict(zip(further_embeddings.rows[indices].tolist(), indices.tolist(), strict=True))
     scores_by_regime: dict[str, list[float]] = {}
     for regime, draws_of_regime in draws.items():
@@ -312,11 +316,11 @@ def varied_scores(
             for index, row in enumerate(rows.tolist()):
                 if row in index_of:
                     features[index] = further_embeddings.embeddings[index_of[row]]
-            scores_by_regime[regime].append(_correlation(problem, features, labels))
+            scores_by_regime[regime].append(_test_mcc(problem, features, labels))
     return scores_by_regime
 
 
-def _correlation(problem: logistic.Problem, features: Features, labels: Labels) -> float:
+def _test_mcc(problem: logistic.Problem, features: Features, labels: Labels) -> float:
     """Return the MCC on the test sequences of a probe fitted on (n, d) features."""
-    predicted = predictions(features, labels, problem.test)
+    predicted = predicted_labels(features, labels, problem.test)
     return score_predictions(problem.test_labels, predicted).MCC

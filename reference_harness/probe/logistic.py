@@ -1,7 +1,7 @@
 """The probe of record: scikit-learn's default logistic regression on the unscaled features.
 
 scikit-learn takes a second or two to import, and the process that starts the workers fits nothing:
-this module, `optimum` and `halts` import it only when something is fitted.
+this module, `optimum` and `stopping_points` import it only when something is fitted.
 """
 
 import warnings
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.embedding.matrix import AnyMatrix
 from reference_harness.errors import ProbeError
 
-MAX_ITER = 1000
+ITERATIONS_MAX = 1000
 """Upstream's limit of iterations; all other settings are scikit-learn's defaults."""
 DEVICE_SIZE_MIN = 1 << 22
 """Size of the training features (sequences times columns) from which a fit runs on another device
@@ -65,7 +65,7 @@ class Device:
     """Size of the training features from which a fit uses torch; smaller ones use NumPy."""
 
     def __str__(self) -> str:
-        """Return the text that must be equal in a run that is resumed."""
+        """Return the device as text, which must be equal if a run is resumed."""
         return f"{self.name}, torch from {self.size_min} numbers" if self.torch else self.name
 
     @property
@@ -142,7 +142,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning  # see the module's docstring
     from sklearn.linear_model import LogisticRegression
 
-    probe = LogisticRegression(max_iter=MAX_ITER, random_state=seed)
+    probe = LogisticRegression(max_iter=ITERATIONS_MAX, random_state=seed)
     with warnings.catch_warnings(record=True) as caught_warnings, device.context():
         warnings.simplefilter("always")
         try:
@@ -174,7 +174,7 @@ def fit(
 def _weights_by_class(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
     """Return (d, c) weights and (c,) intercepts from scikit-learn's coefficients."""
     weights, intercepts = (
-        _on_host(coefficients).astype(np.float64) for coefficients in (coef, intercept)
+        _as_numpy(coefficients).astype(np.float64) for coefficients in (coef, intercept)
     )
     if len(weights) == 1:  # two classes: only the second has values
         weights = np.concatenate([np.zeros_like(weights), weights])
@@ -182,12 +182,12 @@ def _weights_by_class(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # 
     return np.ascontiguousarray(weights.T), intercepts
 
 
-def _on_host(array: Any) -> npt.NDArray[Any]:  # NumPy or torch
+def _as_numpy(array: Any) -> npt.NDArray[Any]:  # NumPy or torch
     return np.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)
 
 
 def _labels(array: Any) -> Labels:  # NumPy or torch
-    return _on_host(array).astype(np.int64)
+    return _as_numpy(array).astype(np.int64)
 
 
 @dataclass(frozen=True)

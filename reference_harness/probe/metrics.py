@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 
-Confusion = npt.NDArray[np.int64]
+ConfusionMatrix = npt.NDArray[np.int64]
 
 
 class Scores(NamedTuple):
@@ -20,7 +20,7 @@ class Scores(NamedTuple):
     F1: float
 
 
-def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> Confusion:
+def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> ConfusionMatrix:
     """Return the counts of pairs, (c, c) int64: row the true class, column the predicted one.
 
     `classes` are the labels of both arrays, ascending.
@@ -30,7 +30,7 @@ def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> Confu
     return np.bincount(cells, minlength=size * size).reshape(size, size)
 
 
-def scores(matrix: Confusion) -> Scores:
+def scores_of(matrix: ConfusionMatrix) -> Scores:
     """Return the metrics of a confusion matrix.
 
     MCC is Gorodkin's for any number of classes, and 0 if all true or all predicted labels are
@@ -54,7 +54,7 @@ def scores(matrix: Confusion) -> Scores:
     return Scores(float(mcc), right_count / total, float(np.average(f1)))
 
 
-def mean(scores_by_seed: Sequence[Scores]) -> Scores:
+def mean_scores(scores_by_seed: Sequence[Scores]) -> Scores:
     """Return the mean of each metric over the seeds, unrounded.
 
     Raise ValueError if there is no seed.

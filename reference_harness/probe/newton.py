@@ -37,15 +37,16 @@ CACHED_BYTES = 128 << 20
 """Most bytes of features that are kept in memory as float32: converting them from float16 in each
 pass more than doubles its time."""
 SAMPLE_EMBEDDINGS = 8192
-"""Fewest embeddings of the preconditioner's sample; four per column if these are more. With four
-or more, the sample's Hessian is within a factor of about two to four of the complete one in every
-direction."""
+"""Minimum number of embeddings in the preconditioner's sample, or `SAMPLE_FACTOR` per column if
+these are more. With four or more, the sample's Hessian is within a factor of about two to four of
+the complete one in every direction."""
 SAMPLE_FACTOR = 4
+"""Number of sampled embeddings per column."""
 CHANGE_ACCEPTED = 1e-9
 """Largest accepted difference between decision values of a solution and of the optimum, divided by
 the largest decision value: far below 1e-6, within which `optimum` takes classes to be tied."""
 EXPECTED_SAFETY = 100.0
-"""Safety factor on the change expected of a further step. It is estimated from the last step: the
+"""Safety factor on the change expected of another step, which is estimated from the last step: the
 part of its residual that was left, and its square, the error of Newton's method."""
 STEPS_MAX = 100
 """Most Newton steps; measured data sets took 3 to 18."""
@@ -55,9 +56,11 @@ FORCING_MAX = 0.1
 """Largest relative residual up to which a Newton system is solved. The residual is smaller if the
 expected change of decision values is, to which the error of Newton's method is proportional."""
 FORCING_MIN = 1e-5
-ARMIJO = 1e-4
+"""Smallest relative residual up to which a Newton system is solved."""
+ARMIJO_SHARE = 1e-4
 """Armijo's constant: share of the expected decrease that a step must reach."""
-HALVINGS_MAX = 40
+STEP_HALVINGS_MAX = 40
+"""Maximum number of times that a Newton step is halved until it lowers the objective."""
 PRODUCTS_PER_NUMBER = 45
 """Number of float32 multiplications in a matrix product in the time in which an inner step reads
 one number of the features: 21 ps and 0.47 ns on the measured processor."""
@@ -199,7 +202,7 @@ class _Problem:
     def probabilities(self, decisions: Matrix) -> Matrix:
         """Return the probability of each column's class, (n, c), for decision values (n, c)."""
         if self.is_binary:
-            from scipy.special import expit  # slow to import, see `probe`
+            from scipy.special import expit  # slow to import, see `logistic`
 
             logistic: Matrix = expit(decisions)
             return logistic
@@ -278,6 +281,7 @@ class _Problem:
         return 2.0 * self.length_max * weights + intercepts / curvature.total
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
+        """Return a solution, (d + 1, c), divided into weights and intercepts."""
         return Optimum(solution[:-1], solution[-1], steps)
 
     def _step_share(
@@ -293,11 +297,11 @@ class _Problem:
         slope = float((gradient * direction).sum())
         share = 1.0
         resolution = np.finfo(np.float64).eps * max(1.0, abs(loss))
-        for _ in range(HALVINGS_MAX):
+        for _ in range(STEP_HALVINGS_MAX):
             weights = solution[:-1] + share * direction[:-1]
             new_loss = self.loss(decisions + share * change) + float((weights * weights).sum()) / 2
             # Near the optimum, the gain of a full step is below the rounding error of the loss.
-            if new_loss <= loss + ARMIJO * share * slope or (
+            if new_loss <= loss + ARMIJO_SHARE * share * slope or (
                 share == 1.0 and -slope <= resolution * self.rows and np.isfinite(new_loss)
             ):
                 return share
@@ -306,6 +310,7 @@ class _Problem:
 
     @property
     def _sample_stride(self) -> int:
+        """Every how many embeddings one is in the preconditioner's sample."""
         return max(1, round(self.rows / max(SAMPLE_EMBEDDINGS, SAMPLE_FACTOR * self.width)))
 
     @property
@@ -370,7 +375,7 @@ class _Problem:
         sample = self.x[::stride]
         weights = curvature.mean[::stride, None]
         centre = np.zeros(self.width)
-        for row_slice in self._parts(len(sample)):
+        for row_slice in self._block_slices(len(sample)):
             centre += (float64_block(sample[row_slice]).T @ weights[row_slice])[:, 0]
         centre /= max(float(weights.sum()), np.finfo(np.float64).tiny)
         weights = weights * (self.rows / len(weights))
@@ -386,7 +391,8 @@ class _Problem:
         msg = "the Hessian of the features cannot be factored"
         raise NotSolvedError(msg)
 
-    def _parts(self, rows: int) -> list[slice]:
+    def _block_slices(self, rows: int) -> list[slice]:
+        """Return the slices of the blocks into which `rows` embeddings are divided."""
         return [slice(start, start + self.block_rows) for start in range(0, rows, self.block_rows)]
 
     def _factored_in(
@@ -397,7 +403,7 @@ class _Problem:
         With fewer embeddings than dimensions, return the factor of the smaller I + A A^T, and A.
         Return None alone if the matrix cannot be factored.
         """
-        from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
+        from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `logistic`
 
         embeddings = None
         if len(sample) < self.width:
@@ -405,7 +411,7 @@ class _Problem:
             matrix = embeddings @ embeddings.T
         else:
             matrix = np.zeros((self.width, self.width), dtype=dtype)
-            for row_slice in self._parts(len(sample)):
+            for row_slice in self._block_slices(len(sample)):
                 weighed = _weighted(sample[row_slice], weights[row_slice], centre, dtype)
                 matrix += weighed.T @ weighed
         matrix[np.diag_indices(len(matrix))] += 1.0
@@ -460,7 +466,7 @@ class _FactoredPreconditioner:
         self.total = total
 
     def apply(self, residual: Matrix) -> Matrix:
-        from scipy.linalg import cho_solve  # slow to import, see `probe`
+        from scipy.linalg import cho_solve  # slow to import, see `logistic`
 
         dtype = self.factor[0].dtype
         centred_residual = residual[:-1] - self.centre * residual[-1]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.embedding.matrix import AnyMatrix
 from reference_harness.errors import ProbeError
 
@@ -24,7 +24,7 @@ LBFGS_TOL = 1e-8
 four BLAS kernels and two float32 batchings on measured data; all agree with Newton's method."""
 LBFGS_MAX_ITER = 50_000
 """Maximum number of iterations; measured data sets needed up to 2,344."""
-TIE = 1e-6
+TIE_DIFFERENCE_MAX = 1e-6
 """If the decision values of the best classes differ by less, relative to the largest value of the
 test split, the lower label is predicted. Few-shot probes on k-mer counts have exact ties, which
 rounding would decide. 1e-6 exceeds the effect of float32 features; about one embedding in a
@@ -60,7 +60,9 @@ class SolvedProbe(NamedTuple):
         logits += self.intercepts
         largest_values = logits.max(axis=1, keepdims=True)
         scale = float(np.abs(logits - logits.mean(axis=1, keepdims=True)).max())
-        labels: Labels = self.classes[np.argmax(logits >= largest_values - TIE * scale, axis=1)]
+        labels: Labels = self.classes[
+            np.argmax(logits >= largest_values - TIE_DIFFERENCE_MAX * scale, axis=1)
+        ]
         return labels
 
 
@@ -75,7 +77,7 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     targets = class_indices.astype(np.int64)
     is_few = SPAN_FACTOR * train.shape[0] <= train.shape[1]
     basis, features = _in_span(train) if is_few else (None, train)
-    fitted = _fitted(features, targets, len(classes), solver)
+    fitted = _solver_result(features, targets, len(classes), solver)
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
@@ -84,7 +86,7 @@ def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved
     return SolvedProbe(weights, intercepts, classes, fitted.solver, fitted.steps)
 
 
-class _Fitted(NamedTuple):
+class _SolverResult(NamedTuple):
     """An optimum: weights (d, c) and intercepts (c,), c as in `newton.Optimum`."""
 
     weights: Matrix
@@ -99,25 +101,25 @@ def _in_span(x: AnyMatrix) -> tuple[Matrix, Matrix]:
     return basis, np.ascontiguousarray(triangle.T)
 
 
-def _fitted(
+def _solver_result(
     x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
-) -> _Fitted:
+) -> _SolverResult:
     """Return the optimum by Newton's method, or by lbfgs if that fails for small features."""
     if solver != "lbfgs":
         try:
             optimum = newton.minimise(x, targets, classes)
-            return _Fitted(optimum.weights, optimum.intercepts, "newton-cg", optimum.steps)
+            return _SolverResult(optimum.weights, optimum.intercepts, "newton-cg", optimum.steps)
         except newton.NotSolvedError as error:
             is_small = x.size * np.dtype(np.float64).itemsize <= FLOAT64_BYTES_MAX
             if solver or not is_small:
                 msg = f"the optimum of the probe was not reached: {error}"
                 raise ProbeError(msg) from error
     fitted = _lbfgs(np.asarray(x, dtype=np.float64), targets)
-    return _Fitted(fitted.coef_.T, fitted.intercept_, "lbfgs", int(np.max(fitted.n_iter_)))
+    return _SolverResult(fitted.coef_.T, fitted.intercept_, "lbfgs", int(np.max(fitted.n_iter_)))
 
 
 def _lbfgs(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
-    import sklearn  # see `probe`
+    import sklearn  # see `logistic`
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

@@ -25,9 +25,10 @@ THREAD_VARIABLES = (
 )
 """Environment variables that limit the threads of numerical libraries."""
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
-FEATURES_OF_PROCESSOR = frozenset({"avx2", "fma"})
+"""Environment variable that selects the kernel of OpenBLAS."""
+PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
 """Processor features that the kernel needs."""
-ADVICE = (
+SCORER_ADVICE = (
     "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
     "'geneb-ci[harness]'`, for example with `geneb-harness receipt-rescore` from its receipt"
 )
@@ -122,7 +123,8 @@ def scorer_ref(
         differences.append(f"{threads} threads, expected {definitions.THREADS}")
     if not differences:
         return definitions.of_record()
-    reason = f"this machine does not have the scorer of record: {'; '.join(differences)}: {ADVICE}"
+    difference = "; ".join(differences)
+    reason = f"this machine does not have the scorer of record: {difference}: {SCORER_ADVICE}"
     return ScorerRef(
         digest=None,
         kernel=", ".join(sorted(set(kernels.values()))) or "unknown",
@@ -139,7 +141,7 @@ def scoring_environment() -> dict[str, str]:
     The kernel is set if the processor has its instructions.
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(definitions.THREADS))
-    if _runs_kernel():
+    if _processor_runs_kernel():
         variables[KERNEL_VARIABLE] = definitions.KERNEL
     return variables
 
@@ -149,14 +151,14 @@ def set_environment() -> None:
     os.environ.update(scoring_environment())
 
 
-def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
+def _processor_runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether the processor has the instructions of the kernel; False if that is unknown."""
     try:
         lines = processor.read_text(encoding="utf-8").splitlines()
     except OSError:
         return False
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
-    return set(flags.split()) >= FEATURES_OF_PROCESSOR
+    return set(flags.split()) >= PROCESSOR_FEATURES_NEEDED
 
 
 def _package_of(library: str) -> str:

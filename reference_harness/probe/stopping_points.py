@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.errors import ProbeError
 
-from .logistic import CPU, MAX_ITER, Fit, Problem
+from .logistic import CPU, ITERATIONS_MAX, Fit, Problem
 
 UNNOTICED_UNITS = 2.0
 """Change of the loss by a step, in units of roundoff, that may go unnoticed: one unit each for the
 losses before and after it."""
 STEPS_MAX = 64
-"""Maximum number of steps of an examined fit. Longer fits stop at a different point for each copy,
-so the spread over the copies contains the effect."""
-TOL = 1e-8
+"""Maximum number of steps of a fit whose stopping points are examined. Longer fits stop at a
+different point for each copy, so the spread over the copies contains the effect."""
+GRADIENT_TOL = 1e-8
 """Tolerance of the gradient, too small to end a fit before the requested number of steps."""
 SMALLEST_CHANCE = float(np.finfo(np.float64).eps)
 """Lower bound to which the probability of a label is clipped, as in scikit-learn's log-loss."""
@@ -63,17 +63,17 @@ class _FitSteps:
 
     def labels_at_stops(self) -> list[Labels]:
         """Return the labels of the test sequences at the float64 stop, then at each other stop."""
-        stop = self._fit(max_iter=MAX_ITER)
+        stop = self._fit(max_iter=ITERATIONS_MAX)
         stop_step, loss = int(np.max(stop.n_iter_)), self._loss(stop)
         unnoticed_change = UNNOTICED_UNITS * self.roundoff * loss
         labels = [self._labels(stop)]
         for steps in range(min(stop_step, STEPS_MAX) - 1, 0, -1):
-            earlier_fit = self._fit(max_iter=steps, tol=TOL)
+            earlier_fit = self._fit(max_iter=steps, tol=GRADIENT_TOL)
             if self._loss(earlier_fit) - loss > unnoticed_change:
                 break
             labels.append(self._labels(earlier_fit))
         for steps in range(stop_step + 1, stop_step + 1 + STEPS_BEYOND_MAX):
-            later_fit = self._fit(max_iter=steps, tol=TOL)
+            later_fit = self._fit(max_iter=steps, tol=GRADIENT_TOL)
             if loss - self._loss(later_fit) > unnoticed_change:
                 break
             labels.append(self._labels(later_fit))
@@ -82,7 +82,7 @@ class _FitSteps:
         return labels
 
     def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
-        from sklearn.exceptions import ConvergenceWarning  # see `probe`
+        from sklearn.exceptions import ConvergenceWarning  # see `logistic`
         from sklearn.linear_model import LogisticRegression
 
         with warnings.catch_warnings(), CPU.context():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.errors import StateError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes
@@ -57,7 +57,9 @@ def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes
     return encoded_task(classes, problem.test_labels, of_record)
 
 
-def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]) -> bytes:
+def encoded_file(
+    benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]
+) -> bytes:
     """Return the bytes of the file; `sections` are by task id."""
     header = struct.pack(
         HEADER,
@@ -83,7 +85,7 @@ def write_predictions(
 
     Raise StateError if the folder cannot be written.
     """
-    raw = encoded(benchmark, regimes, sections)
+    raw = encoded_file(benchmark, regimes, sections)
     path = folder / FILE_NAME
     try:
         write_bytes(path, raw)

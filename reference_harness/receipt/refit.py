@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import ProbeError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import receipt_file
-from reference_harness.probe.decisions import few_shot_draws, training_changes, varied_scores
+from reference_harness.probe.decisions import (
+    few_shot_draws,
+    scores_fitted_on_variants,
+    training_changes,
+)
 from reference_harness.rescore.further_sequences import FurtherFiles, read_further_embeddings
 from reference_harness.rescore.scoring import WorkerLender, load_task
 from reference_harness.run.task_job import problem_of
 
+from .cells import file_values
 from .rounding import RoundedEmbeddings
-from .scoring import file_values
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class RefitJob:
                 schema_version="1.0",
                 task=self.task_id,
                 training=training_changes(problem, further_embeddings),
-                varied=varied_scores(problem, further_embeddings, draws),
+                varied=scores_fitted_on_variants(problem, further_embeddings, draws),
             )
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"

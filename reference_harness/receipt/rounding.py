@@ -20,7 +20,7 @@ from reference_harness.formats.submission_terms import (
     UNSCALED_MIN,
 )
 
-Half = npt.NDArray[np.float16]
+HalfMatrix = npt.NDArray[np.float16]
 
 MINUS_ZERO_BITS = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of the time."""
@@ -40,7 +40,7 @@ cache."""
 class RoundedEmbeddings(NamedTuple):
     """The embeddings of a task as they are scored and published."""
 
-    values: Half
+    values: HalfMatrix
     """(n, d), C-ordered; never -0.0, NaN or infinite."""
     scale_log2: int
     """The embeddings are `values` times 2 ** scale_log2."""
@@ -55,7 +55,7 @@ class WidenedEmbeddings:
 
     ndim = 2
 
-    def __init__(self, values: Half, scale_log2: int) -> None:
+    def __init__(self, values: HalfMatrix, scale_log2: int) -> None:
         self.values = values
         self.scale_log2 = scale_log2
         self.shape: tuple[int, ...] = values.shape
@@ -76,13 +76,13 @@ class WidenedEmbeddings:
         return rows if dtype is None else rows.astype(dtype)
 
 
-def widened(embeddings: Half, scale_log2: int) -> npt.NDArray[np.float32]:
+def widened(embeddings: HalfMatrix, scale_log2: int) -> npt.NDArray[np.float32]:
     """Return float16 values times 2^scale_log2 as float32, exact for normal numbers."""
     float32_values = embeddings.astype(np.float32)
     return np.ldexp(float32_values, np.int32(scale_log2)) if scale_log2 else float32_values
 
 
-def scale_log2_for(largest: float) -> int:
+def scale_log2_of_magnitude(largest: float) -> int:
     """Return the exponent of the scale of a task whose largest magnitude is `largest`.
 
     It is 0 if float16 represents the values well.
@@ -97,11 +97,11 @@ def rounded(matrices: list[npt.NDArray[Any]]) -> RoundedEmbeddings:
 
     Raise ProbeError for a value that is not finite, or too large or small for any scale.
     """
-    scale_log2 = scale_log2_of(matrices)
+    scale_log2 = common_scale_log2(matrices)
     return RoundedEmbeddings(rounded_at(matrices, scale_log2), scale_log2)
 
 
-def scale_log2_of(matrices: list[npt.NDArray[Any]]) -> int:
+def common_scale_log2(matrices: list[npt.NDArray[Any]]) -> int:
     """Return the exponent of the scale for a task's embeddings. Raise ProbeError as `rounded`."""
     largest = 0.0
     for matrix in matrices:
@@ -111,7 +111,7 @@ def scale_log2_of(matrices: list[npt.NDArray[Any]]) -> int:
                 msg = "an embedding has NaN or infinity, expected finite values"
                 raise ProbeError(msg)
             largest = max(largest, block_max)
-    scale_log2 = scale_log2_for(largest)
+    scale_log2 = scale_log2_of_magnitude(largest)
     if not SCALE_MIN <= scale_log2 <= SCALE_MAX:
         msg = f"the largest value of the embeddings is {largest:g}, expected a value from "
         low, high = (2.0 ** (scale + SCALED_MAGNITUDE_LOG2) for scale in (SCALE_MIN, SCALE_MAX))
@@ -120,7 +120,7 @@ def scale_log2_of(matrices: list[npt.NDArray[Any]]) -> int:
     return scale_log2
 
 
-def rounded_at(matrices: list[npt.NDArray[Any]], scale_log2: int) -> Half:
+def rounded_at(matrices: list[npt.NDArray[Any]], scale_log2: int) -> HalfMatrix:
     """Return the embeddings of all matrices as float16, divided by 2^scale_log2.
 
     Values too large for float16 at this scale become its largest value.

@@ -1,4 +1,4 @@
-"""Write the data from which an audit draws embeddings: labels, drawn sequences, probes.
+"""Write the data of a task from which an audit draws embeddings, by strata (groups of sequences).
 
 `<task_id>.npz` contains these arrays, `<task_id>.txt` the sequences, one per line, training
 sequences first. There are n training and m test sequences, s probes, d columns and c classes:
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels, TaskData
+from reference_harness.data.task_data import Labels, TaskData
 from reference_harness.formats.files import write_bytes
 from reference_harness.probe.logistic import Fit
 from reference_harness.probe.optimum import SolvedProbe
@@ -46,7 +46,7 @@ Arrays = dict[str, Any]
 """Arrays by name, the arguments of `np.savez`."""
 
 
-def _labels(task_data: TaskData) -> Arrays:
+def _label_arrays(task_data: TaskData) -> Arrays:
     return {"train_labels": task_data.train.labels, "test_labels": task_data.test.labels}
 
 
@@ -58,7 +58,7 @@ def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
 
 def write_labels(folder: Path, task_data: TaskData) -> None:
     """Write the labels of a task, in the format of `write_strata`; create the folder."""
-    _save(folder, task_data.id, _labels(task_data))
+    _save(folder, task_data.id, _label_arrays(task_data))
 
 
 def write_strata(
@@ -71,7 +71,7 @@ def write_strata(
 
     Both mappings have the fits of each regime, `fits_of_record` those of record.
     """
-    arrays = _labels(task_data)
+    arrays = _label_arrays(task_data)
     for regime, fitted in regimes.items():
         arrays[f"predicted_{regime}"] = np.stack(fitted.predicted)
         if fitted.rows:

@@ -10,19 +10,19 @@ import numpy as np
 from pydantic import ValidationError
 
 from reference_harness.embedding.matrix import open_matrix
-from reference_harness.embedding.variants import SUPPORT, VariantSequence
+from reference_harness.embedding.variants import SUPPORT_SPLIT, VariantSequence
 from reference_harness.errors import DataError, EmbeddingError
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import write_bytes
 from reference_harness.formats.further_sequences import FurtherSequence, FurtherSequences
 from reference_harness.formats.text import plural
 from reference_harness.probe import logistic
-from reference_harness.probe.decisions import FRESH, FurtherEmbeddings
+from reference_harness.probe.decisions import FRESH_SPLIT, FurtherEmbeddings
 from reference_harness.receipt.rounding import rounded_at, widened
 
 
 class FurtherFiles(NamedTuple):
-    """Paths of further sequences and their embeddings."""
+    """Files of further sequences (variants or fresh ones) and of their embeddings."""
 
     sequences: Path
     """JSON file, as `variants` writes it."""
@@ -61,14 +61,14 @@ def read_further_embeddings(
         )
         raise EmbeddingError(msg)
     train_count = len(problem.train_labels)
-    sizes = {"train": train_count, SUPPORT: train_count, "test": len(problem.test_labels)}
+    sizes = {"train": train_count, SUPPORT_SPLIT: train_count, "test": len(problem.test_labels)}
     known_labels = set(problem.train_labels.tolist())
     for number, sequence in enumerate(sequences):
-        if sequence.split == FRESH and sequence.label not in known_labels:
+        if sequence.split == FRESH_SPLIT and sequence.label not in known_labels:
             raise DataError(
                 [f"{files.sequences}: sequence {number}: the task has no label {sequence.label}"]
             )
-        if sequence.split != FRESH and sequence.row >= sizes[sequence.split]:
+        if sequence.split != FRESH_SPLIT and sequence.row >= sizes[sequence.split]:
             fault = (
                 f"found the index {sequence.row} in the split {sequence.split}, expected less than "
                 f"{sizes[sequence.split]}, the number of its sequences"

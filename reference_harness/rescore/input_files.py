@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reference_harness.data.tasks import TaskData, sequence_digests
+from reference_harness.data.task_data import TaskData, sequence_digests
 from reference_harness.errors import DataError, EmbeddingError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.probe import logistic

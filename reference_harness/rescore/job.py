@@ -1,4 +1,4 @@
-"""One job of a rescoring in a worker process: the base of a task, or some jittered copies."""
+"""One job of a rescoring in a worker process: score embeddings of a task, or jittered copies."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import Labels
+from reference_harness.data.task_data import Labels
 from reference_harness.embedding import noise
 from reference_harness.embedding.memory import is_out_of_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
 from reference_harness.errors import OutOfMemoryError, ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import Decisions, JitteredCopy
@@ -20,13 +20,13 @@ from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission_terms import Dtype
 from reference_harness.probe import decisions, logistic, stopping_points
 from reference_harness.probe.scorer import SCORER
-from reference_harness.receipt.rounding import rounded_at, scale_log2_of, widened
+from reference_harness.receipt.rounding import common_scale_log2, rounded_at, widened
 from reference_harness.run.task_job import (
     ScoredRegime,
-    each_seed,
     fit_indices_of,
     metric_columns,
-    score,
+    metrics_by_seed,
+    result_per_seed,
     score_regime,
 )
 
@@ -75,11 +75,11 @@ class TaskPart:
 
         Raise ProbeError for values that cannot be rounded.
         """
-        return scale_log2_of([embeddings]) if self.is_rounded else None
+        return common_scale_log2([embeddings]) if self.is_rounded else None
 
     def problem(self, embeddings: noise.Embeddings, scale: int | None) -> logistic.Problem:
         """Return the probe's problem from all embeddings and the result of `scale`."""
-        embeddings = features(embeddings, scale)
+        embeddings = scored_features(embeddings, scale)
         return logistic.Problem(
             embeddings[self.train], self.train_labels, embeddings[self.test], self.test_labels
         )
@@ -88,7 +88,7 @@ class TaskPart:
         self, embeddings: noise.Embeddings, fit_rows: list[FitRows], scale: int | None
     ) -> tuple[logistic.Problem, list[FitRows]]:
         """Return the problem with only the drawn training sequences, and their indices per fit."""
-        embeddings = features(embeddings, scale)
+        embeddings = scored_features(embeddings, scale)
         used_rows = np.unique(np.concatenate([rows for rows in fit_rows if rows is not None]))
         small_problem = logistic.Problem(
             embeddings[self.train[used_rows]],
@@ -101,19 +101,19 @@ class TaskPart:
         ]
 
 
-def features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
+def scored_features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
     """Return (n, d) embeddings as scored: rounded to float16 with the scale 2^scale, if any."""
     return embeddings if scale is None else widened(rounded_at([embeddings], scale), scale)
 
 
 class BaseResult(NamedTuple):
-    """The scores of the original embeddings."""
+    """The scores of a task's original embeddings, with which jittered copies are compared."""
 
     task_id: str
     regimes: dict[str, ScoredRegime]
-    halts: dict[str, list[list[Scores]]]
+    scores_at_stops: dict[str, list[list[Scores]]]
     """Scores at every possible stopping point by regime, one list per fit."""
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
     scorer: ScorerRef
     scale: int | None
     """Exponent of the scale of the rounded embeddings; None if they were not rounded."""
@@ -146,7 +146,7 @@ class BaseJob:
             problem = part.problem(embeddings, scale)
             del embeddings
             scored_regimes = {name: score_regime(problem, name, part) for name in self.regimes}
-            halt_predictions = {
+            predictions_at_stops = {
                 name: stopping_points.predictions_at_stops(
                     problem, fit_indices_of(problem, name, part), scored.fits
                 )
@@ -156,21 +156,23 @@ class BaseJob:
             if self.further is not None:
                 further_embeddings = read_further_embeddings(self.further, problem, scale)
                 fit_rows = {name: fit_indices_of(problem, name, part) for name in part.regimes}
-                all_decisions = decisions.decide(
+                all_decisions = decisions.further_decisions(
                     problem, further_embeddings, fit_rows, self._few_shot_draws()
                 )
-        halt_scores = {
+        scores_at_stops = {
             name: [
-                [Scores(**scores._asdict()) for scores in score(problem, fit)[0]] if fit else []
+                [Scores(**scores._asdict()) for scores in metrics_by_seed(problem, fit)[0]]
+                if fit
+                else []
                 for fit in fits
             ]
-            for name, fits in halt_predictions.items()
+            for name, fits in predictions_at_stops.items()
         }
         return BaseResult(
             part.task_id,
             scored_regimes,
-            halt_scores,
-            libraries(),
+            scores_at_stops,
+            loaded_libraries(),
             SCORER.in_use(),
             scale,
             all_decisions,
@@ -225,7 +227,7 @@ class CopyJob:
         copies = []
         with _as_probe_error(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
-                fits = each_seed(logistic.fit_all(problem, rows, self.part.device), self.part)
+                fits = result_per_seed(logistic.fit_all(problem, rows, self.part.device), self.part)
                 copies.append(jittered_copy(problem, [fit.predictions for fit in fits], self.base))
         return CopyResult(self.task_id, self.regime, self.is_stressed, self.first_copy, copies)
 
@@ -237,8 +239,8 @@ class CopyJob:
         seeds = list(part.seeds)
         fit_rows = logistic.fit_indices(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first_copy, self.last_copy + 1):
-            times = noise.STRESS if self.is_stressed else 1.0
-            copy_noise = noise.Noise(self.dtype, self.seed, number, times)
+            factor = noise.STRESS_FACTOR if self.is_stressed else 1.0
+            copy_noise = noise.Noise(self.dtype, self.seed, number, factor)
             jittered = noise.jitter(embeddings, copy_noise, part.task_id)
             if is_few_shot:
                 yield part.few_shot_problem(jittered, fit_rows, self.scale)
@@ -266,7 +268,7 @@ def jittered_copy(
     problem: logistic.Problem, predictions: list[Labels], base: list[Labels]
 ) -> JitteredCopy:
     """Return the scores of one copy and, per seed, how many of its (m,) predictions changed."""
-    scores_by_seed, _, _ = score(problem, predictions)
+    scores_by_seed, _, _ = metrics_by_seed(problem, predictions)
     flips = [
         int((labels != base_labels).sum())
         for labels, base_labels in zip(predictions, base, strict=True)

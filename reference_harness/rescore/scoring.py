@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness import environment
+from reference_harness.data.task_data import TaskData, sequence_digests
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import TaskData, sequence_digests
 from reference_harness.embedding import noise
 from reference_harness.embedding.matrix import open_matrix
-from reference_harness.engine.local import Pool
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import DataError, ScorerError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import file_sha256
@@ -31,13 +31,13 @@ from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import Dtype
 from reference_harness.probe.scorer import SCORER
 from reference_harness.run.progress import Listener, SilentListener
-from reference_harness.run.settings import unknown_task
+from reference_harness.run.settings import unknown_task_error
 
 from .further_sequences import FurtherFiles
 from .input_files import read_embedding_files, task_part_of
 from .job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 
-COPIES = 16
+PLAIN_COPIES = 16
 """Number of plain copies of a task in the full regime."""
 FEW_SHOT_COPIES_FACTOR = 2
 """Factor by which few-shot regimes have more copies, plain and stressed, than the full regime.
@@ -61,7 +61,7 @@ class RescoreRequest:
     seed: int
     regimes: tuple[str, ...] = ()
     """Regimes to score; all of the benchmark if empty."""
-    copies: int = COPIES
+    copies: int = PLAIN_COPIES
     is_rounded: bool = True
     """Whether to round the embeddings to float16 and to require the scorer of record.
 
@@ -90,7 +90,7 @@ def distinct_sequences(benchmark: Benchmark, source: Source, tasks: tuple[str, .
 def load_task(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     """Return the data of a task by its id. Raise OptionError or DataError if there is none."""
     if task_id not in {task.id for task in benchmark.tasks}:
-        raise unknown_task(task_id, benchmark)
+        raise unknown_task_error(task_id, benchmark)
     if task_id not in source.available():
         raise DataError(
             [f"task {task_id}: the data folder has no file for it: pass a folder with its file"]
@@ -192,8 +192,8 @@ class _Rescoring:
     ) -> None:
         """Queue copies of one regime, unless stressed copies are not needed.
 
-        In a fit on all sequences that takes many steps, almost every copy stops elsewhere: the
-        spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
+        In a fit on all sequences that takes many steps, almost every copy stops at another step:
+        the spread of plain copies is sufficient, and stressed copies, which show rare outcomes, add
         nothing. A fit that few copies change takes few steps, and stressed copies are cheap.
         """
         base, scale = self.base_by_task[task_id].regimes[regime], self.base_by_task[task_id].scale
@@ -249,8 +249,8 @@ class _Rescoring:
             feature_dtype=matrix.dtype.name,  # type: ignore[arg-type] # open_matrix allows only these
             noise=NoiseRef(
                 dtype=request.dtype,
-                units=noise.UNITS[request.dtype],
-                stress=noise.STRESS,
+                units=noise.DEVIATION_IN_ROUNDOFFS[request.dtype],
+                stress=noise.STRESS_FACTOR,
                 seed=request.seed,
                 copies=request.copies,
             ),
@@ -274,7 +274,7 @@ class _Rescoring:
                     base=base.regime,
                     plain=self._copies_of(task_data.id, name, is_stressed=False),
                     stressed=self._copies_of(task_data.id, name, is_stressed=True),
-                    halts=self.base_by_task[task_data.id].halts[name],
+                    halts=self.base_by_task[task_data.id].scores_at_stops[name],
                 )
                 for name, base in self.base_by_task[task_data.id].regimes.items()
             },

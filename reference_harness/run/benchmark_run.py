@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reference_harness import environment
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.embedding.cache import Cache
 from reference_harness.embedding.embedder import EmbedJob, EmbedResult
-from reference_harness.engine import ATTEMPTS, Engine, Notice
+from reference_harness.engine import ATTEMPTS_MAX, Engine, Notice
 from reference_harness.errors import (
     DataError,
     EmbeddingError,
@@ -29,12 +29,18 @@ from reference_harness.receipt.task_file import is_written
 
 from .measure import NOT_MEASURED, Letters
 from .progress import Listener, SilentListener
-from .sequence_owners import Digests, EmbeddingClaim, claims, distinct, packed_digests
+from .sequence_owners import (
+    Digests,
+    OwnedSequences,
+    distinct_sequences,
+    owned_sequences,
+    packed_digests,
+)
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .state import FinishedTask, State
-from .task_job import Job, ProbeFailure, ProbeResult
+from .stopped_run import FinishedTask, StoppedRun
+from .task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
-KEPT_LETTERS = 1 << 25
+KEPT_LETTERS_MAX = 1 << 25
 """Most letters of tasks that stay in memory from their check to their embedding: 100 MB including
 digests, for sequences of 70 letters. Other tasks are read again."""
 
@@ -57,7 +63,7 @@ class _OpenTask:
 
     data_facts: dict[str, Any]
     """Digest of the task's data, and class counts of both splits."""
-    job: Job
+    job: ProbeTaskJob
     embedded_now: int
     seconds: float = 0.0
     """Time of embedding, in seconds."""
@@ -79,13 +85,15 @@ def run(settings: Settings, engine: Engine, listener: Listener | None = None) ->
 
 
 class _Run:
+    """One run: the tasks that wait, are embedded, are probed and are finished."""
+
     def __init__(self, settings: Settings, engine: Engine, listener: Listener) -> None:
         self.settings = settings
         self.engine = engine
         self.listener = listener
         self.started_at = environment.now()
         self.harness = environment.harness()
-        self.state = State(settings.output)
+        self.state = StoppedRun(settings.output)
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.scorer = SCORER.ref
@@ -93,14 +101,15 @@ class _Run:
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked_tasks: dict[str, _CheckedTask] = {}
         self.kept_data: dict[str, TaskData] = {}
-        """Checked tasks that have not begun, as far as `KEPT_LETTERS` allows."""
-        self.claims: dict[str, EmbeddingClaim] = {}
+        """Checked tasks that have not begun, as far as `KEPT_LETTERS_MAX` allows."""
+        self.owned_sequences: dict[str, OwnedSequences] = {}
         """The sequences that each task is to embed; a task is removed when it begins."""
         self.source_tasks: dict[str, frozenset[str]] = {}
         """Ids of the other tasks that embed some sequences of a task, by the task's id."""
         self.embedding_ids: set[str] = set()
         self.embedded_ids: set[str] = set()
-        """Tasks that have embedded the sequences they claimed, and whose probe has not begun."""
+        """Ids of the tasks that have embedded their own sequences, and whose probe has not
+        begun."""
         self.open_tasks: dict[str, _OpenTask] = {}
         self.failures: dict[str, str] = {}
         self.attempt_counts: Counter[str] = Counter()
@@ -121,11 +130,11 @@ class _Run:
         self.waiting_tasks.extend(
             task for task in tasks if not self._restore(task, resumed=resumed)
         )
-        self.claims = claims(
+        self.owned_sequences = owned_sequences(
             {task.id: self.checked_tasks[task.id].digests for task in self.waiting_tasks},
             self.cache,
         )
-        self._say_receipt()
+        self._print_receipt_size()
         if self.engine.longest_first:
             self.waiting_tasks = deque(
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
@@ -161,7 +170,7 @@ class _Run:
             settings.receipt, settings.benchmark, settings.regimes_to_run, self.predictions
         )
 
-    def _say_receipt(self) -> None:
+    def _print_receipt_size(self) -> None:
         """Print how many embeddings of how many tasks the receipt has.
 
         After the first finished task, also print their dimension, their megabytes and the remaining
@@ -173,7 +182,7 @@ class _Run:
         task_count = plural(len(self.checked_tasks), "task")
         rows_text = f"receipt: {plural(row_count, 'embedding')} of {task_count}"
         if not self.finished:
-            self._say([f"{rows_text}, 2 bytes per number"])
+            self._print([f"{rows_text}, 2 bytes per number"])
             return
         name, first_record = next(iter(self.finished.items()))
         size = 2 * first_record.dim * row_count / 1e6
@@ -183,18 +192,19 @@ class _Run:
             1, self.checked_tasks[name].letters
         )
         pace = f"about {max(1, round(seconds * letters_left / 60))} min left at the speed of {name}"
-        self._say(
+        self._print(
             [f"{rows_text}, {plural(first_record.dim, 'number')} each: {size:,.1f} MB; {pace}"]
         )
 
     def _begin(self, task: Task) -> None:
+        """Pass a task to the engine, which embeds it; record invalid data as a failure."""
         try:
             job = self._prepare(task)
         except HarnessError as error:
             self._fail(task.id, error)
             return
         finally:
-            self._say(self.cache.damage_notes)
+            self._print(self.cache.damage_notes)
             self.cache.damage_notes.clear()
         self.embedding_ids.add(task.id)
         self.engine.embed(job, self.listener.step)
@@ -203,9 +213,9 @@ class _Run:
         if isinstance(result, Notice):
             self.listener.say(result.line)
             return
-        self._say(result.notes)
+        self._print(result.notes)
         if isinstance(result, EmbedResult):
-            self._embedded(result)
+            self._add_embedded(result)
         elif isinstance(result, ProbeResult):
             self._finish(result)
         elif result.lost_embeddings and self._may_try_again(result.task_id):
@@ -213,7 +223,8 @@ class _Run:
         else:
             self._fail(result.task_id, ProbeError(result.reason))
 
-    def _embedded(self, result: EmbedResult) -> None:
+    def _add_embedded(self, result: EmbedResult) -> None:
+        """Store what was measured while a task was embedded, and probe complete tasks."""
         self.embedding_ids.discard(result.task_id)
         if result.budget is not None:
             self.measured_budgets.add(result.budget)
@@ -226,7 +237,7 @@ class _Run:
             open_task.peak_memory = max(open_task.peak_memory, result.peak_memory)
             open_task.letters_read = result.letters_read
             open_task.drift = result.drift
-            self._say(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
+            self._print(cut_letters(result.task_id, result.letters_read.read, self.settings.facts))
             self.embedded_ids.add(result.task_id)
             self._probe()
 
@@ -249,7 +260,7 @@ class _Run:
     def _may_try_again(self, task_id: str) -> bool:
         """Count an attempt at a task; return whether another one is allowed."""
         self.attempt_counts[task_id] += 1
-        return self.attempt_counts[task_id] < ATTEMPTS
+        return self.attempt_counts[task_id] < ATTEMPTS_MAX
 
     def _fail(self, task_id: str, error: HarnessError) -> None:
         """Record and print that a task failed; raise its error if `fail_fast` is set."""
@@ -259,25 +270,29 @@ class _Run:
         self.failures[task_id] = str(error).removeprefix(f"{task_id}: ")
         self.listener.finish(task_id, f"failed: {self.failures[task_id]}")
 
-    def _say(self, lines: Iterable[str]) -> None:
+    def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.listener.say(line)
 
     def _load(self, task: Task) -> TaskData:
         task_data = self.settings.source.load(task)
-        return task_data if self.settings.limit is None else task_data.head(self.settings.limit)
+        return (
+            task_data
+            if self.settings.limit is None
+            else task_data.balanced_subset(self.settings.limit)
+        )
 
     def _check(self, tasks: list[Task]) -> None:
         """Read every task before the first is embedded, so that invalid data are reported early."""
         faults: list[str] = []
-        letters_left = KEPT_LETTERS
+        letters_left = KEPT_LETTERS_MAX
         for task in tasks:
             try:
                 task_data = self._load(task)
             except DataError as error:
                 faults.extend(error.faults)
                 continue
-            sequence_by_digest = distinct(task_data)
+            sequence_by_digest = distinct_sequences(task_data)
             letters = sum(map(len, sequence_by_digest.values()))
             rows = len(task_data.train.labels) + len(task_data.test.labels)
             self.checked_tasks[task.id] = _CheckedTask(
@@ -324,11 +339,11 @@ class _Run:
     def _prepare(self, task: Task) -> EmbedJob:
         """Return the job that embeds a task's sequences, and store what its probe needs."""
         task_data = self.kept_data.pop(task.id, None) or self._load(task)
-        sequence_by_digest = distinct(task_data)
-        claim = self.claims.pop(task.id, None)
-        if claim is not None:
-            lacking_digests = set(claim.missing.tolist())
-            self.source_tasks[task.id] = claim.source_tasks
+        sequence_by_digest = distinct_sequences(task_data)
+        owned = self.owned_sequences.pop(task.id, None)
+        if owned is not None:
+            lacking_digests = set(owned.missing.tolist())
+            self.source_tasks[task.id] = owned.source_tasks
         else:  # its embeddings were lost
             self.source_tasks.pop(task.id, None)
             lacking_digests = sequence_by_digest.keys() - self.cache.find(sequence_by_digest)
@@ -360,9 +375,9 @@ class _Run:
             list(sequence_by_digest.values()),
         )
 
-    def _job(self, task_data: TaskData) -> Job:
+    def _job(self, task_data: TaskData) -> ProbeTaskJob:
         protocol = self.settings.benchmark.protocol
-        return Job(
+        return ProbeTaskJob(
             task_id=task_data.id,
             cache=self.settings.cache,
             key_parts=self.key_parts,
@@ -375,10 +390,10 @@ class _Run:
             few_shot_k=protocol.few_shot_k,
             device=self.settings.probe_device,
             receipt=self.settings.receipt,
-            unit_regime=self._unit_regime(task_data.id),
+            unit_regime=self._unit_scale_regime(task_data.id),
         )
 
-    def _unit_regime(self, task_id: str) -> str | None:
+    def _unit_scale_regime(self, task_id: str) -> str | None:
         """Return the regime in which a task is also scored at unit scale; None for none.
 
         It is one of full data, for the smallest task of each category: all tasks would double the
@@ -407,13 +422,13 @@ class _Run:
         self._keep(probed.task_id, finished)
         self.listener.finish(probed.task_id, summary(record))
         if is_first:
-            self._say_receipt()
+            self._print_receipt_size()
 
     def _keep(self, task_id: str, finished: FinishedTask) -> None:
         self.finished[task_id] = finished.task
         if finished.scorer.reason and not self.scorer.reason:
             self.scorer = finished.scorer
-            self._say([f"scores are not of record: {finished.scorer.reason}"])
+            self._print([f"scores are not of record: {finished.scorer.reason}"])
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions
         self._add_libraries(finished.libraries)

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES
-from reference_harness.embedding.embed import Batching, calls
-from reference_harness.embedding.letters_read import LetterChanger, relative_distance, sampled
+from reference_harness.data.task_data import DIGEST_BYTES
+from reference_harness.embedding.extractor_calls import Batching, embeddings_by_call
+from reference_harness.embedding.letters_read import (
+    LetterChanger,
+    relative_distance,
+    sampled_sequences,
+)
 from reference_harness.errors import HarnessError
 from reference_harness.extractors.base import Reading
 from reference_harness.formats.measurements import REASON_MAX, Drift, EmbeddingFacts, LettersRead
@@ -25,7 +29,7 @@ DRIFT_DECIMALS = 2
 MEASURED_VALUES = 1 << 15
 """Number of values measured at once, at least one embedding: 256 KiB in float64 fit into a
 cache."""
-DIGITS = 6
+SIGNIFICANT_DIGITS = 6
 """Significant digits of measurements of embeddings: sums may differ in later digits."""
 
 EmbeddingMatrix = npt.NDArray[np.float32]
@@ -72,15 +76,19 @@ def _letters_by_tokens(
 def _letters_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
-        return np.concatenate([rows for _, rows in calls(extractor, one_call, "letters", changed)])
+        return np.concatenate(
+            [rows for _, rows in embeddings_by_call(extractor, one_call, "letters", changed)]
+        )
 
-    spans = [LetterChanger(embed, sequence).read_span() for sequence in sampled(sequences)]
+    spans = [
+        LetterChanger(embed, sequence).read_span() for sequence in sampled_sequences(sequences)
+    ]
     return LettersRead(
         method="changed letters",
         sequences=len(spans),
-        given=sum(span.given for span in spans),
+        given=sum(span.letters_given for span in spans),
         read=sum(span.letters for span in spans),
-        cut=sum(span.side != "none" for span in spans),
+        cut=sum(span.unread_side != "none" for span in spans),
     )
 
 
@@ -93,7 +101,10 @@ def embedded_alone(extractor: LoadedExtractor, sequences: Sequence[str]) -> npt.
         return None
     try:
         embeddings = [
-            rows for _, rows in calls(extractor, Batching("file", rows=1), "drift", sequences)
+            rows
+            for _, rows in embeddings_by_call(
+                extractor, Batching("file", rows=1), "drift", sequences
+            )
         ]
     except HarnessError:
         return None
@@ -189,4 +200,4 @@ def _blocks(
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

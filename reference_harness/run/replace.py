@@ -13,7 +13,7 @@ from reference_harness.text import first_and_more
 
 from .settings import Settings, tasks_to_run
 
-BYTES_MAX = 1 << 30  # largest record; one of 100 tasks has about 10 MB
+RECORD_BYTES_MAX = 1 << 30  # largest record; one of 100 tasks has about 10 MB
 
 
 def refuse_loss(option: str, path: Path, settings: Settings) -> None:
@@ -62,7 +62,7 @@ def _omission_text(noun: str, omitted: list[str]) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; {} if there is none."""
     try:
-        return table_at(read_json(read_regular(path, BYTES_MAX)))
+        return table_at(read_json(read_regular(path, RECORD_BYTES_MAX)))
     except (NotReadable, ValueError):
         return {}
 

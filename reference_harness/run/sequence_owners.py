@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES, TaskData
+from reference_harness.data.task_data import DIGEST_BYTES, TaskData
 from reference_harness.embedding.cache import Cache
 
 Digests = npt.NDArray[np.void]
 """(n,) distinct digests of 16 bytes; not of a text type, whose trailing zeros NumPy drops."""
 
 
-class EmbeddingClaim(NamedTuple):
-    """The sequences that one task is to embed, and the earlier tasks that embed its others."""
+class OwnedSequences(NamedTuple):
+    """The sequences that a task is to embed itself, and the earlier tasks that embed its others."""
 
     missing: Digests
     """Digests of the sequences that the task is to embed."""
@@ -22,7 +22,7 @@ class EmbeddingClaim(NamedTuple):
     """Ids of the earlier tasks that embed other sequences of this task."""
 
 
-def distinct(task_data: TaskData) -> dict[bytes, str]:
+def distinct_sequences(task_data: TaskData) -> dict[bytes, str]:
     """Return the distinct sequences of both splits by digest, in file order."""
     sequences = [*task_data.train.sequences, *task_data.test.sequences]
     digests = [*task_data.digests["train"], *task_data.digests["test"]]
@@ -34,8 +34,10 @@ def packed_digests(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), dtype=f"V{DIGEST_BYTES}")
 
 
-def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, EmbeddingClaim]:
-    """Return the claims by task id, in the given order; cached sequences are in no claim."""
+def owned_sequences(
+    digests_by_task: Mapping[str, Digests], cache: Cache
+) -> dict[str, OwnedSequences]:
+    """Return which sequences each task is to embed, by task id; cached ones belong to no task."""
     tasks = list(digests_by_task)
     missing_by_task = {}
     for task_id, digests in digests_by_task.items():
@@ -55,11 +57,11 @@ def claims(digests_by_task: Mapping[str, Digests], cache: Cache) -> dict[str, Em
     source_task_of_digest = task_of_digest[first_indices][inverse]
     is_first = np.zeros(len(all_digests), dtype=np.bool_)
     is_first[first_indices] = True
-    claim_by_task = {}
+    owned_by_task = {}
     for task_index, task_id in enumerate(tasks):
         is_of_task = task_of_digest == task_index
         source_tasks = np.unique(source_task_of_digest[is_of_task & ~is_first]).tolist()
-        claim_by_task[task_id] = EmbeddingClaim(
+        owned_by_task[task_id] = OwnedSequences(
             all_digests[is_of_task & is_first], frozenset(tasks[i] for i in source_tasks)
         )
-    return claim_by_task
+    return owned_by_task

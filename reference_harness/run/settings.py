@@ -7,7 +7,7 @@ from typing import Any
 
 from reference_harness import environment
 from reference_harness.data.task_folder import Source
-from reference_harness.embedding.embed import BATCHING, Batching
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING, Batching
 from reference_harness.errors import DataError, OptionError, known_name, unknown_name
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.processes import processors
@@ -56,7 +56,7 @@ class Settings:
     device: str = "cpu"
     options: dict[str, str] = field(default_factory=dict)
     """Keyword arguments of the extractor's constructor, as text."""
-    batching: Batching = BATCHING
+    batching: Batching = DEFAULT_BATCHING
     probe_device: logistic.Device = logistic.CPU
     workers: int = field(default_factory=processors)
     receipt: Path | None = None
@@ -89,15 +89,19 @@ def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
     Raise OptionError for a task that it does not have.
     """
     task_ids = [task.id for task in benchmark.tasks]
-    return tuple(known_name(_no_task(name, benchmark), name, task_ids) for name in names)
+    return tuple(
+        known_name(_unknown_task_message(name, benchmark), name, task_ids) for name in names
+    )
 
 
-def unknown_task(name: str, benchmark: Benchmark) -> OptionError:
+def unknown_task_error(name: str, benchmark: Benchmark) -> OptionError:
     """Return the error for a task that a benchmark does not have."""
-    return unknown_name(_no_task(name, benchmark), name, [task.id for task in benchmark.tasks])
+    return unknown_name(
+        _unknown_task_message(name, benchmark), name, [task.id for task in benchmark.tasks]
+    )
 
 
-def _no_task(name: str, benchmark: Benchmark) -> str:
+def _unknown_task_message(name: str, benchmark: Benchmark) -> str:
     return f"task {name!r}: {benchmark.name} has no such task"
 
 
@@ -111,7 +115,7 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     available = settings.source.available()
     for task_id in settings.tasks:
         if task_id not in task_ids:
-            raise unknown_task(task_id, settings.benchmark)
+            raise unknown_task_error(task_id, settings.benchmark)
         if task_id not in available:
             raise DataError(
                 [f"task {task_id}: the data folder has no file for it: pass a folder with its file"]

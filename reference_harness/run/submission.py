@@ -37,7 +37,7 @@ def undeclared_fields(description: dict[str, Any]) -> list[str]:
     return missing_fields + (["source"] if description["model"]["kind"] == UNDECLARED else [])
 
 
-def build(
+def build_submission(
     record: RunRecord, benchmark: Benchmark, meta: Meta, version: FormatVersion = "1.1"
 ) -> dict[str, Any]:
     """Return the submission as JSON values: scores unrounded, tasks in the benchmark's order.

@@ -1,4 +1,4 @@
-"""Score one task in a worker process: read embeddings, fit probes in every regime."""
+"""Score one task in a worker process: read its embeddings, fit the probes of every regime."""
 
 import dataclasses
 import itertools
@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import DIGEST_BYTES, Labels
+from reference_harness.data.task_data import DIGEST_BYTES, Labels
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import unit_embeddings
+from reference_harness.embedding.extractor_calls import unit_embeddings
 from reference_harness.embedding.memory import is_out_of_memory, release_memory
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
 from reference_harness.errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.measurements import EmbeddingFacts, UnitScale
@@ -30,7 +30,7 @@ from reference_harness.receipt.task_file import write_task
 from .measure import embedding_facts
 
 PerFit = TypeVar("PerFit")
-UNIT_SIZE_MAX = 1 << 22
+UNIT_SCALE_SIZE_MAX = 1 << 22
 """Maximum size of the training features (sequences times columns) for a second score at unit scale:
 a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
 
@@ -62,8 +62,8 @@ class ScoredRegime(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """The input of a worker. It is pickled, so the embeddings stay in the cache."""
+class ProbeTaskJob:
+    """What a worker needs to score a task. It is pickled, so the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str
@@ -82,12 +82,12 @@ class Job:
     """The regime that is scored a second time, with each embedding at unit scale."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
-        """Return the result of the task, or a failure, so that other tasks continue."""
+        """Return the scores of the task, or a failure, so that other tasks continue."""
         notes: list[str] = []
         try:
             cache = Cache(self.cache, self.key_parts)
             notes = cache.damage_notes
-            return execute(self, cache)
+            return scored_task(self, cache)
         except (OptionError, ProbeError, StateError) as error:
             is_lost = isinstance(error, LostEmbeddingsError)
             return ProbeFailure(
@@ -114,7 +114,7 @@ class ProbeResult:
     dtype: str
     regimes: dict[str, Regime]
     seconds: float
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
     scorer: ScorerRef
     embeddings: EmbeddingFacts
     unit_scale: UnitScale | None = None
@@ -138,7 +138,7 @@ class ProbeFailure:
     notes: tuple[str, ...] = ()
 
 
-def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
+def scored_task(job: ProbeTaskJob, cache: Cache | None = None) -> ProbeResult:
     """Return the scores of one task.
 
     Each split's embeddings are held in memory once, rounded and widened again. Raise ProbeError or
@@ -168,7 +168,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         dtype,
         {name: scored_regime.regime for name, scored_regime in scored.items()},
         time.perf_counter() - started,
-        libraries(),
+        loaded_libraries(),
         scorer_of(job.device),
         facts,
         unit_scale,
@@ -179,12 +179,12 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     )
 
 
-def at_unit_scale(problem: logistic.Problem, job: Job) -> UnitScale | None:
+def at_unit_scale(problem: logistic.Problem, job: ProbeTaskJob) -> UnitScale | None:
     """Return the scores of one regime with each embedding divided by its root mean square.
 
-    Return None if it was not requested, or if the task has more numbers than `UNIT_SIZE_MAX`.
+    Return None if it was not requested, or if the task has more numbers than `UNIT_SCALE_SIZE_MAX`.
     """
-    if job.unit_regime is None or problem.train.size > UNIT_SIZE_MAX:
+    if job.unit_regime is None or problem.train.size > UNIT_SCALE_SIZE_MAX:
         return None
     unit_problem = dataclasses.replace(
         problem, train=unit_embeddings(problem.train), test=unit_embeddings(problem.test)
@@ -231,12 +231,12 @@ def score_regime(
     rows = fit_indices_of(problem, regime_name, settings)
     fits = logistic.fit_all(problem, rows, settings.device)
     warnings = _warnings(problem, fits, settings, regime_name)
-    fits_by_seed = each_seed(fits, settings)
+    fits_by_seed = result_per_seed(fits, settings)
     predictions = [fit.predictions for fit in fits_by_seed]
-    scores_by_seed, matrices, classes = score(problem, predictions)
+    scores_by_seed, matrices, classes = metrics_by_seed(problem, predictions)
     seconds = time.perf_counter() - started
     scored = Regime(
-        scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+        scores=Scores(**metrics.mean_scores(scores_by_seed)._asdict()),
         per_seed=metric_columns(scores_by_seed),
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
@@ -258,18 +258,18 @@ def fit_indices_of(
     )
 
 
-def each_seed(per_fit: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
+def result_per_seed(per_fit: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
     """Return one result per seed: if no sequences are drawn, the single result for every seed."""
     return per_fit * len(settings.seeds) if len(per_fit) == 1 else per_fit
 
 
-def score(
+def metrics_by_seed(
     problem: logistic.Problem, predictions: list[Labels]
-) -> tuple[list[metrics.Scores], list[metrics.Confusion], Labels]:
+) -> tuple[list[metrics.Scores], list[metrics.ConfusionMatrix], Labels]:
     """Return the metrics and confusion matrix of each seed's predictions, and the task's labels."""
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     matrices = [metrics.confusion_matrix(problem.test_labels, p, classes) for p in predictions]
-    return [metrics.scores(matrix) for matrix in matrices], matrices, classes
+    return [metrics.scores_of(matrix) for matrix in matrices], matrices, classes
 
 
 def metric_columns(scores_by_seed: list[metrics.Scores]) -> PerSeed:
@@ -295,7 +295,7 @@ def _warnings(
     warn(
         "not-converged",
         "the solver did not reach its tolerance: it stopped after "
-        f"{logistic.MAX_ITER} steps, or at the limit of its precision",
+        f"{logistic.ITERATIONS_MAX} steps, or at the limit of its precision",
         [not fit.converged for fit in fits],
     )
     warn(

@@ -140,7 +140,7 @@ def upgraded_submission(
     except (KeyError, TypeError, ValueError) as error:
         msg = "the submission has no metadata: run `geneb-ci check` on the file"
         raise OptionError(msg) from error
-    upgraded = submission.build(record, bench, submission.meta_of(metadata), LATEST)
+    upgraded = submission.build_submission(record, bench, submission.meta_of(metadata), LATEST)
     differences = _score_differences(document["results"], upgraded["results"])
     if document["schema_version"] == "1.1":
         differences = differences or _evidence_differences(document, upgraded)

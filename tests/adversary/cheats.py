@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import optimum
 

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reference_harness.data import benchmark
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.embedding.variants import support_variants, variants_of
 from reference_harness.formats.rescored import Decisions
 from reference_harness.probe import logistic
 from reference_harness.probe.decisions import (
-    FRESH,
+    FRESH_SPLIT,
     FitRows,
     FurtherEmbeddings,
-    decide,
     few_shot_draws,
-    support_of,
+    further_decisions,
+    support_indices,
 )
 
 
@@ -38,21 +38,21 @@ def decisions_of(
     labels = data.train.labels
     shots = protocol.few_shot_k if few_shot else {}
     draws = few_shot_draws(labels, shots, protocol.seeds, seed)
-    variants = variants_of(data, seed, rows) + support_variants(data, seed, support_of(draws))
+    variants = variants_of(data, seed, rows) + support_variants(data, seed, support_indices(draws))
     fresh = case.fresh or Split([], np.zeros(0, dtype=np.int64))
     beside = [*(variant.sequence for variant in variants), *fresh.sequences]
     parts = (data.train.sequences, data.test.sequences, beside)
     train, test, values = (np.asarray(extractor.extract_embeddings(part)) for part in parts)
     count = len(fresh.sequences)
     further = FurtherEmbeddings(
-        [*(variant.split for variant in variants), *[FRESH] * count],
-        [*(variant.kind for variant in variants), *[FRESH] * count],
+        [*(variant.split for variant in variants), *[FRESH_SPLIT] * count],
+        [*(variant.kind for variant in variants), *[FRESH_SPLIT] * count],
         np.array([*(variant.row for variant in variants), *range(count)], dtype=np.int64),
         np.array([*[0] * len(variants), *fresh.labels.tolist()], dtype=np.int64),
         values,
     )
     problem = logistic.Problem(train, data.train.labels, test, data.test.labels)
-    return decide(problem, further, _drawn(data), draws)
+    return further_decisions(problem, further, _drawn(data), draws)
 
 
 def _drawn(data: TaskData) -> dict[str, list[FitRows]]:

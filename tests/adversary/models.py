@@ -13,7 +13,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from reference_harness import mini
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 
 FILTERS, WIDTH = 64, 9

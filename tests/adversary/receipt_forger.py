@@ -17,8 +17,8 @@ embeddings by their influence, can move it by.
 m is the margin by the probe of record, the decision value of the true class less that of its rival,
 w its weights at the optimum; dm/dx is of first order, there. The probe of record stops before it,
 and any change of its embeddings may let it stop elsewhere, as in docs/maintainer/tolerance.md: a
-short fit of few embeddings at the points that `halts` finds, others beyond the optimum as far as
-before it. Tasks of two classes alone.
+short fit of few embeddings at the points that `stopping_points` finds, others beyond the optimum as
+far as before it. Tasks of two classes alone.
 
 **Few embeddings altered at will**, in the hope that none is drawn: test embeddings that become
 right are bounded by `alteration_power.hit_lower_bound`; for training embeddings no bound is known,
@@ -40,7 +40,7 @@ from geneb_ci.receipt.influence import influence_of, strongest_embeddings
 from geneb_ci.receipt.raise_bound import CellDraw
 from geneb_ci.receipt.rounding import divided_by_scale, receipt_values
 from geneb_ci.statistics.metrics import scores_of_matrix
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.probe import logistic, metrics, stopping_points
 from reference_harness.probe.optimum import solve
 from reference_harness.receipt.rounding import widened
@@ -358,7 +358,7 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], index: 
     def score(train: Rows) -> float:
         predicted = logistic.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
         classes = np.unique(data.train.labels)
-        return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
+        return metrics.scores_of(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
 
     honest, altered = score(rows[:cut]), rows.copy()
     at_will = missed = 0.0

@@ -40,8 +40,13 @@ from geneb_ci.audit.rerun.honesty import (
     varied_sequence_count,
 )
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
-from reference_harness.embedding.variants import KINDS, MAKER_OF_KIND, REVERSED, variants_of
+from reference_harness.data.task_data import Split, TaskData
+from reference_harness.embedding.variants import (
+    MAKER_OF_KIND,
+    REVERSED_KIND,
+    VARIANT_KINDS,
+    variants_of,
+)
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions
 from tests.adversary.cheats import (
@@ -147,11 +152,14 @@ def test_the_seed_decides_rows_and_variants_and_none_is_published():
     known = {*data.train.sequences, *data.test.sequences}
     assert not known & {variant.sequence for variant in made}
     tested = [variant for variant in made if variant.split == "test"]
-    assert [variant.kind for variant in tested] == list(KINDS) * 30
+    assert [variant.kind for variant in tested] == list(VARIANT_KINDS) * 30
     assert len({variant.row for variant in tested}) == 30
     assert len([variant for variant in made if variant.split == "train"]) == 30
     both = variants_of(data, "seed", 5, reverse=True)
-    assert [variant.kind for variant in both if variant.split == "test"] == [*KINDS, REVERSED] * 5
+    assert [variant.kind for variant in both if variant.split == "test"] == [
+        *VARIANT_KINDS,
+        REVERSED_KIND,
+    ] * 5
     every = variants_of(data, "seed", 10_000)
     assert len({variant.row for variant in every if variant.split == "test"}) == len(
         data.test.sequences

@@ -8,18 +8,18 @@ from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY_COPIES, CellWithCo
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import JitteredCopy
 from reference_harness.formats.run_record import PerSeed
-from reference_harness.probe.metrics import Confusion, scores
+from reference_harness.probe.metrics import ConfusionMatrix, scores_of
 
 SEEDS = 5
 
 
-def per_seed(matrices: Sequence[Confusion]) -> PerSeed:
-    values = [scores(matrix) for matrix in matrices]
+def per_seed(matrices: Sequence[ConfusionMatrix]) -> PerSeed:
+    values = [scores_of(matrix) for matrix in matrices]
     columns = zip(*values, strict=True)
     return PerSeed(**dict(zip(METRICS, map(list, columns), strict=True)))
 
 
-def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
+def flipped(matrix: ConfusionMatrix, flips: int, rng: random.Random) -> ConfusionMatrix:
     """Change so many predictions of a two-class matrix, each to the other class."""
     now = matrix.copy()
     for _ in range(flips):
@@ -30,13 +30,13 @@ def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
     return now
 
 
-def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> JitteredCopy:
+def copy(base: Sequence[ConfusionMatrix], flips: Sequence[int], rng: random.Random) -> JitteredCopy:
     moved = [flipped(m, f, rng) for m, f in zip(base, flips, strict=True)]
     return JitteredCopy(per_seed=per_seed(moved), flips=list(flips))
 
 
 def measured(
-    base: Sequence[Confusion],
+    base: Sequence[ConfusionMatrix],
     plain: Sequence[Sequence[int]] | None = None,
     stressed: Sequence[Sequence[int]] | None = None,
     *,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.metrics import largest_effect
-from reference_harness.probe.metrics import scores
+from reference_harness.probe.metrics import scores_of
 
 matrices = st.integers(2, 5).flatmap(
     lambda size: st.lists(
@@ -17,14 +17,14 @@ matrices = st.integers(2, 5).flatmap(
 
 def tried(rows: list[list[int]]) -> list[float]:
     matrix = np.array(rows)
-    base, most = scores(matrix), [0.0, 0.0, 0.0]
+    base, most = scores_of(matrix), [0.0, 0.0, 0.0]
     for row, old in zip(*np.nonzero(matrix), strict=True):
         for new in range(len(matrix)):
             if new != old:
                 now = matrix.copy()
                 now[row, old] -= 1
                 now[row, new] += 1
-                score_values = scores(now)
+                score_values = scores_of(now)
                 most = [
                     max(m, abs(a - b)) for m, a, b in zip(most, score_values, base, strict=True)
                 ]

@@ -37,7 +37,7 @@ from geneb_ci.sandbox.run import (
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 
 if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
-    from reference_harness.engine.local import TaskWork
+    from reference_harness.engine.worker_pool import TaskWork
 
 Done = TypeVar("Done")
 SCORES = "GENEB_CI_TEST_SCORES"
@@ -118,9 +118,9 @@ def _score(words: Sequence[str]) -> None:
     from threadpoolctl import threadpool_limits
 
     from reference_harness.cli import rescore
-    from reference_harness.cli.batch import Workers, _answer
+    from reference_harness.cli.batch import PoolLender, _answer
 
-    class Here(Workers):
+    class Here(PoolLender):
         """Lends a queue."""
 
         @contextlib.contextmanager

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching, current_budget
 from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import Batching, current_budget
 from reference_harness.embedding.memory import MemoryLimit
 from reference_harness.errors import EmbeddingError
-from reference_harness.run.sequence_owners import distinct
+from reference_harness.run.sequence_owners import distinct_sequences
 from tests import forked
 from tests.paths import ROOT
 
@@ -110,11 +110,11 @@ class TaskEmbedder:
         *_, done = Embedder(self.loaded, facts, self.batching, self.limit).embed(job)
         if isinstance(done, EmbedResult) and done.failure:
             raise EmbeddingError(done.failure)
-        return len(distinct(data)), len(job.sequences)
+        return len(distinct_sequences(data)), len(job.sequences)
 
     def missing(self, data: TaskData) -> dict[bytes, str]:
         """Return what the cache lacks, by digest."""
-        named = distinct(data)
+        named = distinct_sequences(data)
         here = self.cache.find(named)
         return {digest: member for digest, member in named.items() if digest not in here}
 

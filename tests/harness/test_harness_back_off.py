@@ -16,8 +16,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.data.tasks import Split, TaskData, sequence_digests
-from reference_harness.embedding.embed import Batching, embed_sequences
+from reference_harness.data.task_data import Split, TaskData, sequence_digests
+from reference_harness.embedding.extractor_calls import Batching, embed_sequences
 from reference_harness.embedding.memory import (
     DoesNotFitError,
     MemoryLimit,

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.embedding import cache as store
 from reference_harness.embedding import shard as shard_file
 from reference_harness.embedding.cache import Cache, ShardWriter, default_cache
@@ -193,7 +193,7 @@ def test_a_shard_of_another_format_is_left_alone(tmp_path: Path) -> None:
     digests, rows = some(2)
     cache = Cache(tmp_path, {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "FORMAT", shard_file.FORMAT + 1)
+        patch.setattr(store, "SHARD_FORMAT", shard_file.SHARD_FORMAT + 1)
         cache.add(digests, rows)
     assert cache.find(digests) == set()
     assert cache.damage_notes == []
@@ -308,7 +308,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from reference_harness.embedding.cache import Cache
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 cache = Cache(Path(sys.argv[1]), {})
 for i in range(10**9):
     digests = sequence_digests(f"A{j}" for j in range(100 * i, 100 * i + 100))

@@ -10,7 +10,7 @@ import pytest
 
 from reference_harness import generate, mini
 from reference_harness.data import benchmark, statistics, task_folder
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.errors import DataError, OptionError
 from tests.harness.support import REPOSITORY, write_flat, write_remote
 
@@ -132,7 +132,7 @@ def test_half_a_remote_task_is_refused(tmp_path: Path) -> None:
 
 def test_other_data_than_the_benchmark_says_are_refused(tmp_path: Path) -> None:
     made = mini.load(TASK.id)
-    write_flat(TaskData(TASK.id, made.train, made.test.head(50)), tmp_path)
+    write_flat(TaskData(TASK.id, made.train, made.test.balanced_subset(50)), tmp_path)
     with pytest.raises(DataError, match="50 test sequences, expected 160 as in the benchmark"):
         task_folder.Folder(tmp_path, BENCH).load(TASK)
 
@@ -154,15 +154,15 @@ def test_a_definition_with_another_probe_is_refused(tmp_path: Path) -> None:
 
 def test_cutting_a_split_keeps_classes_in_equal_parts() -> None:
     split = Split(list("AACCCCCC"), np.array([0, 0, 1, 1, 1, 1, 1, 1]))
-    assert split.head(4).labels.tolist() == [0, 0, 1, 1]
-    assert split.head(2).labels.tolist() == [0, 1]
-    assert split.head(99).labels.tolist() == split.labels.tolist()
+    assert split.balanced_subset(4).labels.tolist() == [0, 0, 1, 1]
+    assert split.balanced_subset(2).labels.tolist() == [0, 1]
+    assert split.balanced_subset(99).labels.tolist() == split.labels.tolist()
 
 
 def test_audit_counts_by_hand() -> None:
     train = Split(["AAC", "aac", "CCG", "CCG", "TTT"], np.array([0, 1, 1, 1, 0]))
     test = Split(["AAC", "CCG", "AAA", "GGG", "GGG"], np.array([1, 0, 0, 1, 1]))
-    outcome = statistics.audit(TaskData("t", train, test))
+    outcome = statistics.task_statistics(TaskData("t", train, test))
     assert (outcome.train.duplicates, outcome.test.duplicates) == (2, 1)
     assert (outcome.train.contradictions, outcome.test.contradictions) == (2, 0)
     assert (outcome.overlap, outcome.overlap_other_label, outcome.overlap_reverse) == (2, 1, 1)
@@ -172,7 +172,9 @@ def test_audit_counts_by_hand() -> None:
 def test_audit_finds_what_the_real_tasks_have(real_tasks: Path) -> None:
     bench = benchmark.geneb()
     source = task_folder.Folder(real_tasks, bench)
-    reports_by_task = {i: statistics.audit(source.load(bench.by_id[i])) for i in source.available()}
+    reports_by_task = {
+        i: statistics.task_statistics(source.load(bench.by_id[i])) for i in source.available()
+    }
     short = {
         key.removeprefix("leannmlindsey_GUE_"): value for key, value in reports_by_task.items()
     }

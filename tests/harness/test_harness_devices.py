@@ -14,12 +14,12 @@ import pytest
 from reference_harness import mini
 from reference_harness.embedding import cache, embedder
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
-from reference_harness.engine import ATTEMPTS, Notice
-from reference_harness.engine.devices import VISIBLE_VARIABLE, OnDevices, devices_of
+from reference_harness.embedding.extractor_calls import Batching
+from reference_harness.engine import ATTEMPTS_MAX, Notice
+from reference_harness.engine.devices import VISIBLE_VARIABLE, DeviceEmbedders, devices_of
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
-from reference_harness.run.sequence_owners import distinct
+from reference_harness.run.sequence_owners import distinct_sequences
 from tests import forked
 from tests.harness.support import Harness, timeless
 
@@ -27,7 +27,7 @@ from tests.harness.support import Harness, timeless
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each task divided among two devices."""
-    monkeypatch.setattr(embedder, "PART_SEQUENCES", 20)
+    monkeypatch.setattr(embedder, "PART_SEQUENCES_MIN", 20)
 
 
 @pytest.fixture(autouse=True)
@@ -111,9 +111,12 @@ def spec_of(folder: Path) -> EmbedderSpec:
 def embedded(folder: Path, count: int = 2) -> Iterator[EmbedResult | Notice]:
     """Embed four tasks on so many devices, and yield what comes; then compare with one device."""
     spec = spec_of(folder)
-    tasks = {name: list(distinct(mini.load(name).head(30)).items()) for name in TASKS}
+    tasks = {
+        name: list(distinct_sequences(mini.load(name).balanced_subset(30)).items())
+        for name in TASKS
+    }
     progress: list[int] = []
-    devices = OnDevices(spec, count)
+    devices = DeviceEmbedders(spec, count)
     try:
         for name, named in tasks.items():
             sequences = [sequence for _, sequence in named]
@@ -208,7 +211,7 @@ def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
         results.extend(call for call in embedded(tmp_path))
     dead = [pid for pid in pids(tmp_path, "loaded") if Path(f"/proc/{pid}").exists()]
     assert not dead
-    assert len(pids(tmp_path, "loaded")) <= 2 * ATTEMPTS
+    assert len(pids(tmp_path, "loaded")) <= 2 * ATTEMPTS_MAX
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_devices_that_always_fail_are_left_one_by_one(tmp_path):
 def test_a_device_that_cannot_load_the_model_as_the_first_is_named(tmp_path, what, message):
     (tmp_path / what).touch()
     with pytest.raises(EmbeddingError, match=message):
-        OnDevices(spec_of(tmp_path), 2)
+        DeviceEmbedders(spec_of(tmp_path), 2)
     assert not [pid for pid in pids(tmp_path, "loaded") if Path(f"/proc/{pid}").exists()]
 
 

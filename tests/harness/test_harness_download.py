@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from reference_harness import mini
-from reference_harness.data import benchmark, download, storage, task_folder
-from reference_harness.data.manifest import NAME, Manifest
+from reference_harness.data import benchmark, download, hub_client, task_folder
+from reference_harness.data.manifest import MANIFEST_NAME, Manifest
 from reference_harness.errors import DataError, OptionError
 from tests.harness.support import write_remote
 from tests.loopback import answering
@@ -158,23 +158,23 @@ def test_data_that_are_not_the_benchmarks_leave_no_manifest(hub: Hub, tmp_path: 
     hub.files[name] = b"\n".join(hub.files[name].splitlines()[:-1]) + b"\n"
     with pytest.raises(DataError, match="159 test sequences, expected 160 as in the benchmark"):
         download.pull(BENCH, tmp_path / "here", endpoint=hub.endpoint)
-    assert not (tmp_path / "here" / NAME).exists()
+    assert not (tmp_path / "here" / MANIFEST_NAME).exists()
 
 
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     write_remote(mini.load("mini_tf"), tmp_path)
-    (tmp_path / NAME).write_text("{")
+    (tmp_path / MANIFEST_NAME).write_text("{")
     with pytest.raises(DataError, match=r"manifest\.json: not a manifest"):
         task_folder.Folder(tmp_path, BENCH)
-    (tmp_path / NAME).unlink()
+    (tmp_path / MANIFEST_NAME).unlink()
     with pytest.raises(DataError, match="has no manifest"):
         download.verify(BENCH, tmp_path)
 
 
 def test_a_refused_connection_is_no_failure_of_this_machine() -> None:
-    reason = storage.reason(ConnectionError("Network error: refused (os error 111)"))
+    reason = hub_client.failure_reason(ConnectionError("Network error: refused (os error 111)"))
     assert reason.startswith("the Hub's storage gave no usable answer (Network error: refused")
-    full = storage.reason(OSError("I/O error: x: No space left on device (os error 28)"))
+    full = hub_client.failure_reason(OSError("I/O error: x: No space left on device (os error 28)"))
     assert full.startswith("this machine failed, not the Hub: No space left on device; free disk")
 
 
@@ -182,7 +182,7 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
     """Once, for all tries: the Hub's client logs two lines a try."""
     from huggingface_hub.utils import httpx
 
-    reason = storage.reason(httpx.ConnectError("[Errno -2] Name or service not known"))
+    reason = hub_client.failure_reason(httpx.ConnectError("[Errno -2] Name or service not known"))
     assert reason == (
         "the Hub cannot be reached ([Errno -2] Name or service not known); check the network, or "
         "name a Hub that it reaches with --endpoint; then run the command again: complete files "
@@ -195,7 +195,7 @@ def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
         "Error closing client: none",
     ]
     records = [logging.LogRecord("hub", 30, "", 0, line, (), None) for line in lines]
-    once = storage._OneLineFilter()
+    once = hub_client._OneLineFilter()
     assert [record.getMessage() for record in records if once.filter(record)] == [
         "the Hub does not answer; trying again, for half a minute",
         "Error closing client: none",

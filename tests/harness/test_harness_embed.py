@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.data.tasks import Split, TaskData, sequence_digests
-from reference_harness.embedding.embed import Batching, plan, to_numpy
+from reference_harness.data.task_data import Split, TaskData, sequence_digests
+from reference_harness.embedding.extractor_calls import Batching, planned_calls, to_numpy
 from reference_harness.errors import EmbeddingError
 from tests.harness.support import TaskEmbedder
 
@@ -84,7 +84,7 @@ def test_every_row_is_planned_once(sizes: list[int], mode: Any) -> None:
     loaded: Any = SimpleNamespace(
         extractor=Counts(), path="mine.py", class_name="Mine", is_unit=False
     )
-    planned = plan(loaded, Batching(mode, 64), ["A" * n for n in sizes])
+    planned = planned_calls(loaded, Batching(mode, 64), ["A" * n for n in sizes])
     assert sorted(i for batch in planned for i in batch) == list(range(len(sizes)))
     if mode == "budget":
         for batch in planned:
@@ -117,10 +117,10 @@ def test_a_call_of_a_builtin_has_room_for_eight_batches(
     loaded: Any = SimpleNamespace(
         extractor=Planned(), path="builtin:planned", class_name="Planned", is_unit=False
     )
-    planned = plan(loaded, Batching("budget", budget), ["A" * letters] * 5000)
+    planned = planned_calls(loaded, Batching("budget", budget), ["A" * letters] * 5000)
     assert [len(batch) for batch in planned] == calls
     assert sorted(i for batch in planned for i in batch) == list(range(5000))
-    exact = plan(loaded, Batching("exact", budget), ["A" * letters] * 5000)
+    exact = planned_calls(loaded, Batching("exact", budget), ["A" * letters] * 5000)
     assert [len(batch) for batch in exact] == [2048, 2048, 904]
 
 

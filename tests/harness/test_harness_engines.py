@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData, sequence_digests
+from reference_harness.data.task_data import Split, TaskData, sequence_digests
 from reference_harness.embedding import cache as store
 from reference_harness.embedding.cache import Cache
-from reference_harness.embedding.embed import Batching
-from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult, Step
+from reference_harness.embedding.embedder import Embedder, EmbedJob, EmbedResult, EmbedStep
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.embedding.memory import MemoryLimit
-from reference_harness.run.sequence_owners import claims, packed_digests
+from reference_harness.run.sequence_owners import owned_sequences, packed_digests
 from tests.harness.support import COMMAND_SECONDS, Harness, timeless, write_flat
 
 LETTERS = st.sets(st.sampled_from("ABCDEFGH"))
@@ -46,7 +46,7 @@ def test_the_first_task_that_lacks_a_sequence_embeds_it(
         f"t{i}": packed_digests(sequence_digests(sorted(task))) for i, task in enumerate(tasks)
     }
     seen: dict[str, str] = {}
-    for (task_id, claim), letters in zip(claims(named, cache).items(), tasks, strict=True):
+    for (task_id, claim), letters in zip(owned_sequences(named, cache).items(), tasks, strict=True):
         lacking = sorted(letters - here - seen.keys())
         source_tasks = {seen[letter] for letter in letters - here if letter in seen}
         assert [digest.tobytes() for digest in claim.missing] == sequence_digests(lacking)
@@ -75,7 +75,7 @@ def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
     first, claim, job = embedder(tmp_path / "killed")
     steps = claim.embed(job)
     for _ in range(3):
-        assert isinstance(next(steps), Step)
+        assert isinstance(next(steps), EmbedStep)
     # A killed process leaves what was flushed, and runs nothing more.
     rest, claim, job = embedder(tmp_path / "killed")
     list(claim.embed(job))
@@ -89,7 +89,9 @@ def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
 def sharing(tmp_path_factory: pytest.TempPathFactory) -> Harness:
     """Lay three tasks, of which one is the longest and has sequences of both others."""
     harness = Harness(tmp_path_factory.mktemp("sharing"))
-    parts = [mini.load(name).head(30) for name in ("mini_mouse", "mini_tf", "mini_phage")]
+    parts = [
+        mini.load(name).balanced_subset(30) for name in ("mini_mouse", "mini_tf", "mini_phage")
+    ]
     train = [part.train for part in parts]
     every = Split([s for task_data in train for s in task_data.sequences], np.arange(90) % 2)
     for part in (*parts[:2], TaskData("mini_phage", every, parts[2].test)):
@@ -103,8 +105,8 @@ def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
         "run", "--data", "data", "--benchmark", "data/benchmark.json", "--jobs", 1,
     )  # fmt: skip
     code = (
-        "from reference_harness.engine.devices import InProcess\n"
-        "InProcess.longest_first = True\n"
+        "from reference_harness.engine.devices import InProcessEmbedder\n"
+        "InProcessEmbedder.longest_first = True\n"
         "from reference_harness.cli.main import main; main()"
     )
     records = []

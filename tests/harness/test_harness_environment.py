@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from reference_harness import environment
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.kmer import KmerExtractor
 from tests.harness.extractors.models import save

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference_harness.embedding import exact
-from reference_harness.embedding.batching import EXACT_LIMITS, RowLimit
-from reference_harness.embedding.embed import Batching, embed_sequences
+from reference_harness.embedding import exact_batches
+from reference_harness.embedding.batching import DEFAULT_EXACT_LIMITS, RowLimit
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import Batching, embed_sequences
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from tests.harness.extractors.models import save
 from tests.harness.support import Harness
@@ -58,13 +58,13 @@ def changed(breaks: int) -> Any:
 
 @pytest.mark.parametrize(("breaks", "rows"), [(99, 64), (64, 32), (63, 32), (5, 4), (2, 1)])
 def test_the_limit_is_the_largest_halving_that_changes_no_bit(breaks, rows):
-    limits = exact.measured_limits(changed(breaks), [16, 32], rows_max=64, tokens_max=2048)
+    limits = exact_batches.measured_limits(changed(breaks), [16, 32], rows_max=64, tokens_max=2048)
     assert limits == (RowLimit(16, 64), RowLimit(32, rows))
 
 
 def test_memory_and_an_error_limit_what_is_measured(monkeypatch):
     monkeypatch.setattr(
-        exact, "MEASURING_SECONDS", 600.0
+        exact_batches, "MEASURING_SECONDS", 600.0
     )  # on a busy machine, time would limit it too
 
     def embed(tokens: int, rows: Sequence[int]) -> np.ndarray:
@@ -74,14 +74,16 @@ def test_memory_and_an_error_limit_what_is_measured(monkeypatch):
             raise ValueError("too long")
         return rows_of(tokens, rows)
 
-    limits = exact.measured_limits(embed, [16, 32, 64], rows_max=64, tokens_max=10**6)
+    limits = exact_batches.measured_limits(embed, [16, 32, 64], rows_max=64, tokens_max=10**6)
     assert limits == (RowLimit(16, 16), RowLimit(32, 16))
 
 
 def test_a_slow_model_is_not_measured_for_long(monkeypatch):
     clock = iter(range(99))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    limits = exact.measured_limits(changed(2), [16, 32, 64, 128], rows_max=64, tokens_max=2048)
+    limits = exact_batches.measured_limits(
+        changed(2), [16, 32, 64, 128], rows_max=64, tokens_max=2048
+    )
     assert limits == (RowLimit(16, 64), RowLimit(32, 1))
 
 
@@ -90,7 +92,7 @@ def test_a_slow_model_is_not_measured_for_long(monkeypatch):
     [(None, [16, 32, 64, 128, 256, 512, 1024]), (48, [16, 32, 48]), (64, [16, 32, 64]), (9, [])],
 )
 def test_lengths_are_tried_up_to_the_longest(most, tried):
-    assert exact.tried_lengths(most) == tried
+    assert exact_batches.tried_lengths(most) == tried
 
 
 def above(folder: Path) -> EmbedderSpec:
@@ -144,7 +146,7 @@ def test_a_model_of_transformers_keeps_its_limits(tmp_path):
     load = spec.load()
     extractor = load.extractor.extractor
     assert isinstance(extractor, HuggingFaceExtractor)
-    assert extractor.exact_limits == load.facts.exact_limits != EXACT_LIMITS
+    assert extractor.exact_limits == load.facts.exact_limits != DEFAULT_EXACT_LIMITS
     assert [limit.tokens for limit in load.facts.exact_limits] == [16, 32, 64]
     extractor.exact_limits = (RowLimit(16, 1),)
     alone = extractor.extract_embeddings(SEQUENCES)

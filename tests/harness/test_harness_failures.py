@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from reference_harness import mini
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.embedding.cache import Cache
 from reference_harness.probe import logistic
-from reference_harness.run.task_job import Job, ProbeFailure
+from reference_harness.run.task_job import ProbeFailure, ProbeTaskJob
 from tests.forked import Started
 from tests.harness.support import Harness, counts_of_calls
 
@@ -154,7 +154,7 @@ def test_fail_fast_ends_with_the_first_failure(mine: Harness) -> None:
 
 
 UNMEASURED = (
-    "import reference_harness.embedding.exact as exact; exact.LENGTH_MAX = 0\n"
+    "import reference_harness.embedding.exact_batches as exact; exact.TRIED_TOKENS_MAX = 0\n"
     "from reference_harness.cli.main import main; main()"
 )
 """A run that does not measure how many rows share a batch, which would not run out of memory."""
@@ -247,7 +247,7 @@ def test_a_worker_says_what_it_could_not_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = sequence_digests(["A", "C", "G", "T"])
-    job = Job(
+    job = ProbeTaskJob(
         task_id="t", cache=tmp_path, key_parts={}, regimes=("full",), seeds=(13,), few_shot_k={},
         train_digests=b"".join(names[:2]), train_labels=np.array([0, 1]),
         test_digests=b"".join(names[2:]), test_labels=np.array([0, 1]),
@@ -256,7 +256,7 @@ def test_a_worker_says_what_it_could_not_do(
     why = f"{folder}: 2 embeddings are missing or damaged: run the command again"
     assert job.execute() == ProbeFailure("t", why, lost_embeddings=True)
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e4, dtype=np.float32))
-    one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
+    one_class = ProbeTaskJob(**{**vars(job), "train_labels": np.array([1, 1])})
     assert one_class.execute() == ProbeFailure(
         "t", "t: train: every label is 1, expected at least two classes"
     )

@@ -13,7 +13,7 @@ from reference_harness.cli.rescore import rescore
 from reference_harness.errors import DataError, EmbeddingError, OptionError
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import logistic
-from reference_harness.probe.decisions import decide
+from reference_harness.probe.decisions import further_decisions
 from reference_harness.rescore.further_sequences import (
     FurtherFiles,
     read_further,
@@ -55,7 +55,7 @@ def test_rows_as_published_change_no_decision(tmp_path):
         for i, (s, label) in enumerate(zip(DATA.test.sequences, DATA.test.labels, strict=True))
     ]
     whole = problem()
-    decision = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
+    decision = further_decisions(whole, read_further_embeddings(files(tmp_path, rows), whole))
     count = len(DATA.test.labels)
     assert decision.kinds["same"].model_dump() == {"rows": count, "worse": 0, "better": 0}
     assert decision.training is not None
@@ -66,7 +66,7 @@ def test_rows_as_published_change_no_decision(tmp_path):
 def test_a_fresh_set_alone_has_no_variants(tmp_path):
     whole = problem()
     rows = [row("fresh", 0, "ACGTACGTAC", label=0)]
-    decision = decide(whole, read_further_embeddings(files(tmp_path, rows), whole))
+    decision = further_decisions(whole, read_further_embeddings(files(tmp_path, rows), whole))
     assert (decision.kinds, decision.training) == ({}, None)
     assert decision.fresh is not None
     assert decision.fresh.rows == 1

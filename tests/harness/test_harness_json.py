@@ -17,7 +17,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "benchmark": benchmark.load,
     "upgrade": upgrade.read_submission,
     "run record": upgrade.read_record,
-    "receipt": lambda path: receipt._read(path, ()),
+    "receipt": lambda path: receipt._submission_and_receipts(path, ()),
     "probe": lambda path: probes.read_receipt(f"{path}={path.parent}"),
 }
 CONTENTS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.check.rules.measured import SCALE_EFFECT_MAX
-from reference_harness.embedding.embed import unit_embeddings
+from reference_harness.embedding.extractor_calls import unit_embeddings
 from reference_harness.extractors.base import Reading
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.loading.loader import load

@@ -28,23 +28,23 @@ from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.limit_to_scorer()
 import numpy as np
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.run import task_job
 rows = int(sys.argv[2])
 digests = sequence_digests(f"A{i}" for i in range(rows))
 labels = np.arange(rows) % 2
 cut = rows - 200
-todo = task_job.Job(
+todo = task_job.ProbeTaskJob(
     task_id="t", cache=Path(sys.argv[1]), key_parts={}, regimes=("full", "10shot", "1shot"),
     seeds=(13, 17, 42, 123, 997), few_shot_k={"10shot": 10, "1shot": 1},
     train_digests=b"".join(digests[:cut]), train_labels=labels[:cut],
     test_digests=b"".join(digests[cut:]), test_labels=labels[cut:],
 )
-tiny = task_job.Job(**{**vars(todo), "train_digests": b"".join(digests[:400]),
+tiny = task_job.ProbeTaskJob(**{**vars(todo), "train_digests": b"".join(digests[:400]),
                   "train_labels": labels[:400]})
-task_job.execute(tiny)
+task_job.scored_task(tiny)
 before = peak_rss()
-found = task_job.execute(todo)
+found = task_job.scored_task(todo)
 after = peak_rss()
 assert found.regimes["full"].scores
 print(json.dumps(after - before))
@@ -57,8 +57,8 @@ from tests.harness.support import TaskEmbedder, peak_rss
 from types import SimpleNamespace
 import numpy as np
 from reference_harness.embedding import cache
-from reference_harness.embedding.embed import Batching
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.embedding.extractor_calls import Batching
+from reference_harness.data.task_data import Split, TaskData
 cache.SHARD_BYTES = int(sys.argv[3])
 rows, dim = int(sys.argv[2]), int(sys.argv[4])
 

@@ -25,7 +25,7 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     classes = np.arange(7)
     matrix = metrics.confusion_matrix(truth, predicted, classes)
     assert (matrix == confusion_matrix(truth, predicted, labels=classes)).all()
-    score_values = metrics.scores(matrix)
+    score_values = metrics.scores_of(matrix)
     f1 = f1_score(truth, predicted, average="macro")
     assert abs(score_values.F1 - f1) <= TOLERANCE
     assert score_values.Acc == accuracy_score(truth, predicted)
@@ -40,24 +40,24 @@ def test_labels_need_not_be_small_or_positive() -> None:
 
 
 def test_one_class_predicted_gives_mcc_zero() -> None:
-    assert metrics.scores(np.array([[10, 0], [5, 0]])).MCC == 0.0
+    assert metrics.scores_of(np.array([[10, 0], [5, 0]])).MCC == 0.0
 
 
 def test_perfect_is_one() -> None:
-    score_values = metrics.scores(np.diag([123_457, 99_991, 7]))
+    score_values = metrics.scores_of(np.diag([123_457, 99_991, 7]))
     assert tuple(score_values) == (1.0, 1.0, 1.0)
 
 
 def test_nothing_to_score_is_an_error() -> None:
     with pytest.raises(ValueError, match="no prediction"):
-        metrics.scores(np.zeros((2, 2), dtype=np.int64))
+        metrics.scores_of(np.zeros((2, 2), dtype=np.int64))
     with pytest.raises(ValueError, match="no seed"):
-        metrics.mean([])
+        metrics.mean_scores([])
 
 
 def test_mean_is_not_rounded() -> None:
     triples = [metrics.Scores(v, v, v) for v in (0.1, 0.2, 0.4)]
-    assert float(np.mean([0.1, 0.2, 0.4])) == metrics.mean(triples).MCC
+    assert float(np.mean([0.1, 0.2, 0.4])) == metrics.mean_scores(triples).MCC
 
 
 def test_digest_is_over_little_endian_labels_seed_by_seed() -> None:

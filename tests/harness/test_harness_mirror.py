@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reference_harness.data.tasks import sequence_digests
+from reference_harness.data.task_data import sequence_digests
 from reference_harness.embedding.cache import Cache
 from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
 

@@ -40,7 +40,7 @@ def test_each_seed_task_copy_and_multiple_has_noise_of_its_own() -> None:
             (PLAIN, "other"),
             (noise.Noise("float32", 12, 0), "task"),
             (noise.Noise("float32", 11, 1), "task"),
-            (noise.Noise("float32", 11, 0, noise.STRESS), "task"),
+            (noise.Noise("float32", 11, 0, noise.STRESS_FACTOR), "task"),
         )
     ]
     assert len(set(made)) == len(made)
@@ -53,7 +53,11 @@ def test_deviation_is_what_the_formula_says(dtype: Dtype) -> None:
     rows[:, 0] = 40.0  # a column that stands out, as language models have
     noise_added = moved(noise.Noise(dtype, 11, 0), rows)
     mean_square = np.mean(rows * rows, axis=1, keepdims=True)
-    expected = noise.UNITS[dtype] * noise.UNIT_ROUNDOFF[dtype] * np.sqrt(rows * rows + mean_square)
+    expected = (
+        noise.DEVIATION_IN_ROUNDOFFS[dtype]
+        * noise.UNIT_ROUNDOFF[dtype]
+        * np.sqrt(rows * rows + mean_square)
+    )
     if dtype == "float64":  # the sum is rounded to float64, which adds a little
         assert np.std(noise_added / expected) == pytest.approx(1, rel=0.1)
     else:
@@ -65,7 +69,7 @@ def test_float32_covers_what_another_batch_does() -> None:
     """Measured on random BERTs at a root mean square of 0.6: 8e-8 in the mean, 1.2e-6 at most."""
     noise_difference = np.abs(moved(PLAIN) - moved(noise.Noise("float32", 11, 1)))
     assert noise_difference.mean() == pytest.approx(8e-8, rel=0.1)
-    assert np.abs(moved(noise.Noise("float32", 11, 0, noise.STRESS))).max() > 1.2e-6
+    assert np.abs(moved(noise.Noise("float32", 11, 0, noise.STRESS_FACTOR))).max() > 1.2e-6
 
 
 def test_bfloat16_covers_what_float32_instead_does() -> None:
@@ -76,7 +80,7 @@ def test_bfloat16_covers_what_float32_instead_does() -> None:
 
 def test_the_type_of_the_features_is_kept_and_none_becomes_infinite() -> None:
     largest = np.full((4, 8), np.finfo(np.float16).max, dtype=np.float16)
-    noisy = noise.jitter(largest, noise.Noise("float16", 11, 0, noise.STRESS), "task")
+    noisy = noise.jitter(largest, noise.Noise("float16", 11, 0, noise.STRESS_FACTOR), "task")
     assert noisy.dtype == np.float16
     assert np.isfinite(noisy).all()
     assert (noisy != largest).any()
@@ -107,6 +111,6 @@ def test_the_noise_of_an_audit_is_the_same_in_every_version(
 def test_the_units_of_noise_are_those_of_the_tolerance() -> None:
     from geneb_ci.audit.compare.tolerance import STRESS, UNITS
 
-    assert (noise.UNITS, noise.STRESS) == (UNITS, STRESS)
+    assert (noise.DEVIATION_IN_ROUNDOFFS, noise.STRESS_FACTOR) == (UNITS, STRESS)
     assert noise.UNIT_ROUNDOFF["float64"] == np.finfo(np.float64).eps / 2
     assert noise.UNIT_ROUNDOFF["bfloat16"] == 2.0**-8

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from reference_harness import mini
 from reference_harness.data import benchmark, task_folder
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.errors import ProbeError
 from reference_harness.loading.loader import load
 from reference_harness.probe import logistic, newton, optimum

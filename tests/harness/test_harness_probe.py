@@ -83,7 +83,7 @@ def test_a_probe_that_stops_at_its_limit_says_so() -> None:
     labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
     train = (30 * x + 30 * rng.standard_normal(256)).astype(np.float32)
     fit = logistic.fit(train, labels, train)
-    assert (fit.iterations, fit.converged) == (logistic.MAX_ITER, False)
+    assert (fit.iterations, fit.converged) == (logistic.ITERATIONS_MAX, False)
     assert not fit.notes
 
 
@@ -218,7 +218,7 @@ def test_one_process_alone_uses_an_accelerator(
     assert (device.name, device.is_accelerator) == ("cuda", True)
     made = mock.Mock()
     monkeypatch.setattr(run, "LocalEngine", made)
-    monkeypatch.setattr(run, "InProcess", mock.Mock())
+    monkeypatch.setattr(run, "InProcessEmbedder", mock.Mock())
     run._engine(options, mock.Mock(), None, mock.Mock(), device)
     assert made.call_args.args[1] == 1
 
@@ -232,7 +232,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         (logistic.CPU, "use fewer --jobs"),
     ):
         empty = np.array([], dtype=np.int64)
-        failed = task_job.Job(
+        failed = task_job.ProbeTaskJob(
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
         assert isinstance(failed, task_job.ProbeFailure)

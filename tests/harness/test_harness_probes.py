@@ -22,14 +22,14 @@ from reference_harness.formats.run_record import DatasetRef, HarnessRef, PerSeed
 from reference_harness.formats.submission import BenchmarkRef
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.other_probes import DESCRIPTIONS, KINDS
-from reference_harness.other_probes.cost import TaskOfReceipt, cost, sentence
+from reference_harness.other_probes.cost import TaskOfReceipt, cost_sentence, estimated_cost
 from reference_harness.other_probes.kinds import (
     TrainingData,
     column_statistics,
     fit_and_predict,
     is_seeded,
 )
-from reference_harness.other_probes.ranks import agreement, macro
+from reference_harness.other_probes.ranks import macro_mcc, rank_agreements
 from reference_harness.other_probes.report import (
     Agreement,
     ProbedReceipt,
@@ -37,9 +37,9 @@ from reference_harness.other_probes.report import (
     ProbeScores,
     Standing,
 )
-from reference_harness.other_probes.table import WIDTH, markdown, text
+from reference_harness.other_probes.table import TERMINAL_COLUMNS, as_markdown, as_text
+from reference_harness.receipt.cells import CellsJob, receipt_in
 from reference_harness.receipt.rounding import WidenedEmbeddings
-from reference_harness.receipt.scoring import CellsJob, receipt_in
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
@@ -237,7 +237,7 @@ def test_macro_is_the_mean_over_categories() -> None:
     of_category = sum(task.category == first.category for task in bench.tasks)
     by_task[first.id] = scores(1.0)
     expected = 0.5 + 0.5 / of_category / len(bench.category_order)
-    assert macro(by_task, bench) == pytest.approx(expected, abs=1e-12)
+    assert macro_mcc(by_task, bench) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=1, max_size=8))
@@ -246,13 +246,13 @@ def test_tau_and_swapped_pairs(values: list[tuple[int, int]]) -> None:
         kind: {str(n): Standing(macro=pair[i] / 4, rank=1) for n, pair in enumerate(values)}
         for i, kind in enumerate(("a", "b"))
     }
-    (rank_agreement,) = agreement(by_kind)
+    (rank_agreement,) = rank_agreements(by_kind)
     pairs = list(itertools.combinations(values, 2))
     assert rank_agreement.pairs == len(pairs)
     assert rank_agreement.swapped == sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
     expected = kendalltau(*zip(*values, strict=True)).statistic if len(values) > 1 else np.nan
     assert rank_agreement.tau == (None if np.isnan(expected) else pytest.approx(expected))
-    (exchanged,) = agreement({kind: by_kind[kind] for kind in ("b", "a")})
+    (exchanged,) = rank_agreements({kind: by_kind[kind] for kind in ("b", "a")})
     assert exchanged.swapped == rank_agreement.swapped
     assert exchanged.tau == (
         rank_agreement.tau if rank_agreement.tau is None else pytest.approx(rank_agreement.tau)
@@ -287,15 +287,15 @@ def result() -> Probes:
 
 
 def test_tables_keep_to_their_width_and_their_cells() -> None:
-    lines = text(result()).splitlines()
-    assert max(map(len, lines)) <= WIDTH
+    lines = as_text(result()).splitlines()
+    assert max(map(len, lines)) <= TERMINAL_COLUMNS
     assert lines[0] == "full: macro MCC of 1 task, and rank"
     assert lines[2].split() == ["model", "logistic", "mlp"]
     assert lines[3].split() == ["second", "0.500", "1", "0.500", "1"]
     # Each cell of the first column is folded, and no letter of it is lost.
     folded = "".join(line.split()[0] for line in lines[4 : lines.index("", 4)])
     assert folded == HOSTILE
-    table = markdown(result()).splitlines()
+    table = as_markdown(result()).splitlines()
     assert table[:5] == [
         "**full: macro MCC of 1 task, and rank**",
         "",
@@ -314,14 +314,16 @@ def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
         root="0" * 64,
     )  # fmt: skip
     work = [TaskOfReceipt("mini_tf", task_receipt)]
-    first, two = (cost(work * n, bench, KINDS, has_full_regime=True, seeds=5) for n in (1, 2))
+    first, two = (
+        estimated_cost(work * n, bench, KINDS, has_full_regime=True, seeds=5) for n in (1, 2)
+    )
     assert (two.seconds, two.file_bytes, two.memory_bytes) == (
         2 * first.seconds,
         2 * first.file_bytes,
         first.memory_bytes,
     )
-    assert cost(work, bench, KINDS, has_full_regime=False, seeds=5).seconds == 0
-    assert sentence(first, 1, 1, 4, 2) == (
+    assert estimated_cost(work, bench, KINDS, has_full_regime=False, seeds=5).seconds == 0
+    assert cost_sentence(first, 1, 1, 4, 2) == (
         "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory per worker, "
         "about 26 s with 2 workers (rough: up to three times more or less)"
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reference_harness.embedding.embed import BATCHING
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING
 from reference_harness.formats.measurements import Drift
 from reference_harness.loading.loader import load
 from reference_harness.loading.properties import DRIFT_MAX, properties_of, properties_of_tasks
@@ -54,7 +54,7 @@ def drift(class_name: str, folder: Path) -> Drift:
         name_model="",
         device="cpu",
         keywords={},
-        batching=BATCHING,
+        batching=DEFAULT_BATCHING,
         measures_budget=False,
     )
     job = EmbedJob("a", SEQUENCES, folder / "cache", {"of": class_name}, SEQUENCES)

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.choose_quick import chosen_tasks, held_out_error, line_of, scores
 from reference_harness.data import benchmark
-from reference_harness.data.quick_tasks import quick, quick_line, with_quick
+from reference_harness.data.quick_tasks import expand_quick, quick_prediction_line, quick_tasks
 from reference_harness.errors import OptionError
 
 GENEB = benchmark.geneb()
-QUICK = quick()
+QUICK = quick_tasks()
 
 
 def record(tasks: list[str], **changes: Any) -> Any:
@@ -23,21 +23,23 @@ def record(tasks: list[str], **changes: Any) -> Any:
 
 def test_the_word_stands_for_ten_small_tasks_of_the_definition() -> None:
     assert QUICK.benchmark == GENEB.sha256
-    assert with_quick(["a", "QUICK"], GENEB) == ["a", *QUICK.tasks]
+    assert expand_quick(["a", "QUICK"], GENEB) == ["a", *QUICK.tasks]
     assert len({GENEB.by_id[task].category for task in QUICK.tasks}) == 10
     sizes = [GENEB.by_id[task].n_test or 0 for task in QUICK.tasks]
     assert sum(sizes) < 0.04 * sum(task.n_test or 0 for task in GENEB.tasks)
     with pytest.raises(OptionError, match="the benchmark is GENEB-mini"):
-        with_quick(["quick"], benchmark.mini())
+        expand_quick(["quick"], benchmark.mini())
 
 
 def test_a_quick_run_says_what_it_predicts_with_its_error() -> None:
-    line = quick_line(record(QUICK.tasks))
+    line = quick_prediction_line(record(QUICK.tasks))
     assert f"rows: {QUICK.slope * 0.5 + QUICK.intercept:.3f}" in line
     assert f"leave-one-out error {QUICK.error:.3f}" in line
     other = SimpleNamespace(sha256="0" * 64)
     others = (record(QUICK.tasks[1:]), record([*GENEB.task_ids]), record(QUICK.tasks, limit=100))
-    assert {quick_line(own) for own in (*others, record(QUICK.tasks, benchmark=other))} == {""}
+    assert {
+        quick_prediction_line(own) for own in (*others, record(QUICK.tasks, benchmark=other))
+    } == {""}
 
 
 def test_the_list_is_what_the_public_rows_choose() -> None:

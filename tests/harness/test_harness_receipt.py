@@ -18,8 +18,8 @@ from reference_harness.formats import merkle
 from reference_harness.formats.run_record import TaskReceipt
 from reference_harness.formats.submission_terms import FLOAT16_MAX, UNSCALED_MIN
 from reference_harness.receipt import rounding
+from reference_harness.receipt.cells import DigestPairs, unequal_embeddings
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded, widened
-from reference_harness.receipt.scoring import DigestPairs, unequal_embeddings
 from tests.each import each
 from tests.harness.support import COMMAND_SECONDS, Harness
 
@@ -92,7 +92,7 @@ def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
     [(0.0, 0), (1.0, 0), (FLOAT16_MAX, 0), (UNSCALED_MIN, 0), (65_505.0, 1), (2.0**-7, -21)],
 )
 def test_a_scale_is_taken_only_where_one_is_needed(largest: float, scale: int) -> None:
-    assert rounding.scale_log2_for(largest) == scale
+    assert rounding.scale_log2_of_magnitude(largest) == scale
     assert largest == 0.0 or largest / 2.0**scale <= FLOAT16_MAX
 
 
@@ -236,7 +236,7 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(made: Harness, tmp_path:
     for name in ("record.json", "sub.json"):
         (tmp_path / name).unlink()
     code = (
-        "import reference_harness.cli.run as c; c._write = lambda *_: (_ for _ in ()).throw("
+        "import reference_harness.cli.run as c; c._write_files = lambda *_: (_ for _ in ()).throw("
         "KeyboardInterrupt()); from reference_harness.cli.main import main; main()"
     )
     process = harness.start(*WRITTEN, code=code)

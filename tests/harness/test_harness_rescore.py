@@ -18,7 +18,7 @@ from reference_harness.formats.rescored import Rescored
 from reference_harness.generate import SCHEMAS
 from reference_harness.loading.loader import load
 from reference_harness.probe.logistic import few_shot_indices
-from reference_harness.probe.metrics import scores
+from reference_harness.probe.metrics import scores_of
 from reference_harness.rescore.scoring import FEW_SHOT_COPIES_FACTOR
 from tests.harness.support import REPOSITORY, Harness
 
@@ -86,8 +86,8 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
     assert schema == json.loads(json.dumps(json_schema(*SCHEMAS["rescored"])))
     assert made["noise"] == {
         "dtype": "float16",
-        "units": noise.UNITS["float16"],
-        "stress": noise.STRESS,
+        "units": noise.DEVIATION_IN_ROUNDOFFS["float16"],
+        "stress": noise.STRESS_FACTOR,
         "seed": 7,
         "copies": COPIES,
     }
@@ -109,7 +109,7 @@ def test_flips_bound_what_the_scores_move(made: dict[str, Any]) -> None:
     for task in made["tasks"].values():
         for regime in task["regimes"].values():
             base = regime["base"]["per_seed"]["Acc"]
-            assert base == [scores(np.array(m)).Acc for m in regime["base"]["confusion"]]
+            assert base == [scores_of(np.array(m)).Acc for m in regime["base"]["confusion"]]
             for copy in (*regime["plain"], *regime["stressed"]):
                 seen += sum(copy["flips"])
                 for flips, was, now in zip(

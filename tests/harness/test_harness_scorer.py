@@ -30,7 +30,7 @@ FIT = """
 import json, sys
 if "late" in sys.argv:
     import numpy, scipy.linalg
-from reference_harness.engine.threads import limit_to_scorer
+from reference_harness.engine.blas import limit_to_scorer
 limit_to_scorer()
 from reference_harness.errors import ScorerError
 from reference_harness.probe.scorer import SCORER
@@ -129,12 +129,12 @@ def test_a_processor_without_the_instructions_is_not_told_the_kernel(tmp_path):
     processor = tmp_path / "cpuinfo"
     for flags, runs in (("fpu sse4_2 avx", False), ("fpu avx avx2 fma", True), ("avx2", False)):
         processor.write_text(f"processor\t: 0\nflags\t\t: {flags}\n", encoding="utf-8")
-        assert scorer._runs_kernel(processor) is runs
-    assert not scorer._runs_kernel(tmp_path / "none")
+        assert scorer._processor_runs_kernel(processor) is runs
+    assert not scorer._processor_runs_kernel(tmp_path / "none")
 
 
 def test_the_definition_is_what_the_code_does():
-    assert f"max_iter={logistic.MAX_ITER}" in defined.SOLVER
+    assert f"max_iter={logistic.ITERATIONS_MAX}" in defined.SOLVER
     assert submission_terms.UNSCALED_MIN == 2.0**-6
     assert (submission_terms.FLOAT16_MAX, submission_terms.SCALED_MAGNITUDE_LOG2) == (65504, 14)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -100,7 +100,7 @@ def test_record_agrees_with_itself_and_its_schema(folder: Path) -> None:
     assert run_record.RunRecord.model_validate(made).model_dump() == made
     for task in made["tasks"].values():
         for regime in task["regimes"].values():
-            triples = [metrics.scores(np.array(m)) for m in regime["confusion"]]
+            triples = [metrics.scores_of(np.array(m)) for m in regime["confusion"]]
             for column, name in enumerate(("MCC", "Acc", "F1")):
                 assert [t[column] for t in triples] == regime["per_seed"][name]
                 assert np.mean(regime["per_seed"][name]) == regime["scores"][name]
@@ -189,15 +189,20 @@ def test_a_run_that_no_submission_can_hold_is_refused(folder: Path) -> None:
     meta = Meta.model_validate(small("x")["meta"])
     record = run_record.RunRecord.model_validate(made)
     with pytest.raises(OptionError, match="run/extractor/options/k: String should have at most"):
-        submission.build(record, benchmark.mini(), meta)
-    assert submission.build(record, benchmark.mini(), meta, "1.0")["model_id"] == record.model_id
+        submission.build_submission(record, benchmark.mini(), meta)
+    assert (
+        submission.build_submission(record, benchmark.mini(), meta, "1.0")["model_id"]
+        == record.model_id
+    )
 
 
 def test_a_limited_record_is_no_submission(folder: Path) -> None:
     made = json.loads((folder / "record.json").read_text()) | {"limit": 20}
     meta = Meta.model_validate(small("x")["meta"])
     with pytest.raises(OptionError, match="run it without --limit"):
-        submission.build(run_record.RunRecord.model_validate(made), benchmark.mini(), meta)
+        submission.build_submission(
+            run_record.RunRecord.model_validate(made), benchmark.mini(), meta
+        )
 
 
 JSON = st.recursive(

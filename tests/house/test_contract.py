@@ -27,7 +27,7 @@ from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness import worker
 from reference_harness.cli.main import cli
-from reference_harness.embedding import batching, embed
+from reference_harness.embedding import batching, extractor_calls
 from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.submission import Run
@@ -65,13 +65,13 @@ def test_the_worker_refuses_other_options(tmp_path):
 
 
 def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
-    assert TOKEN_BUDGET == batching.TOKEN_BUDGET
-    assert run.BATCH_SEQUENCES == embed.FILE_BATCH
-    assert ExtractorSpec.__annotations__["batching"] == embed.Mode
+    assert TOKEN_BUDGET == batching.DEFAULT_TOKEN_BUDGET
+    assert run.BATCH_SEQUENCES == extractor_calls.FILE_BATCH_SEQUENCES
+    assert ExtractorSpec.__annotations__["batching"] == extractor_calls.BatchingMode
     assert (supervise.RESULT_START, supervise.RESULT_VERSION) == (worker.MAGIC, worker.VERSION)
     assert supervise.RESULT_HEADER.format == worker.HEADER.format
     assert struct.calcsize(supervise.RESULT_HEADER.format) == 32
-    assert {f"float{8 * size}" for size in supervise.DTYPE_BY_CODE} == set(embed._FLOATS)
+    assert {f"float{8 * size}" for size in supervise.DTYPE_BY_CODE} == set(extractor_calls._FLOATS)
 
 
 def test_a_submission_is_a_projection_of_a_run_record():

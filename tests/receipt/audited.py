@@ -45,8 +45,8 @@ from reference_harness.data.task_folder import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import receipt_file
+from reference_harness.receipt.cells import CellsJob
 from reference_harness.receipt.rounding import rounded
-from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import write_task
 from reference_harness.rescore.scoring import load_task
 

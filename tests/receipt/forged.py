@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from reference_harness import mini
 from reference_harness.data import benchmark
+from reference_harness.data.task_data import TaskData
 from reference_harness.data.task_folder import MiniSource
-from reference_harness.data.tasks import TaskData
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.formats.submission_terms import receipt_file
 from reference_harness.probe import metrics
+from reference_harness.receipt.cells import CellsJob, receipt_in
 from reference_harness.receipt.rounding import rounded, widened
-from reference_harness.receipt.scoring import CellsJob, receipt_in
 from reference_harness.receipt.task_file import write_task
 
 Change = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int], npt.NDArray[np.float32]]
@@ -81,14 +81,14 @@ def invented(document: dict[str, Any]) -> dict[str, Any]:
     for regime, cells in made["evidence"].items():
         for task, cell in cells.items():
             matrices = [corrected(np.array(matrix)) for matrix in cell["confusion"]]
-            scores = [metrics.scores(matrix) for matrix in matrices]
+            scores = [metrics.scores_of(matrix) for matrix in matrices]
             cell["confusion"] = [matrix.tolist() for matrix in matrices]
             cell["per_seed"] = {
                 name: [getattr(score, name) for score in scores] for name in ("MCC", "Acc", "F1")
             }
             name = f"invented {regime} {task}"
             cell["predictions_sha256"] = hashlib.sha256(name.encode()).hexdigest()
-            made["results"][regime][task] = metrics.mean(scores)._asdict()
+            made["results"][regime][task] = metrics.mean_scores(scores)._asdict()
     return made
 
 

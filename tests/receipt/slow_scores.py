@@ -5,7 +5,7 @@ tests/forked.py calls `install` in the command, of which the harness is a fork.
 
 import time
 
-from reference_harness.receipt import scoring
+from reference_harness.receipt import cells
 
 SECONDS = 0.6
 TASK = "third"
@@ -14,11 +14,11 @@ TASK = "third"
 
 def install() -> None:
     """Put a wait before the scores of the task."""
-    execute = scoring.CellsJob.execute
+    execute = cells.CellsJob.execute
 
-    def slow(self: scoring.CellsJob) -> scoring.CellsResult:
+    def slow(self: cells.CellsJob) -> cells.CellsResult:
         if self.task_id == TASK:
             time.sleep(SECONDS)
         return execute(self)
 
-    scoring.CellsJob.execute = slow  # type: ignore[method-assign]
+    cells.CellsJob.execute = slow  # type: ignore[method-assign]

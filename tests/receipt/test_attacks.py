@@ -15,7 +15,7 @@ from geneb_ci.receipt.column_rule import compare_with_rerun
 from geneb_ci.receipt.draw import EmbeddingCounts
 from reference_harness import mini
 from reference_harness.data import benchmark
-from reference_harness.data.tasks import TaskData
+from reference_harness.data.task_data import TaskData
 from reference_harness.extractors.kmer import KmerExtractor
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.gate import gated

@@ -22,7 +22,7 @@ from pathlib import Path
 import sklearn.linear_model
 from threadpoolctl import threadpool_limits
 from reference_harness.data import benchmark, task_folder
-from reference_harness.receipt.scoring import CellsJob, receipt_in
+from reference_harness.receipt.cells import CellsJob, receipt_in
 
 file, folder, task = sys.argv[1:]
 _, said = receipt_in(Path(file))

@@ -89,7 +89,7 @@ def test_what_is_written_is_read(
         drawn = labels[rng.integers(0, classes, (1 + len(sets) * len(fits), rows))]
         written[task.id] = drawn
         sections[task.id] = harness.encoded_task(labels, drawn[0], list(drawn[1:]))
-    raw = harness.encoded(theirs, [n for n in FITS if n in regimes], sections)
+    raw = harness.encoded_file(theirs, [n for n in FITS if n in regimes], sections)
     if is_of_earlier_run:
         raw = with_bytes(raw, SETS_AT, bytes([harness.OF_RECORD | harness.CANONICAL]))
     predictions = decode_predictions(raw, bench)

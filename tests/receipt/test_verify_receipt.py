@@ -15,7 +15,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import PREDICTIONS_FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode_predictions
 from geneb_ci.receipt.verify import STEPS, receipt_subject
-from reference_harness.probe.metrics import mean, scores
+from reference_harness.probe.metrics import mean_scores, scores_of
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
 from tests.receipt.forged import claim_canonical
@@ -199,11 +199,11 @@ def matrix(document: Any) -> None:
 
 
 def recomputed(document: Any, claim: Any) -> None:
-    triples = [scores(np.array(item)) for item in claim["confusion"]]
+    triples = [scores_of(np.array(item)) for item in claim["confusion"]]
     claim["per_seed"] = {
         name: [getattr(triple, name) for triple in triples] for name in ("MCC", "Acc", "F1")
     }
-    document["results"]["10shot"][TASK] = mean(triples)._asdict()
+    document["results"]["10shot"][TASK] = mean_scores(triples)._asdict()
 
 
 def cell(document: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.data.tasks import Split, TaskData
+from reference_harness.data.task_data import Split, TaskData
 from reference_harness.formats.submission import ReceiptTask, root_of_tasks
 from reference_harness.receipt.rounding import RoundedEmbeddings
 from reference_harness.receipt.task_file import write_task

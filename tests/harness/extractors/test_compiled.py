@@ -11,8 +11,8 @@ import torch
 
 from reference_harness import worker
 from reference_harness.cli import run
-from reference_harness.embedding.embed import Batching
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import Batching
 from reference_harness.errors import EmbeddingError, OptionError
 from reference_harness.extractors import compiled
 from reference_harness.extractors.base import ExtractorError

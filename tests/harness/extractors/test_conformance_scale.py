@@ -18,7 +18,7 @@ from reference_harness.conformance.full_check import (
 )
 from reference_harness.conformance.result import PropertyResult
 from reference_harness.conformance.subject import Subject
-from reference_harness.embedding.embed import calls
+from reference_harness.embedding.extractor_calls import embeddings_by_call
 from reference_harness.embedding.memory import MemoryLimit, memory_of
 from reference_harness.loading.loader import load
 from tests.harness.extractors.models import KINDS
@@ -260,7 +260,9 @@ def test_the_full_check_makes_the_calls_of_a_run():
     at_scale = dataclasses.replace(subject("at_scale", "SoundAtScale"), measures_budget=True)
     full_check = full_check_of(at_scale)
     limit = MemoryLimit(memory_of("cpu"))
-    made = calls(load(at_scale.spec), at_scale.batching, "run", full_check.sequences, limit)
+    made = embeddings_by_call(
+        load(at_scale.spec), at_scale.batching, "run", full_check.sequences, limit
+    )
     for (rows, values), (our_rows, _, size, our_values) in zip(
         made, full_check.embed_batches(), strict=True
     ):

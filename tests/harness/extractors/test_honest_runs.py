@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reference_harness.embedding.embed import BATCHING
 from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedResult
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING
 from reference_harness.loading.properties import properties_of_tasks
 from tests.harness.extractors.families import FAMILIES
 from tests.harness.extractors.models import KINDS
@@ -30,7 +30,7 @@ def contradicted(folder: Path, extractor: str, model: str = "", **options: Any) 
         name_model=model,
         device="cpu",
         keywords=options,
-        batching=BATCHING,
+        batching=DEFAULT_BATCHING,
         measures_budget=False,
     )
     embedder, draw = spec.load(), random.Random(0)

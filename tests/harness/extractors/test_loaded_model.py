@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from reference_harness.embedding.embed import BATCHING
 from reference_harness.embedding.embedder import EmbedderSpec
+from reference_harness.embedding.extractor_calls import DEFAULT_BATCHING
 from reference_harness.errors import EmbeddingError
 from reference_harness.loading.loaded_model import LoadedModel, loaded_model, without_unused
 
@@ -62,7 +62,7 @@ def facts(source: object, path: Path, name_model: str = "lab/model", load: str =
         name_model=name_model,
         device="cpu",
         keywords={},
-        batching=BATCHING,
+        batching=DEFAULT_BATCHING,
         measures_budget=False,
     )
     return spec.load().facts

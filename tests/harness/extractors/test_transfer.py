@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from reference_harness import mini
-from reference_harness.embedding.embed import Batching, embed_sequences
+from reference_harness.embedding.extractor_calls import Batching, embed_sequences
 from reference_harness.extractors.device_transfer import (
     PENDING_MAX,
     EncodedAhead,
@@ -89,8 +89,8 @@ def test_without_a_thread_calls_encode_for_themselves(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["budget", "exact"])
 def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, mode):
-    for name in ("CALL_SEQUENCES", "CALL_SEQUENCES_MAX"):
-        monkeypatch.setattr(f"reference_harness.embedding.embed.{name}", 16)
+    for name in ("CALL_SEQUENCES_MIN", "CALL_SEQUENCES_MAX"):
+        monkeypatch.setattr(f"reference_harness.embedding.extractor_calls.{name}", 16)
     save("bert", tmp_path / "model")
     loaded = load("huggingface", str(tmp_path / "model"), "cpu", batching=mode)
     extractor = loaded.extractor

@@ -245,7 +245,7 @@ def test_what_the_harness_computes_needs_no_width():
             right[0], classes.small - right[0], right[1], classes.large - right[1]
         )
         matrix = np.array([binary_table[:2], binary_table[3:] + binary_table[2:3]])
-        value = Triple(*metrics.scores(matrix))
+        value = Triple(*metrics.scores_of(matrix))
         differ += value != metrics_of_table(binary_table)
         mirrored = BinaryTable(
             binary_table.large_correct,

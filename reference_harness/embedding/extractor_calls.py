@@ -14,23 +14,23 @@ from reference_harness.formats.text import plural
 from reference_harness.loading.loader import LoadedExtractor
 
 from . import batching as batches
-from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
+from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory, release_memory, try_to_compute
 from .shard import Embeddings
 
-Mode = Literal["budget", "exact", "file"]
+BatchingMode = Literal["budget", "exact", "file"]
 
-FILE_BATCH = 8
+FILE_BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop."""
-CALL_SEQUENCES = 2048
+CALL_SEQUENCES_MIN = 2048
 """Minimum number of sequences per call of an extractor that plans its own batches. The number is
 constant, since sequences that share a batch change the last digits of an embedding, and these must
 not depend on the speed of a machine."""
-BATCHES_PER_CALL = 8
-"""Minimum number of batches per call of such an extractor, as the device is idle between calls. Not
-measured on a GPU."""
+BATCHES_PER_CALL_MIN = 8
+"""Minimum number of batches per call of an extractor that plans its own batches, as the device is
+idle between calls. Not measured on a GPU."""
 CALL_SEQUENCES_MAX = 1 << 15
 """Maximum number of sequences per call: 512 MiB of embeddings with 4,096 columns."""
-SAMPLE_SIZE = 64
+TOKEN_SAMPLE_SEQUENCES = 64
 """Number of sampled sequences whose tokens are counted, to estimate the tokens per sequence."""
 LETTERS_SHOWN = 60  # letters of a sequence shown in an error
 
@@ -53,16 +53,16 @@ class Batching:
     budget that was used. Two runs with different budgets have the same bits only under "exact".
     """
 
-    mode: Mode = "budget"
-    token_budget: int = batches.TOKEN_BUDGET
-    """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.room`)."""
-    rows: int = FILE_BATCH
+    mode: BatchingMode = "budget"
+    token_budget: int = batches.DEFAULT_TOKEN_BUDGET
+    """Maximum of padded tokens in a batch, unless it is measured (`MemoryLimit.measure`)."""
+    rows: int = FILE_BATCH_SEQUENCES
     """Sequences per batch in mode "file"."""
-    exact_limits: tuple[batches.RowLimit, ...] = batches.EXACT_LIMITS
-    """Maximum of rows in a batch of equal lengths, by length; measured in `exact.py`."""
+    exact_limits: tuple[batches.RowLimit, ...] = batches.DEFAULT_EXACT_LIMITS
+    """Maximum of rows in a batch of equal lengths, by length; measured in `exact_batches.py`."""
 
 
-BATCHING = Batching()
+DEFAULT_BATCHING = Batching()
 
 
 def current_budget(extractor: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
@@ -83,7 +83,7 @@ def reduced_budget(extractor: LoadedExtractor, limit: MemoryLimit) -> int:
     return min(reduced_budgets, default=0)
 
 
-def plan(
+def planned_calls(
     extractor: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
@@ -92,44 +92,51 @@ def plan(
     """Return the calls of the extractor, each as indices of sequences; every sequence occurs once.
 
     A built-in gets several batches per call and plans them by its tokens. For any other extractor a
-    call is one batch. `sizes` are the results of `sizes_of`. In mode "exact",
+    call is one batch. `sizes` are the results of `sequence_sizes`. In mode "exact",
     an extractor without `count_tokens` gets one sequence per call, as equal letters need not be
     equal tokens.
     """
     count = len(sequences)
     mode, is_builtin = batching.mode, extractor.path.startswith("builtin:")
     if mode == "file":
-        return batches.file_order(count, CALL_SEQUENCES if is_builtin else batching.rows)
-    lengths = sizes_of(extractor, sequences) if sizes is None else sizes
+        return batches.batches_in_file_order(
+            count, CALL_SEQUENCES_MIN if is_builtin else batching.rows
+        )
+    lengths = sequence_sizes(extractor, sequences) if sizes is None else sizes
     if is_builtin:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
         size = _call_size(extractor, batching, sequences)
         return [order[i : i + size] for i in range(0, count, size)]
     if mode == "exact":
         if getattr(extractor.extractor, "count_tokens", None) is None:
-            return batches.file_order(count, 1)
-        return batches.exact_length(lengths, batching.token_budget, batching.exact_limits)
-    return batches.token_budget(lengths, batching.token_budget)
+            return batches.batches_in_file_order(count, 1)
+        return batches.batches_of_equal_length(
+            lengths, batching.token_budget, batching.exact_limits
+        )
+    return batches.batches_within_budget(lengths, batching.token_budget)
 
 
 def _call_size(extractor: LoadedExtractor, batching: Batching, sequences: Sequence[str]) -> int:
     """Return the number of sequences per call of a built-in that plans batches by tokens.
 
-    It is estimated to fill `BATCHES_PER_CALL` batches, from the tokens of a sample of sequences.
+    The number is estimated from the tokens of a sample of sequences, so that a call has
+    `BATCHES_PER_CALL_MIN` batches.
     """
     count_tokens = getattr(extractor.extractor, "count_tokens", None)
-    if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES:
-        return CALL_SEQUENCES
-    sample = sequences[:: -(-len(sequences) // SAMPLE_SIZE)]
+    if batching.mode != "budget" or count_tokens is None or len(sequences) <= CALL_SEQUENCES_MIN:
+        return CALL_SEQUENCES_MIN
+    sample = sequences[:: -(-len(sequences) // TOKEN_SAMPLE_SEQUENCES)]
     reads_all = extractor.extractor.truncation in ("none", "windows")
     tokens_max = None if reads_all else extractor.extractor.max_length
     tokens = [min(count, tokens_max or count) for count in count_tokens(sample)]
-    estimated_count = BATCHES_PER_CALL * batching.token_budget * len(tokens) // max(1, sum(tokens))
-    return max(CALL_SEQUENCES, min(CALL_SEQUENCES_MAX, int(estimated_count)))
+    estimated_count = (
+        BATCHES_PER_CALL_MIN * batching.token_budget * len(tokens) // max(1, sum(tokens))
+    )
+    return max(CALL_SEQUENCES_MIN, min(CALL_SEQUENCES_MAX, int(estimated_count)))
 
 
-def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
-    """Return the tokens of each sequence, or its letters if the extractor counts none.
+def sequence_sizes(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
+    """Return the number of tokens of each sequence, or of letters if tokens are not counted.
 
     Return letters for a built-in too, which counts its tokens later. Raise EmbeddingError if
     `count_tokens` fails.
@@ -152,7 +159,7 @@ def sizes_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
     return sizes
 
 
-def calls(
+def embeddings_by_call(
     extractor: LoadedExtractor,
     batching: Batching,
     label: str,
@@ -178,13 +185,13 @@ def calls(
         next_rows = next_rows_by_first.pop(int(rows[0]), None)
         if announce is not None and next_rows is not None:
             announce([sequences[i] for i in next_rows])
-        return _call(extractor, batching, label, [sequences[i] for i in rows])
+        return _call_extractor(extractor, batching, label, [sequences[i] for i in rows])
 
     width = None
-    sizes = sizes_of(extractor, sequences)
+    sizes = sequence_sizes(extractor, sequences)
     batching = with_measured_budget(extractor, batching, sequences, sizes, limit)
     first_call, call_step = share
-    planned = plan(extractor, batching, sequences, sizes)[first_call::call_step]
+    planned = planned_calls(extractor, batching, sequences, sizes)[first_call::call_step]
     if lacking is not None:
         planned = [lacking_rows for rows in planned if len(lacking_rows := rows[lacking[rows]])]
     next_rows_by_first |= {
@@ -257,7 +264,7 @@ def with_measured_budget(
         return extractor.extract_embeddings([sequences[longest]] * rows, batch_size=rows)
 
     def fits(rows: int) -> bool:
-        _, message = attempt(embed_copies, rows)
+        _, message = try_to_compute(embed_copies, rows)
         if message is not None:
             release_memory()
         return message is None
@@ -275,15 +282,18 @@ def with_measured_budget(
     return replace(batching, token_budget=budget)
 
 
-def _call(
+def _call_extractor(
     extractor: LoadedExtractor, batching: Batching, label: str, batch: list[str]
 ) -> Embeddings:
-    """Return the embeddings of one batch. Raise EmbeddingError; a lack of memory passes through."""
+    """Return the embeddings of one batch.
+
+    Raise EmbeddingError, but for a lack of memory the error of the library.
+    """
     size = batching.rows if batching.mode == "file" else len(batch)
     try:
         return to_numpy(extractor.extractor.extract_embeddings(batch, batch_size=size))
     except DoesNotFitError as error:
-        raise _too_large(label, batch[error.row], error) from error
+        raise _too_large_error(label, batch[error.row], error) from error
     except OutputTypeError as error:
         msg = f"{_batch_label(label, batch)}: the extractor {extractor.class_name} returned {error}"
         raise EmbeddingError(msg) from error
@@ -300,14 +310,14 @@ def _with_sequence_in_errors(
     label: str,
     sequences: Sequence[str],
 ) -> Iterator[tuple[npt.NDArray[np.int64], Embeddings]]:
-    """Yield all results; raise EmbeddingError, which quotes the sequence, if one does not fit."""
+    """Yield all results. Raise EmbeddingError for a sequence too large for memory, and quote it."""
     try:
         yield from computed
     except DoesNotFitError as error:
-        raise _too_large(label, sequences[error.row], error) from error
+        raise _too_large_error(label, sequences[error.row], error) from error
 
 
-def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
+def _too_large_error(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
     return EmbeddingError(
         f"{label}: the sequence {sequence[:LETTERS_SHOWN]!r} of {len(sequence):,} letters: "
         f"{error}: use a smaller max_length or dtype, or a device with more memory"
@@ -315,6 +325,7 @@ def _too_large(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingEr
 
 
 def _batch_label(label: str, batch: Sequence[str]) -> str:
+    """Return the beginning of a message about a batch."""
     return f"{label}: {plural(len(batch), 'sequence')}, the first {batch[0][:LETTERS_SHOWN]!r}"
 
 
@@ -331,7 +342,7 @@ def embed_sequences(
     0.
     """
     embeddings: Embeddings | None = None
-    for rows, embedded in calls(extractor, batching, "sandbox", sequences, limit):
+    for rows, embedded in embeddings_by_call(extractor, batching, "sandbox", sequences, limit):
         if embeddings is None:
             embeddings = np.empty((len(sequences), embedded.shape[1]), dtype=embedded.dtype)
         if embedded.dtype != embeddings.dtype:

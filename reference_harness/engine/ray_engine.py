@@ -17,7 +17,7 @@ from reference_harness.embedding.embedder import EmbedderSpec, EmbedJob, EmbedRe
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.formats.text import Say, plural, silent
 from reference_harness.loading.extractor_facts import ExtractorFacts
-from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
+from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
 from . import Notice
 from .cluster import Cluster, ClusterSize
@@ -25,19 +25,20 @@ from .remote import (
     RemoteEmbedder,
     StartedEmbedder,
     facts_difference,
-    probe,
+    probe_task,
     probe_variables,
     thread_variables,
 )
 
-DEATHS_MAX = 8
+PROCESS_DEATHS_MAX = 8
 """Number of dead processes after which a task fails: more than on one machine, since a machine may
 leave the cluster for reasons that are not related to the task."""
-JOBS_AHEAD = 2
-"""Jobs that wait per embedder: enough to keep it busy, few enough for the memory."""
+WAITING_JOBS_PER_EMBEDDER = 2
+"""Maximum number of jobs that wait per embedder: enough to keep it busy, few enough for the
+memory."""
 POLL_SECONDS = 1.0
 """Seconds between two queries of the cluster's resources."""
-WAIT_SECONDS = 60.0
+NOTICE_SECONDS = 60.0
 """Seconds without running work after which the user gets a notice."""
 
 Progress = Callable[[int, int], None]
@@ -81,7 +82,7 @@ class RayEngine:
         self.workers = workers or size.cpus
         self._threads = 1
         if embedders and not self._gpus:
-            self._threads = max(1, min(size.cpus // embedders, size.least_cpus))
+            self._threads = max(1, min(size.cpus // embedders, size.cpus_of_smallest))
         self._fail_fast = fail_fast
         self._actor_class = self._ray.remote(RemoteEmbedder).options(
             num_cpus=self._threads,
@@ -89,7 +90,9 @@ class RayEngine:
             runtime_env={"env_vars": thread_variables(self._threads)},
         )
         probe_environment = {"env_vars": probe_variables(array_api=array_api)}
-        self._remote_probe = self._ray.remote(max_retries=0, runtime_env=probe_environment)(probe)
+        self._remote_probe = self._ray.remote(max_retries=0, runtime_env=probe_environment)(
+            probe_task
+        )
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._size_time = size, time.monotonic()
         self._starting: dict[Any, Any] = {}
@@ -102,10 +105,10 @@ class RayEngine:
         self._queue: deque[_Task] = deque()
         self._streams: dict[Any, _Task] = {}
         """Stream of the progress of a job -> its task."""
-        self._probe_queue: list[tuple[int, int, Job]] = []
+        self._probe_queue: list[tuple[int, int, ProbeTaskJob]] = []
         """Heap of (minus the number of training rows, number of the job, job)."""
         self._job_numbers = itertools.count()
-        self._probing: dict[Any, Job] = {}
+        self._probing: dict[Any, ProbeTaskJob] = {}
         """Reference of a running probe -> its job."""
         self._deaths: Counter[str] = Counter()
         """Id of a task -> number of its processes that died."""
@@ -152,8 +155,8 @@ class RayEngine:
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer than `JOBS_AHEAD` jobs per embedder wait."""
-        return len(self._queue) < JOBS_AHEAD * self._embedders_max
+        """Whether fewer than `WAITING_JOBS_PER_EMBEDDER` jobs per embedder wait."""
+        return len(self._queue) < WAITING_JOBS_PER_EMBEDDER * self._embedders_max
 
     @property
     def open_jobs(self) -> int:
@@ -165,7 +168,7 @@ class RayEngine:
         """Queue a task for the embedders."""
         self._queue.append(_Task(replace(job, cache=_absolute(job.cache)), progress))
 
-    def probe(self, job: Job) -> None:
+    def probe(self, job: ProbeTaskJob) -> None:
         """Queue a task for the probes; those with the most embeddings are started first."""
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
@@ -173,7 +176,7 @@ class RayEngine:
         heapq.heappush(self._probe_queue, (-rows, next(self._job_numbers), job))
 
     def results(self, *, block: bool) -> Iterator[RunEvent]:
-        """Yield results; the work of a dead process or machine is repeated elsewhere."""
+        """Yield results; the work of a dead process or machine is repeated by another."""
         while True:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
@@ -204,7 +207,7 @@ class RayEngine:
         while self._probe_queue and len(self._probing) < probes_max:
             job = heapq.heappop(self._probe_queue)[2]
             # After each death the probe reserves twice the CPUs, so that fewer share the memory.
-            cpus = min(1 << self._deaths[job.task_id], self._size.least_cpus)
+            cpus = min(1 << self._deaths[job.task_id], self._size.cpus_of_smallest)
             self._probing[self._remote_probe.options(num_cpus=cpus).remote(job)] = job
 
     def _start(self) -> None:
@@ -255,7 +258,7 @@ class RayEngine:
         self._notices.append(Notice(f"an embedder on {started.machine} is not used: {fault}"))
 
     def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
-        """Take the next event of a job's stream; return it if it is for the run, else None."""
+        """Take the next event of a job's stream; return it if it is a result, else None."""
         task = self._streams[stream]
         try:
             step = self._ray.get(next(stream))
@@ -273,6 +276,7 @@ class RayEngine:
         return step
 
     def _probe_result(self, ref: Any) -> RunEvent | None:  # Ray's own type
+        """Return the result of a finished probe; None if its process died and it is repeated."""
         job = self._probing.pop(ref)
         try:
             probed: ProbeResult | ProbeFailure = self._ray.get(ref)
@@ -287,17 +291,17 @@ class RayEngine:
     ) -> ProbeFailure | None:
         """Repeat the task of a dead process, and return None.
 
-        Return the failure of the task after `DEATHS_MAX` deaths. Raise WorkerDiedError if the run
-        is to end at the first failure.
+        Return the failure of the task after `PROCESS_DEATHS_MAX` deaths. Raise WorkerDiedError if
+        the run is to end at the first failure.
         """
         self._deaths[task_id] += 1
         cause = "its process was killed, or its machine left the cluster"
         if self._fail_fast:
             msg = f"{task_id}: {process_name} died: {cause}: run the command again with --resume"
             raise WorkerDiedError(msg)
-        if self._deaths[task_id] >= DEATHS_MAX:
+        if self._deaths[task_id] >= PROCESS_DEATHS_MAX:
             return ProbeFailure(
-                task_id, f"{task_id}: {process_name} died {DEATHS_MAX} times: {cause}"
+                task_id, f"{task_id}: {process_name} died {PROCESS_DEATHS_MAX} times: {cause}"
             )
         self._notices.append(
             Notice(f"{task_id}: {process_name} died: {cause}; the task continues elsewhere")
@@ -312,7 +316,7 @@ class RayEngine:
         """
         if self._cluster.stopped.is_set():
             raise KeyboardInterrupt
-        if time.monotonic() - self._last_run_time < WAIT_SECONDS:
+        if time.monotonic() - self._last_run_time < NOTICE_SECONDS:
             return ""
         self._last_run_time = time.monotonic()
         needed_resources = (

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reference_harness.data.task_folder import Source
-from reference_harness.engine.local import Pool
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
@@ -22,9 +22,9 @@ from reference_harness.rescore.scoring import load_task
 from reference_harness.run import submission
 from reference_harness.run.task_job import problem_of, score_regime
 
+from .cells import ReceiptProbeSettings, file_values
 from .predictions import task_section, write_predictions
 from .rounding import RoundedEmbeddings
-from .scoring import ReceiptProbes, file_values
 from .task_file import is_written
 
 
@@ -36,12 +36,12 @@ class RescoredTaskOfRun(NamedTuple):
     regimes: dict[str, Regime]
     predictions: bytes
     """The task's part of `predictions.bin`."""
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
     scorer: ScorerRef
 
 
 @dataclass(frozen=True)
-class RunJob:
+class RescoreTaskJob:
     """Scores one task of a run from its file. It is pickled, so it contains no embeddings."""
 
     task_id: str
@@ -57,7 +57,7 @@ class RunJob:
         embeddings = RoundedEmbeddings(
             file_values(self.file, self.receipt, data), self.receipt.scale_log2
         )
-        settings = ReceiptProbes(self.benchmark.protocol)
+        settings = ReceiptProbeSettings(self.benchmark.protocol)
         try:
             problem = problem_of(
                 embeddings, self.receipt.train, data.train.labels, data.test.labels
@@ -71,12 +71,12 @@ class RunJob:
             data.sha256,
             {name: scored_regime.regime for name, scored_regime in scored.items()},
             task_section(problem, scored.values()),
-            libraries(),
+            loaded_libraries(),
             SCORER.in_use(),
         )
 
 
-def receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
+def task_receipts_of(record: RunRecord, folder: Path) -> dict[str, TaskReceipt]:
     """Return the receipts of a record's tasks, whose files are in the folder.
 
     Raise OptionError for a record without a receipt, DataError for other files than the record's.
@@ -105,13 +105,13 @@ def rescored_run(
     Everything else is as in the record. Raise ScorerError if this machine does not have the scorer,
     and DataError, OptionError, ProbeError or StateError.
     """
-    receipts = receipts_of(record, folder)
+    receipts = task_receipts_of(record, folder)
     results_by_task: dict[str, RescoredTaskOfRun] = {}
     with Pool[RescoredTaskOfRun](min(workers, len(receipts))) as pool:
         for name, receipt in receipts.items():
             file = receipt_file(folder, name)
             regimes = tuple(record.regimes)
-            pool.submit(RunJob(name, file, receipt, benchmark, source, regimes))
+            pool.submit(RescoreTaskJob(name, file, receipt, benchmark, source, regimes))
         while pool.waiting:
             for result in pool.results(block=True):
                 if result.scorer.reason:
@@ -147,7 +147,7 @@ def rescored_run(
     )
 
 
-def read_former(path: Path) -> SubmissionV12:
+def read_former_submission(path: Path) -> SubmissionV12:
     """Return the submission in a file. Raise OptionError unless it is one with a receipt."""
     try:
         former_submission = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
@@ -169,7 +169,7 @@ def read_former(path: Path) -> SubmissionV12:
     return former_submission
 
 
-def resubmitted(
+def submission_of_rescored(
     record: RunRecord, benchmark: Benchmark, former_submission: SubmissionV12
 ) -> dict[str, Any]:
     """Return the submission of a rescored record, with metadata and gaps of the former one.
@@ -177,7 +177,9 @@ def resubmitted(
     The location of the receipt is kept, unless the predictions have changed. Raise OptionError if
     the former submission is not of this run.
     """
-    rescored_submission = submission.build(record, benchmark, former_submission.meta, "1.2")
+    rescored_submission = submission.build_submission(
+        record, benchmark, former_submission.meta, "1.2"
+    )
     former_receipt, new_receipt = former_submission.receipt, rescored_submission["receipt"]
     if former_receipt is None or (former_submission.model_id, former_receipt.root) != (
         record.model_id,

@@ -1,4 +1,4 @@
-"""The state of a stopped run, next to its output, for `--resume`."""
+"""The finished tasks of a stopped run, in a folder beside its output, for `--resume`."""
 
 import base64
 import shutil
@@ -13,6 +13,7 @@ from reference_harness.formats.run_record import LibraryRef, TaskRecord
 from reference_harness.formats.scorer import ScorerRef
 
 SUFFIX = ".partial"
+"""Appended to the name of the output, for the name of the folder."""
 
 
 class FinishedTask(NamedTuple):
@@ -26,14 +27,14 @@ class FinishedTask(NamedTuple):
     """The task's part of `predictions.bin`; None for a run without a receipt."""
 
 
-class State:
+class StoppedRun:
     """The folder `<output>.partial`: one file per finished task, and one of the run's identity."""
 
     def __init__(self, output: Path) -> None:
         self.folder = output.with_name(output.name + SUFFIX)
 
     def begin(self, identity: dict[str, Any], *, resume: bool) -> bool:
-        """Open the folder; return whether an earlier run is continued.
+        """Make or open the folder; return whether an earlier run is continued.
 
         `identity` is everything that must be equal in both runs. Raise StateError, which names one
         difference, if it is not. Without `resume`, the state of an earlier run is deleted.

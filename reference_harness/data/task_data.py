@@ -31,7 +31,7 @@ class Split:
         counts = Counter(self.labels.tolist())
         return {str(label): counts[label] for label in sorted(counts)}
 
-    def head(self, limit: int) -> "Split":
+    def balanced_subset(self, limit: int) -> "Split":
         """Return at most `limit` sequences, balanced between classes, in file order."""
         rank = np.zeros(len(self.labels), dtype=np.int64)
         for label in np.unique(self.labels):
@@ -68,9 +68,11 @@ class TaskData:
         splits = (("train", self.train), ("test", self.test))
         return {name: sequence_digests(split.sequences) for name, split in splits}
 
-    def head(self, limit: int) -> "TaskData":
+    def balanced_subset(self, limit: int) -> "TaskData":
         """Return the task with at most `limit` sequences per split."""
-        return TaskData(self.id, self.train.head(limit), self.test.head(limit))
+        return TaskData(
+            self.id, self.train.balanced_subset(limit), self.test.balanced_subset(limit)
+        )
 
 
 def sequence_digests(sequences: Iterable[str]) -> list[bytes]:
@@ -81,17 +83,17 @@ def sequence_digests(sequences: Iterable[str]) -> list[bytes]:
     return [hashlib.sha256(s.encode()).digest()[:DIGEST_BYTES] for s in sequences]
 
 
-REVISION = "First 40 hex digits of the sha256 over the lines '<id> <sha256>'."
+REVISION_EXPLANATION = "First 40 hex digits of the sha256 over the lines '<id> <sha256>'."
 """Explanation of the revision in a definition of data without a commit."""
 
 
-def revision(tasks: Iterable[TaskData]) -> str:
+def content_revision(tasks: Iterable[TaskData]) -> str:
     """Return 40 hex digits that identify the content of tasks in their order."""
     lines = "".join(f"{data.id} {data.sha256}\n" for data in tasks)
     return hashlib.sha256(lines.encode()).hexdigest()[:40]
 
 
-def task_facts(task_data: TaskData, label: str, category: str) -> dict[str, Any]:
+def task_definition(task_data: TaskData, label: str, category: str) -> dict[str, Any]:
     """Return the facts of a task for a benchmark definition, as JSON values."""
     return {
         "id": task_data.id,

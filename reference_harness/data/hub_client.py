@@ -53,7 +53,7 @@ class _OneLineFilter(logging.Filter):
 _RETRY_LINE = re.compile(r" thrown while requesting |^Retrying in ")
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """Return why a download failed and what to do, without the URL of the file.
 
     Such URLs are signed: with one, anyone can download the file for an hour.

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness import environment
+from reference_harness.data.task_data import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.data.task_folder import Source
-from reference_harness.data.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
-from reference_harness.engine.local import Pool
-from reference_harness.engine.threads import Library, libraries
+from reference_harness.engine.blas import NumericalLibrary, loaded_libraries
+from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import (
     DataError,
     EmbeddingError,
@@ -39,8 +39,8 @@ from reference_harness.rescore.scoring import WorkerLender, load_task
 from reference_harness.run.task_job import (
     ScoredRegime,
     metric_columns,
+    metrics_by_seed,
     problem_of,
-    score,
     score_regime,
 )
 from reference_harness.text import first_and_more
@@ -60,7 +60,7 @@ class DigestPairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReceiptProbes:
+class ReceiptProbeSettings:
     """Settings for the probes of a receipt: those of the protocol, on the CPU."""
 
     protocol: Protocol
@@ -83,7 +83,7 @@ class CellsResult(NamedTuple):
     task_id: str
     cells: TaskCells
     digests: DigestPairs
-    libraries: list[Library]
+    libraries: list[NumericalLibrary]
     scorer: ScorerRef
 
 
@@ -146,11 +146,11 @@ class CellsJob:
             seconds=round(time.perf_counter() - started, 6),
         )
         return CellsResult(
-            self.task_id, cells, digest_pairs(embeddings, task_data), libraries(), scorer
+            self.task_id, cells, digest_pairs(embeddings, task_data), loaded_libraries(), scorer
         )
 
     def _scores_of_record(self, problem: logistic.Problem) -> dict[str, ScoredRegime]:
-        settings = ReceiptProbes(self.benchmark.protocol)
+        settings = ReceiptProbeSettings(self.benchmark.protocol)
         return {name: score_regime(problem, name, settings) for name in self.regimes}
 
     def _few_shot_scores(self, problem: logistic.Problem) -> dict[str, FewShotScores] | None:
@@ -177,9 +177,9 @@ class CellsJob:
         )
         if len(predictions) == 1:
             predictions = predictions * len(protocol.seeds)
-        scores_by_seed, matrices, _ = score(problem, predictions)
+        scores_by_seed, matrices, _ = metrics_by_seed(problem, predictions)
         return fitted, Canonical(
-            scores=Scores(**metrics.mean(scores_by_seed)._asdict()),
+            scores=Scores(**metrics.mean_scores(scores_by_seed)._asdict()),
             per_seed=metric_columns(scores_by_seed),
             confusion=[matrix.tolist() for matrix in matrices],
             predictions_sha256=metrics.predictions_sha256(predictions),

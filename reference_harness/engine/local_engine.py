@@ -7,13 +7,13 @@ from typing import Self
 
 from reference_harness.embedding.embedder import EmbedJob, EmbedResult
 from reference_harness.errors import WorkerDiedError
-from reference_harness.run.task_job import Job, ProbeFailure, ProbeResult
+from reference_harness.run.task_job import ProbeFailure, ProbeResult, ProbeTaskJob
 
-from . import ATTEMPTS, Notice
+from . import ATTEMPTS_MAX, Notice
 from .devices import TaskEmbedder
-from .local import Pool
+from .worker_pool import Pool
 
-WAITING_TASKS = 2
+WAITING_TASKS_PER_WORKER = 2
 """Number of waiting tasks per worker: enough to keep it busy, few enough to need little memory."""
 POLL_SECONDS = 0.5
 """Seconds between two reports of the progress of embedding in other processes."""
@@ -36,7 +36,7 @@ class LocalEngine:
         self._array_api = array_api
         self._fail_fast = fail_fast
         self._pool = self._new_pool()
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, ProbeTaskJob] = {}
         """Id of a task -> its job that workers have not finished, in order of submission."""
         self._deaths: Counter[str] = Counter()
         """Id of a task -> number of times that the only worker died in it."""
@@ -56,7 +56,9 @@ class LocalEngine:
     @property
     def has_room(self) -> bool:
         """Whether few jobs wait for the workers, and a device can take a task."""
-        return self._embedder.has_room and len(self._jobs) <= WAITING_TASKS * self._workers
+        return (
+            self._embedder.has_room and len(self._jobs) <= WAITING_TASKS_PER_WORKER * self._workers
+        )
 
     @property
     def open_jobs(self) -> int:
@@ -67,7 +69,7 @@ class LocalEngine:
         """Embed a task."""
         self._embedder.embed(job, progress)
 
-    def probe(self, job: Job) -> None:
+    def probe(self, job: ProbeTaskJob) -> None:
         """Queue a task for the workers."""
         self._jobs[job.task_id] = job
         try:
@@ -109,8 +111,9 @@ class LocalEngine:
     def _replace_workers(self, death: WorkerDiedError) -> ProbeFailure | Notice:
         """Submit all unfinished jobs again, to half as many workers, and return a notice.
 
-        If there was only one worker, it died in the first job; after `ATTEMPTS` deaths, that job is
-        dropped and its failure returned. Raise `death` if the run is to end at the first failure.
+        If there was only one worker, it died in the first job; after `ATTEMPTS_MAX` deaths, that
+        job is dropped and its failure returned. Raise `death` if the run is to end at the first
+        failure.
         """
         if self._fail_fast:
             raise death
@@ -118,7 +121,7 @@ class LocalEngine:
         first_id = next(iter(self._jobs))
         self._deaths[first_id] += self._workers == 1
         outcome: ProbeFailure | Notice
-        if self._deaths[first_id] == ATTEMPTS:
+        if self._deaths[first_id] == ATTEMPTS_MAX:
             del self._jobs[first_id]
             outcome = ProbeFailure(first_id, str(death).partition(": ")[2])
         else:

@@ -13,7 +13,7 @@ from reference_harness.formats.scorer import THREADS
 from reference_harness.probe import scorer
 
 
-class Library(TypedDict):
+class NumericalLibrary(TypedDict):
     """A loaded numerical library."""
 
     library: str
@@ -40,11 +40,11 @@ def limit_to_scorer(array_api: bool = False) -> None:
     threadpool_limits(limits=THREADS)
 
 
-def libraries() -> list[Library]:
+def loaded_libraries() -> list[NumericalLibrary]:
     """Return the numerical libraries of this process, in order of name."""
     from threadpoolctl import threadpool_info  # not before `limit_to_scorer`
 
-    unsorted_libraries: list[Library] = [
+    unsorted_libraries: list[NumericalLibrary] = [
         {
             "library": str(info["internal_api"]),
             "version": str(info.get("version") or "unknown"),

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from reference_harness.errors import WorkerDiedError
 from reference_harness.formats.processes import WorkerProcesses
 
-from . import threads
+from . import blas
 
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
@@ -29,8 +29,8 @@ class TaskWork(Protocol[Result_co]):
         """Return the result, computed in a worker process."""
 
 
-def _start(array_api: bool) -> None:
-    threads.limit_to_scorer(array_api)
+def _limit_worker(array_api: bool) -> None:
+    blas.limit_to_scorer(array_api)
     # Imported before the first task, so that the time of no task includes it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 
@@ -46,7 +46,7 @@ class Pool(Generic[Result]):
     """
 
     def __init__(self, workers: int, *, array_api: bool = False) -> None:
-        self._processes = WorkerProcesses(workers, "spawn", _start, array_api)
+        self._processes = WorkerProcesses(workers, "spawn", _limit_worker, array_api)
         self._executor = self._processes.__enter__()
         self._running: dict[Future[Result], str] = {}
 

@@ -1,4 +1,4 @@
-"""Measure how many sequences of equal length a batch may have without changing a bit.
+"""Measure how many sequences of equal length a batch may have without changing any embedding.
 
 The shape of a batch determines the kernel, differently on every device. So the limit is measured on
 the run's device, with the run's model, in a few seconds. It changes the speed of a run, and no bit
@@ -17,19 +17,19 @@ import numpy.typing as npt
 
 from reference_harness.loading.loader import LoadedExtractor
 
-from .batching import EXACT_ALONE, EXACT_ROWS, RowLimit
-from .embed import Batching, to_numpy
-from .memory import DEVICE_TOKENS, HOST_TOKENS, attempt, release_memory
+from .batching import EXACT_ROWS_MAX, EXACT_TOKENS_MIN, RowLimit
+from .extractor_calls import Batching, to_numpy
+from .memory import DEVICE_TOKENS_MAX, HOST_TOKENS_MAX, release_memory, try_to_compute
 
 Embedded = npt.NDArray[np.generic]
-EmbedEqual = Callable[[int, Sequence[int]], Embedded]
+EmbedEqualLengths = Callable[[int, Sequence[int]], Embedded]
 """Function that embeds sequences of one length as one batch; its arguments are the number of tokens
 of each, and the indices of the sequences."""
 
-DEVICE_ROWS = 4 * EXACT_ROWS
-"""Sequences of the largest batch tried on an accelerator; on a CPU, these are `EXACT_ROWS`. The
+DEVICE_ROWS_MAX = 4 * EXACT_ROWS_MAX
+"""Sequences of the largest batch tried on an accelerator; on a CPU, these are `EXACT_ROWS_MAX`. The
 number was not measured on a GPU."""
-LENGTH_MAX = 1024
+TRIED_TOKENS_MAX = 1024
 """Longest sequence tried, in tokens: longer ones get the limit of this length."""
 COMPARED_ROWS = 8
 """Number of sequences of a batch, evenly spaced, that are embedded alone for comparison."""
@@ -62,9 +62,9 @@ def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowL
     equal letters and tokens. Errors of the extractor are ignored here: they occur again in the run,
     whose messages name task and sequence.
     """
-    rows_max, tokens_max = EXACT_ROWS, HOST_TOKENS
+    rows_max, tokens_max = EXACT_ROWS_MAX, HOST_TOKENS_MAX
     if device != "cpu":
-        rows_max, tokens_max = DEVICE_ROWS, DEVICE_TOKENS
+        rows_max, tokens_max = DEVICE_ROWS_MAX, DEVICE_TOKENS_MAX
     if is_builtin and hasattr(extractor, "equal_batch"):
         tokens = tried_lengths(extractor.equal_length_max)
         return measured_limits(extractor.equal_batch, tokens, rows_max, tokens_max)
@@ -75,13 +75,13 @@ def exact_limits(extractor: Any, device: str, *, is_builtin: bool) -> tuple[RowL
 
 def tried_lengths(tokens_max: int | None) -> list[int]:
     """Return the numbers of tokens to try: powers of two up to `tokens_max`, and `tokens_max`."""
-    longest = min(tokens_max or LENGTH_MAX, LENGTH_MAX)
-    doubled = [EXACT_ALONE << n for n in range(16) if EXACT_ALONE << n < longest]
-    return [*doubled, longest] if longest >= EXACT_ALONE else []
+    longest = min(tokens_max or TRIED_TOKENS_MAX, TRIED_TOKENS_MAX)
+    doubled = [EXACT_TOKENS_MIN << n for n in range(16) if EXACT_TOKENS_MIN << n < longest]
+    return [*doubled, longest] if longest >= EXACT_TOKENS_MIN else []
 
 
 def measured_limits(
-    embed: EmbedEqual, tokens: Sequence[int], rows_max: int, tokens_max: int
+    embed: EmbedEqualLengths, tokens: Sequence[int], rows_max: int, tokens_max: int
 ) -> tuple[RowLimit, ...]:
     """Return the limit at each length: at most `rows_max` rows and `tokens_max` tokens.
 
@@ -101,10 +101,10 @@ def measured_limits(
     return tuple(limits)
 
 
-def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
-    """Whether embeddings have the same bits alone and in batches of `rows`, one less, and two."""
+def _is_exact(embed: EmbedEqualLengths, tokens: int, rows: int) -> bool:
+    """Whether embeddings have the same bits alone and in batches of `rows`, `rows` - 1 and 2."""
     for size in sorted({2, max(2, rows - 1), rows}):
-        together, _ = attempt(lambda count: embed(tokens, range(count)), size)
+        together, _ = try_to_compute(lambda count: embed(tokens, range(count)), size)
         if not together:
             release_memory()
             return False
@@ -116,7 +116,7 @@ def _is_exact(embed: EmbedEqual, tokens: int, rows: int) -> bool:
 
 def _limits_of_sequences(extractor: Any, rows_max: int, tokens_max: int) -> tuple[RowLimit, ...]:
     """Return the limits of an extractor, measured with random sequences of equally many tokens."""
-    random_letters = random.Random(0).choices("ACGT", k=LENGTH_MAX + rows_max)  # noqa: S311 - no secret
+    random_letters = random.Random(0).choices("ACGT", k=TRIED_TOKENS_MAX + rows_max)  # noqa: S311 - no secret
 
     def sequences(letters: int, rows: Sequence[int]) -> list[str]:
         return ["".join(random_letters[row : row + letters]) for row in rows]
@@ -127,7 +127,7 @@ def _limits_of_sequences(extractor: Any, rows_max: int, tokens_max: int) -> tupl
 
     tokens_by_letters: dict[int, int] = {}
     with contextlib.suppress(Exception):
-        for letters in tried_lengths(LENGTH_MAX):
+        for letters in tried_lengths(TRIED_TOKENS_MAX):
             counts = set(map(int, extractor.count_tokens(sequences(letters, range(rows_max)))))
             if len(counts) == 1:
                 tokens_by_letters[letters] = counts.pop()
