@@ -5,6 +5,7 @@ from pathlib import Path
 from .errors import StateError
 
 _PACKAGE = Path(__file__).resolve().parent
+"""Folder of the harness."""
 SCHEMA_FOLDERS = (_PACKAGE / "_shipped" / "schemas", _PACKAGE.parent / "schemas")
 """Folders that may contain the files: the one in an installed wheel, the one in a checkout."""
 

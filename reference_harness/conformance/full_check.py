@@ -59,6 +59,7 @@ class FullCheck:
     """The sequences of a full check, their batches, and the embeddings computed so far."""
 
     subject: Subject
+    """The extractor under test."""
     embedded_alone: dict[int, np.ndarray] = field(default_factory=dict)
     """Embedding of a sequence alone, computed before all others, by the index of the sequence."""
     has_run_batches: bool = False

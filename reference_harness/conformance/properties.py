@@ -106,6 +106,7 @@ PROPERTIES = (
         is_full=True,
     ),
 )
+"""All properties, in the order in which they are checked."""
 QUICK = tuple(p for p in PROPERTIES if not p.is_full)
 """The properties of the quick check."""
 BY_SLUG = {p.slug: p for p in PROPERTIES}

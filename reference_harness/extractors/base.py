@@ -62,13 +62,21 @@ class BaseEmbeddingExtractor(ABC):
     """
 
     layer: str
+    """Layer of the model whose hidden states are used, such as "last"."""
     pooling: str
+    """How the hidden states become one vector, such as "mean"."""
     max_length: int | None
+    """Limit in tokens; None if the model accepts any length."""
     truncation: str
+    """How a sequence that is longer than the limit is shortened."""
     dtype: str
+    """Type in which the model computes."""
     source: Mapping[str, Any]
+    """Where the weights are published: `kind`, `location` and `revision`."""
     case: str
+    """"sensitive" if the model distinguishes upper and lower case."""
     scale: str
+    """Whether the harness divides each embedding by its root mean square."""
 
     def __init__(self, name_model: str, device: str = "cpu") -> None:
         self.name_model = name_model

@@ -38,6 +38,7 @@ SEQUENCES_MIN = 128
 """Minimum number of sequences sent to a process: fewer take longer to send than to encode."""
 
 Result = TypeVar("Result")
+"""Type of the result of an encoding function."""
 Pieces = tuple[list[list[int]], npt.NDArray[np.int64]]
 """The token ids of each piece (a window of a sequence, or all of it), and the index of the sequence
 of each piece."""
@@ -51,19 +52,22 @@ class Encoding:
     """A tokenizer with its length limit, and the preparation of letters before it."""
 
     encoder: Encoder
+    """Turns prepared letters into tokens, within the length limit."""
     prepare: Preparation
+    """Changes letters before they are turned into tokens."""
 
     def encode(self, sequences: Sequence[str]) -> Pieces:
         """Return the pieces of sequences. Raise ExtractorError as `Encoder.encode` does."""
         return self.encoder.encode(self.prepare(sequences))
 
     @cached_property
-    def _reader(self) -> LetterCounter:
+    def _letter_counter(self) -> LetterCounter:
+        """Counts the letters and tokens that are read."""
         return LetterCounter(self.encoder, self.prepare)
 
     def read(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters and tokens read. Raise ExtractorError as `encode` does."""
-        return self._reader.read(sequences)
+        return self._letter_counter.read(sequences)
 
 
 class ParallelEncoding:
@@ -100,6 +104,7 @@ class ParallelEncoding:
     def _in_this_process(
         self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
     ) -> Result:
+        """Return the result of `encode`, and add its processor time to the sum."""
         start_time = time.thread_time()
         encoded = encode(sequences)
         self._encoding_seconds += time.thread_time() - start_time
@@ -131,6 +136,7 @@ class ParallelEncoding:
         return None
 
     def _is_ready(self) -> bool:
+        """Whether the processes have started; start them once encoding has taken long enough."""
         if (
             self._start_future is None
             and self.processes_max
@@ -179,9 +185,11 @@ class _WorkerState:
     """The tokenizer that a worker process keeps between calls."""
 
     encoding: Encoding
+    """The encoding that the process got when it started."""
 
 
 def _set_encoding(pickled_encoding: bytes) -> None:
+    """Store the encoding of a worker process, which calls this when it starts."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     _WorkerState.encoding = pickle.loads(pickled_encoding)  # noqa: S301 - from the process that started this one
 
@@ -191,6 +199,7 @@ def _wait_for_start() -> None:
 
 
 def _encode_in_worker(sequences: Sequence[str]) -> PackedPieces:
+    """Return the packed pieces of sequences."""
     pieces, rows = _WorkerState.encoding.encode(sequences)
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     tokens = np.fromiter(chain.from_iterable(pieces), dtype=np.int32)
@@ -198,4 +207,5 @@ def _encode_in_worker(sequences: Sequence[str]) -> PackedPieces:
 
 
 def _read_in_worker(sequences: Sequence[str]) -> LetterCounts:
+    """Return the numbers of letters and tokens read."""
     return _WorkerState.encoding.read(sequences)

@@ -193,6 +193,7 @@ class Task(_DefinitionPart):
     """One classification task."""
 
     id: TaskId
+    """Key of the task, which names its files."""
     label: Title
     """Name of the task on the board."""
     category: Title
@@ -277,12 +278,15 @@ class BenchmarkFile(_DefinitionPart):
     ]
     """The metric by which rows are compared and ranked."""
     protocol: Protocol
+    """How embeddings are scored."""
     dataset: Dataset
+    """Where the task data is."""
     category_order: Annotated[list[Title], MinLen(1), MaxLen(TASKS_MAX)]
     """Names of the categories, in the order of the board."""
     sources: dict[str, str] = field(default_factory=dict)
     """Sources of this definition, by what is taken from each."""
     tasks: Annotated[list[Task], MinLen(1), MaxLen(TASKS_MAX)]
+    """The tasks, in the order of the board."""
 
 
 @dataclass(frozen=True, kw_only=True)

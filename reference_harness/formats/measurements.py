@@ -84,6 +84,7 @@ class TaskMeasured(StrictModel):
     not_measured: Annotated[str, Field(max_length=REASON_MAX, exclude_if=operator.not_)] = ""
     """The reason if `letters` is null."""
     embeddings: EmbeddingFacts
+    """Norms and repetitions of the embeddings."""
     drift: Annotated[Drift | None, Field(exclude_if=operator.not_)] = None
     """Omitted in files of older harnesses, and if embedding again failed."""
     unit_scale: UnitScale | None = None

@@ -235,8 +235,11 @@ class SeedScores(StrictModel):
     """One value per seed, in the order of the benchmark's seeds."""
 
     MCC: Annotated[list[MinusOneToOne], Field(min_length=1, max_length=SEEDS_MAX)]
+    """Matthews correlation coefficients, -1 to 1."""
     Acc: Annotated[list[ZeroToOne], Field(min_length=1, max_length=SEEDS_MAX)]
+    """Accuracies, 0 to 1."""
     F1: Annotated[list[ZeroToOne], Field(min_length=1, max_length=SEEDS_MAX)]
+    """Macro-averaged F1 scores, 0 to 1."""
 
 
 class CellEvidence(StrictModel):

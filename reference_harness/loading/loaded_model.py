@@ -31,6 +31,7 @@ class WeightFile(NamedTuple):
     """A file of weights that was loaded."""
 
     path: Path
+    """Path on this machine."""
     name: str
     """Path of the file in the repository or folder of the model, else the file's name."""
     repository: str
