@@ -16,6 +16,7 @@ from reference_harness.schema_files import schema
 QUICK_NAME = "quick"
 """Value of --tasks that means these tasks."""
 QUICK_FILE = "quick.json"
+"""Name of the shipped file with these tasks."""
 
 
 class QuickTasks(NamedTuple):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 Batch = npt.NDArray[np.int64]
+"""Indices of the sequences of a batch."""
 
 OUT_OF_MEMORY_TEXTS = (
     "out of memory",  # CUDA, HIP, MPS, XPU
@@ -187,7 +188,7 @@ def memory_of(device: str, allowed: int | None = None) -> "MeasuredMemory":
     `allowed` is the most bytes that the process may use on the host, if another process enforces
     that.
     """
-    return _Cuda(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
+    return _CudaMemory(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
 
 
 def peak_memory(device: str) -> int:
@@ -281,10 +282,11 @@ class HostMemory:
 
     @staticmethod
     def _status() -> dict[str, int]:
+        """Return the memory of this process in bytes, by the names in /proc/self/status."""
         return _bytes_by_name("/proc/self/status")
 
 
-class _Cuda:
+class _CudaMemory:
     """Memory of one GPU, according to torch's allocator."""
 
     tokens_max = DEVICE_TOKENS_MAX
@@ -294,7 +296,7 @@ class _Cuda:
         self._bytes_before = 0
 
     def begin(self) -> int | None:
-        cuda = self._cuda()
+        cuda = self._torch_cuda()
         if cuda is None or not cuda.is_available():
             return None
         cuda.synchronize(self._device)
@@ -304,12 +306,12 @@ class _Cuda:
         return int(cuda.mem_get_info(self._device)[0] + reserved)
 
     def used(self) -> int:
-        cuda: Any = self._cuda()
+        cuda: Any = self._torch_cuda()
         cuda.synchronize(self._device)
         return int(cuda.max_memory_allocated(self._device) - self._bytes_before)
 
     @staticmethod
-    def _cuda() -> Any:  # the module torch.cuda; None if torch is not imported
+    def _torch_cuda() -> Any:  # the module torch.cuda; None if torch is not imported
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 

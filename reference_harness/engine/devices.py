@@ -32,6 +32,7 @@ TASKS_AHEAD = 1
 """Number of tasks that are read in advance, so that no device waits for a file."""
 
 Progress = Callable[[int, int], None]
+"""Function that receives how many sequences and letters were newly embedded."""
 
 
 class TaskEmbedder(Protocol):
@@ -42,7 +43,7 @@ class TaskEmbedder(Protocol):
     """Whether the longest tasks come first, so that no device is left with one at the end."""
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether the run should pass another task to `embed` now."""
 
     @property
@@ -76,7 +77,7 @@ class InProcessEmbedder:
         self._results: list[EmbedResult] = []
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether `results` has yielded every result."""
         return not self._results
 
@@ -138,7 +139,7 @@ class _Device:
     loading: Future[StartedEmbedder] | None = None
     embedding: Future[EmbeddedTask] | None = None
     task: _Task | None = None
-    faults: int = 0
+    deaths: int = 0
     """Number of processes of the device that died since it last finished a task."""
 
     @property
@@ -194,6 +195,7 @@ class DeviceEmbedders:
         say(f"embedders: {', '.join(device.name for device in self._devices)}")
 
     def _start(self, device: _Device) -> None:
+        """Start the process of a device, which loads the extractor."""
         import multiprocessing
 
         device.counts = multiprocessing.get_context("spawn").RawArray("q", 2)
@@ -230,7 +232,7 @@ class DeviceEmbedders:
         return started.facts
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether fewer tasks wait than there are idle devices, plus `TASKS_AHEAD`."""
         return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
@@ -253,6 +255,7 @@ class DeviceEmbedders:
         self._assign()
 
     def _assign(self) -> None:
+        """Give the waiting tasks to idle devices."""
         for device in self._devices:
             if self._queue and device.is_idle:
                 device.task = self._queue.popleft()
@@ -303,7 +306,7 @@ class DeviceEmbedders:
             failure = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
             result = replace(result, failure=f"{task_id}: {failure}")
         if works:
-            device.faults = 0
+            device.deaths = 0
             yield from self._completed(task, result)
             return
         self._faults[task_id] += 1
@@ -336,8 +339,8 @@ class DeviceEmbedders:
 
     def _replace(self, device: _Device, failure: str) -> Iterator[Notice]:
         """Start another process for a device; drop a device that lost `ATTEMPTS_MAX` processes."""
-        device.faults += 1
-        if device.faults == ATTEMPTS_MAX:
+        device.deaths += 1
+        if device.deaths == ATTEMPTS_MAX:
             yield self._stop_using(device, failure)
             return
         device.end(WorkerDiedError)

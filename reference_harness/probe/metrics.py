@@ -10,6 +10,7 @@ import numpy.typing as npt
 from reference_harness.data.task_data import Labels
 
 ConfusionMatrix = npt.NDArray[np.int64]
+"""(c, c) counts of sequences by true class (row) and predicted class (column)."""
 
 
 class Scores(NamedTuple):

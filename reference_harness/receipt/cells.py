@@ -150,10 +150,12 @@ class CellsJob:
         )
 
     def _scores_of_record(self, problem: logistic.Problem) -> dict[str, ScoredRegime]:
+        """Return the scores of record by regime."""
         settings = ReceiptProbeSettings(self.benchmark.protocol)
         return {name: score_regime(problem, name, settings) for name in self.regimes}
 
     def _few_shot_scores(self, problem: logistic.Problem) -> dict[str, FewShotScores] | None:
+        """Return scores with other draws of few-shot sequences; None if none are requested."""
         if self.other_draws is None:
             return None
         protocol = self.benchmark.protocol
@@ -165,6 +167,7 @@ class CellsJob:
     def _solved_cell(
         self, problem: logistic.Problem, regime: str
     ) -> tuple[FittedRegime, Canonical]:
+        """Return the probes of a regime at their optimum, and the canonical scores."""
         started = time.perf_counter()
         protocol = self.benchmark.protocol
         rows_by_fit = logistic.fit_indices(

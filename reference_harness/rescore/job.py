@@ -33,6 +33,7 @@ from reference_harness.run.task_job import (
 from .further_sequences import FurtherFiles, read_further_embeddings
 
 Positions = npt.NDArray[np.int64]
+"""Indices of rows of a matrix."""
 FitRows = npt.NDArray[np.int64] | None
 """Indices of the training sequences of a fit; None for all."""
 
@@ -179,6 +180,7 @@ class BaseJob:
         )
 
     def _few_shot_draws(self) -> dict[str, decisions.FewShotDraws]:
+        """Return the drawn training sequences by few-shot regime; {} without other draws."""
         part = self.part
         if self.other_draws is None:
             return {}

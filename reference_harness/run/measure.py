@@ -67,6 +67,7 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
 def _letters_by_tokens(
     reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]
 ) -> LettersRead:
+    """Return how many letters are read, by the extractor's own count of tokens."""
     starts = range(0, len(sequences), SEQUENCES_AT_ONCE)
     readings = [reader(sequences[start : start + SEQUENCES_AT_ONCE]) for start in starts]
     sums = Reading(*map(sum, zip(*readings, strict=True)))
@@ -74,6 +75,8 @@ def _letters_by_tokens(
 
 
 def _letters_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
+    """Return how many letters are read, by changing letters of a few sequences."""
+
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
         return np.concatenate(
@@ -200,4 +203,5 @@ def _blocks(
 
 
 def _rounded(value: float) -> float:
+    """Return a measurement with `SIGNIFICANT_DIGITS` digits."""
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

@@ -88,6 +88,7 @@ class PrintingListener:
 
     @property
     def _rate(self) -> str:
+        """Return the embedded letters per second as text."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         return f"{self._letters / seconds:,.0f} bp/s"
 

@@ -56,6 +56,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
 
 
 def _omission_text(noun: str, omitted: list[str]) -> str:
+    """Return which tasks or regimes the new file would omit."""
     return f"{plural(len(omitted), noun)} that this run omits ({first_and_more(omitted)})"
 
 

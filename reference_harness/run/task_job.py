@@ -30,6 +30,7 @@ from reference_harness.receipt.task_file import write_task
 from .measure import embedding_facts
 
 PerFit = TypeVar("PerFit")
+"""Type of the result of one fit."""
 UNIT_SCALE_SIZE_MAX = 1 << 22
 """Maximum size of the training features (sequences times columns) for a second score at unit scale:
 a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
@@ -218,6 +219,7 @@ def scorer_of(device: logistic.Device) -> ScorerRef:
 
 
 def _digests_in(joined_digests: bytes) -> list[bytes]:
+    """Return joined digests as a list of 16 bytes each."""
     return [
         joined_digests[i : i + DIGEST_BYTES] for i in range(0, len(joined_digests), DIGEST_BYTES)
     ]
