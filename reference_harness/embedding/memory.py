@@ -356,12 +356,12 @@ def free_memory_of_groups(
                 with contextlib.suppress(OSError, ValueError):  # "max", or an invisible group
                     free_in_group = int((group / limit).read_text(encoding="ascii"))
                     free_in_group -= int((group / usage).read_text(encoding="ascii"))
-                    free_by_group.append(free_in_group + _reclaimable(group / "memory.stat"))
+                    free_by_group.append(free_in_group + _reclaimable_bytes(group / "memory.stat"))
     return free_by_group
 
 
-def _reclaimable(file: Path) -> int:
-    """Return the bytes of inactive cached files of a group."""
+def _reclaimable_bytes(file: Path) -> int:
+    """Return the bytes of inactive cached files, which a control group frees if needed."""
     with contextlib.suppress(OSError, ValueError):
         lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
         bytes_by_counter = {words[0]: int(words[1]) for words in lines}

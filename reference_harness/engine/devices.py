@@ -134,7 +134,7 @@ class _Device:
     executor: Any = None
     counts: Any = None
     """Numbers of sequences and letters that its process embedded, in shared memory."""
-    reported: list[int] = field(default_factory=lambda: [0, 0])
+    reported_counts: list[int] = field(default_factory=lambda: [0, 0])
     """The counts that were last passed to the progress of a task."""
     loading: Future[StartedEmbedder] | None = None
     embedding: Future[EmbeddedTask] | None = None
@@ -199,7 +199,7 @@ class DeviceEmbedders:
         import multiprocessing
 
         device.counts = multiprocessing.get_context("spawn").RawArray("q", 2)
-        device.reported = [0, 0]
+        device.reported_counts = [0, 0]
         device.processes = WorkerProcesses(
             1, "spawn", prepare_process, device.variables, device.counts
         )
@@ -284,11 +284,12 @@ class DeviceEmbedders:
     def _report_progress(self, device: _Device) -> None:
         """Call the progress function of a device's task with what is new since the last call."""
         embedded_counts = list(device.counts)
-        if device.task is not None and embedded_counts != device.reported:
+        if device.task is not None and embedded_counts != device.reported_counts:
             device.task.progress(
-                embedded_counts[0] - device.reported[0], embedded_counts[1] - device.reported[1]
+                embedded_counts[0] - device.reported_counts[0],
+                embedded_counts[1] - device.reported_counts[1],
             )
-            device.reported = embedded_counts
+            device.reported_counts = embedded_counts
 
     def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
         """Yield the result of a device's task, or a notice that the task is repeated."""

@@ -223,7 +223,7 @@ class RayEngine:
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
     def _poll(self, timeout: float) -> RunEvent | None:
-        """Wait for one event of a process; return its result, None if there is none for the run."""
+        """Wait for an event of any process; return the result for the run, or None."""
         running = [*self._streams, *self._probing]
         if running:
             self._last_run_time = time.monotonic()

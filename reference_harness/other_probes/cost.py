@@ -26,7 +26,7 @@ class TaskOfReceipt(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """An estimated cost."""
+    """The estimated cost of fitting other probes on receipts."""
 
     file_bytes: int
     """Bytes of the files to read."""

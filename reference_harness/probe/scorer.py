@@ -27,7 +27,7 @@ THREAD_VARIABLES = (
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 """Environment variable that selects the kernel of OpenBLAS."""
 PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
-"""Processor features that the kernel needs."""
+"""Instruction sets of the processor that OpenBLAS's kernel needs."""
 SCORER_ADVICE = (
     "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
     "'geneb-ci[harness]'`, for example with `geneb-harness receipt-rescore` from its receipt"

@@ -103,7 +103,7 @@ class TaskPart:
 
 
 def scored_features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
-    """Return (n, d) embeddings as scored: rounded to float16 with the scale 2^scale, if any."""
+    """Return (n, d) embeddings rounded to float16 at 2^scale, unchanged if `scale` is None."""
     return embeddings if scale is None else widened(rounded_at([embeddings], scale), scale)
 
 

@@ -21,11 +21,11 @@ from reference_harness.formats.measurements import REASON_MAX, Drift, EmbeddingF
 from reference_harness.loading.loader import LoadedExtractor
 
 SEQUENCES_AT_ONCE = 2048
-"""Number of sequences whose tokens are in memory at once."""
+"""Number of sequences whose tokens are counted, and in memory, at once."""
 DIFFERENCE_MAX = 1e6
 """Written instead of a larger or infinite difference, which JSON cannot represent."""
 DRIFT_DECIMALS = 2
-"""Decimals of a drift: smaller differences are rounding, which differs between runs."""
+"""Decimals of a drift (change of repeated embeddings): smaller ones are rounding noise."""
 MEASURED_VALUES = 1 << 15
 """Number of values measured at once, at least one embedding: 256 KiB in float64 fit into a
 cache."""

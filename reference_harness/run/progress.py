@@ -51,7 +51,7 @@ class SilentListener:
 
 
 class PrintingListener:
-    """Prints to the error stream, so that the output stream contains only results."""
+    """Prints the progress to the error stream, so that the output stream has only results."""
 
     def __init__(self, console: Console, bars: Progress, tasks: int, label: str = "") -> None:
         self._console = console
