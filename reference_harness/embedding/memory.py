@@ -36,7 +36,7 @@ OUT_OF_MEMORY_TEXTS = (
 """Parts of a RuntimeError's text, in lower case, that mean lack of memory."""
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
-MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
+MESSAGE_CHARACTERS_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
 FREE_MEMORY_SHARE = 0.8
@@ -166,7 +166,7 @@ def try_to_compute(
         if not is_out_of_memory(error):
             raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        return [], cause[:MESSAGE_MAX]
+        return [], cause[:MESSAGE_CHARACTERS_MAX]
 
 
 class MeasuredMemory(Protocol):

@@ -104,7 +104,7 @@ class CellsJob:
     labels: Path | None = None
     """Folder for the labels of both splits; None to write none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
     def execute(self) -> CellsResult:
         """Return the cells: of record if this process has the scorer, canonical if requested.
@@ -314,7 +314,7 @@ class CellsRequest:
     digests: Path | None = None
     """Folder for the digests of sequences and embeddings; None to write none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
 
 def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> ReceiptCells:

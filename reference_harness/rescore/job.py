@@ -131,7 +131,7 @@ class BaseJob:
     further: FurtherFiles | None = None
     """Further sequences and their embeddings; None if there are none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
     @property
     def task_id(self) -> str:

@@ -70,7 +70,7 @@ class RescoreRequest:
     further: FurtherFiles | None = None
     """Further sequences, if only one task is requested."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences of that task; None for none."""
+    """Text from which the seeds of other few-shot draws of that task are derived, or None."""
     workers: int = field(default_factory=processors)
 
 

@@ -46,7 +46,7 @@ digests, for sequences of 70 letters. Other tasks are read again."""
 
 
 class _CheckedTask(NamedTuple):
-    """The facts of a task's data that are kept for the whole run."""
+    """Digests and sizes of a task's data, which are kept for the whole run."""
 
     sha256: str
     digests: Digests

@@ -69,6 +69,7 @@ class ProbeTaskJob:
     task_id: str
     cache: Path | str
     key_parts: Mapping[str, object]
+    """Everything that determines an embedding except the sequence: the key of the cache."""
     train_digests: bytes
     train_labels: Labels
     test_digests: bytes
@@ -254,7 +255,7 @@ def score_regime(
 def fit_indices_of(
     problem: logistic.Problem, name: str, settings: ProbeSettings
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the indices of training sequences of each fit of a regime; see `probe.fit_indices`."""
+    """Return the indices of the training sequences of each fit of a regime, None for all."""
     return logistic.fit_indices(
         problem.train_labels, name, list(settings.seeds), settings.few_shot_k
     )
