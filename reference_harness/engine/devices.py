@@ -255,7 +255,7 @@ class DeviceEmbedders:
         self._assign()
 
     def _assign(self) -> None:
-        """Give the waiting tasks to idle devices."""
+        """Embed the waiting tasks on idle devices."""
         for device in self._devices:
             if self._queue and device.is_idle:
                 device.task = self._queue.popleft()

@@ -19,7 +19,7 @@ REQUIRED_FIELDS = ("max_length", "truncation", "dtype")
 
 
 def meta_of(members: dict[str, Any]) -> Meta:
-    """Return metadata with the provenance "self-reported".
+    """Return the metadata of a submission, with the provenance "self-reported".
 
     Raise OptionError for values that a submission must not have.
     """
